@@ -1,0 +1,102 @@
+"""What can go wrong, and whose move it is.
+
+```text
+MemguardError
+├── ConfigurationError     your mistake: fix the setting or the input, then run again
+│   ├── ModelConfigurationError   the model cannot be used as configured (key, name, feature)
+│   ├── StoreConfigurationError   the store cannot be opened or used as configured
+│   └── InvalidInputError         the data given cannot be worked on
+└── GuardError             our run failed: nothing you passed was wrong
+    ├── JudgeError         a model gave no usable verdict and the policy said to raise
+    ├── StoreError         the memory store failed
+    └── ReceiptError       the receipt log failed
+```
+
+Every error carries an `ErrorCode`; `docs/errors.md` has a heading per code.
+"""
+
+from enum import StrEnum
+
+
+class ErrorCode(StrEnum):
+    """Stable names of errors; each one is a heading in `docs/errors.md`."""
+
+    MODEL_MISSING = "model-missing"
+    MODEL_STRING = "model-string"
+    MODEL_EXTRA = "model-extra"
+    MODEL_AUTH = "model-auth"
+    MODEL_UNKNOWN = "model-unknown"
+    MODEL_QUOTA = "model-quota"
+    MODEL_UNREACHABLE = "model-unreachable"
+    MODEL_REQUEST = "model-request"
+    MODEL_LOGPROBS = "model-logprobs"
+    PROMPT_SLOTS = "prompt-slots"
+    SPEC_INVALID = "spec-invalid"
+    NAMESPACE_INVALID = "namespace-invalid"
+    NAMESPACE_UNRESOLVED = "namespace-unresolved"
+    INPUT_INVALID = "input-invalid"
+    FILE_UNREADABLE = "file-unreadable"
+    STORE_MISSING = "store-missing"
+    STORE_PATH = "store-path"
+    STORE_LOCKED = "store-locked"
+    STORE_METRIC = "store-metric"
+    STORE_EMBEDDER = "store-embedder"
+    STORE_VALUE = "store-value"
+    STORE_FILTER = "store-filter"
+    STORE_CLOSED = "store-closed"
+    STORE_UNREACHABLE = "store-unreachable"
+    STORE_FAILED = "store-failed"
+    EMBEDDER_MISSING = "embedder-missing"
+    EMBEDDER_OUTPUT = "embedder-output"
+    JUDGE_INCONCLUSIVE = "judge-inconclusive"
+    RECEIPT_NOT_FOUND = "receipt-not-found"
+    RECEIPT_FAILED = "receipt-failed"
+    QUARANTINE_STATE = "quarantine-state"
+
+
+ERROR_PAGE = "docs/errors.md"
+
+
+class MemguardError(Exception):
+    """Root of every error memguard raises on purpose.
+
+    Attributes:
+        code: The stable name of this kind of error.
+    """
+
+    def __init__(self, message: str, *, code: ErrorCode) -> None:
+        super().__init__(f"{message} [{code}; see {ERROR_PAGE}#{code}]")
+        self.code = code
+        self.message = message
+
+
+class ConfigurationError(MemguardError):
+    """Something you set or passed must change before a run can succeed."""
+
+
+class ModelConfigurationError(ConfigurationError):
+    """The model cannot be used as configured; retrying would not heal it."""
+
+
+class StoreConfigurationError(ConfigurationError):
+    """The store cannot be opened or used as configured."""
+
+
+class InvalidInputError(ConfigurationError):
+    """The data given cannot be worked on."""
+
+
+class GuardError(MemguardError):
+    """The run failed although nothing you passed was wrong."""
+
+
+class JudgeError(GuardError):
+    """A model gave no usable verdict, and the policy in force was to raise."""
+
+
+class StoreError(GuardError):
+    """The memory store failed."""
+
+
+class ReceiptError(GuardError):
+    """The receipt log failed; nothing was reported as stored."""

@@ -1,0 +1,51 @@
+"""What policy ruled."""
+
+from typing import Literal
+
+from memguard.schema.base import Frozen, Text
+
+Outcome = Literal["admit", "quarantine", "reject"]
+"""The three rulings on a candidate.
+
+* `admit`: store it.
+* `quarantine`: doubtful; keep it aside, to be released or discarded.
+* `reject`: do not store it; the receipt keeps its text.
+"""
+
+OnInconclusive = Literal["quarantine", "reject", "admit", "raise"]
+"""What policy makes of a candidate that could not be judged."""
+
+ReasonCode = Literal[
+    "supported",
+    "low_support",
+    "inconclusive",
+    "duplicate",
+    "blank_text",
+    "text_too_long",
+    "no_user_words",
+    "no_source",
+    "no_gate",
+]
+"""Why policy ruled so.
+
+* `supported`, `low_support`: the support score against its threshold.
+* `inconclusive`: too few usable verdicts.
+* `duplicate`: the same text is stored already; no new evidence, no model call.
+* `blank_text`, `text_too_long`: the candidate cannot be judged as it is; no model call.
+* `no_user_words`: the conversation holds nothing a user said; no model call.
+* `no_source`: there is no text to check the candidate against; no model call.
+* `no_gate`: the guard has no gate, so everything is admitted.
+"""
+
+
+class AdmissionDecision(Frozen):
+    """A ruling, with its reason."""
+
+    outcome: Outcome
+    """The ruling."""
+    reason: ReasonCode
+    """Why, as a code to count by."""
+    explanation: Text
+    """Why, in one sentence for a person."""
+    method: Text = ""
+    """The method that ruled, for example `consistency_gate`; empty for the guard's own rules."""

@@ -1,0 +1,108 @@
+"""The whole record of one decision."""
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import JsonValue
+
+from memguard.schema.base import Frozen, Namespace, Text
+from memguard.schema.decision import AdmissionDecision
+from memguard.schema.memory import CandidateMemory, Turn
+from memguard.schema.usage import Usage
+
+WriteOutcome = Literal["stored", "duplicate", "quarantined", "rejected", "refused"]
+"""What became of a candidate.
+
+* `stored`: in the store, and read back from there.
+* `duplicate`: its text was stored before; the record is as it was.
+* `quarantined`: held aside, to be released or discarded.
+* `rejected`: judged and not admitted; its text is on the receipt.
+* `refused`: not judged, because its text or source cannot be; the reason is on the receipt.
+"""
+
+_OF_REASON: dict[str, WriteOutcome] = {
+    "duplicate": "duplicate",
+    "blank_text": "refused",
+    "text_too_long": "refused",
+    "no_user_words": "refused",
+    "no_source": "refused",
+}
+_OF_RULING: dict[str, WriteOutcome] = {
+    "admit": "stored",
+    "quarantine": "quarantined",
+    "reject": "rejected",
+}
+
+
+class PromptStamp(Frozen):
+    """Which prompt was used: a changed prompt changes the digest."""
+
+    name: str
+    """For example `consistency_gate/support`."""
+    version: str
+    """As its author numbered it."""
+    digest: str
+    """Of its text, 12 hexadecimal digits."""
+
+
+class MethodReport(Frozen):
+    """What one method saw, measured and ruled."""
+
+    method: str
+    """For example `consistency_gate`."""
+    spec: dict[str, JsonValue]
+    """The method's settings, preset and all."""
+    decision: AdmissionDecision
+    """Its ruling."""
+    evidence: dict[str, JsonValue]
+    """Scores, threshold, samples, verdicts: enough to recompute the ruling."""
+    context: tuple[Turn, ...] = ()
+    """The turns it was shown."""
+    usage: Usage = Usage()
+    """Its model calls."""
+    prompts: tuple[PromptStamp, ...] = ()
+    """The prompts it used."""
+    models: dict[str, str] = {}
+    """Model name by stage."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know: settings dropped, weaker stand-ins used."""
+
+
+class Receipt(Frozen):
+    """The whole record of one decision on one candidate."""
+
+    id: str
+    """Unique."""
+    schema_version: int = 1
+    """Of this layout; older receipts stay readable."""
+    at: datetime
+    """When the decision fell, in UTC."""
+    run_id: str
+    """The run it belongs to."""
+    candidate: CandidateMemory
+    """What was proposed."""
+    namespace: Namespace
+    """Where it would be stored."""
+    decision: AdmissionDecision
+    """The ruling of the guard: that of the last method asked."""
+    reports: tuple[MethodReport, ...] = ()
+    """What each method asked saw and ruled, in order."""
+    record_key: str = ""
+    """Key of the record in the store, for what was stored or is a duplicate."""
+    policy_digest: str = ""
+    """Of gates, models and prompts: a candidate is judged once under each."""
+
+    @property
+    def usage(self) -> Usage:
+        """Model calls of all methods together."""
+        return sum((report.usage for report in self.reports), Usage())
+
+    @property
+    def outcome(self) -> WriteOutcome:
+        """What became of the candidate."""
+        special = _OF_REASON.get(self.decision.reason)
+        return special if special is not None else _OF_RULING[self.decision.outcome]
+
+
+ReceiptId = Text
+"""The id of a receipt, or a prefix of one that fits no other."""
