@@ -8,6 +8,7 @@ MemguardError
 │   └── InvalidInputError         the data given cannot be worked on
 └── GuardError             our run failed: nothing you passed was wrong
     ├── JudgeError         a model gave no usable verdict and the policy said to raise
+    ├── BudgetExhaustedError   the run's budget is spent; what is done is kept
     ├── StoreError         the memory store failed
     └── ReceiptError       the receipt log failed
 ```
@@ -48,7 +49,9 @@ class ErrorCode(StrEnum):
     STORE_FAILED = "store-failed"
     EMBEDDER_MISSING = "embedder-missing"
     EMBEDDER_OUTPUT = "embedder-output"
+    EMBEDDER_FAILED = "embedder-failed"
     JUDGE_INCONCLUSIVE = "judge-inconclusive"
+    BUDGET_EXHAUSTED = "budget-exhausted"
     RECEIPT_NOT_FOUND = "receipt-not-found"
     RECEIPT_FAILED = "receipt-failed"
     QUARANTINE_STATE = "quarantine-state"
@@ -92,6 +95,10 @@ class GuardError(MemguardError):
 
 class JudgeError(GuardError):
     """A model gave no usable verdict, and the policy in force was to raise."""
+
+
+class BudgetExhaustedError(GuardError):
+    """The next request would begin beyond the run's budget; what is done is kept."""
 
 
 class StoreError(GuardError):
