@@ -1,0 +1,159 @@
+"""Chat messages, in any of the shapes people pass them, as a `Conversation`."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from langchain_core.messages import BaseMessage
+from pydantic import ValidationError
+
+from memguard.errors import ErrorCode, InvalidInputError
+from memguard.rendering.section import cut_sections
+from memguard.schema.memory import Conversation, Role, Turn
+
+_ROLES: dict[str, Role] = {
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "ai": "assistant",
+    "system": "system",
+    "developer": "system",
+    "tool": "tool",
+    "function": "tool",
+}
+_TIME_FIELDS = ("at", "timestamp", "created_at", "time")
+
+ConversationLike = (
+    Conversation | str | Sequence[BaseMessage | Turn | Mapping[str, Any] | tuple[str, str]]
+)
+"""A conversation, a plain text (one user turn), or a list of messages in any common shape."""
+
+
+def read_conversation(source: ConversationLike, *, conversation_id: str = "") -> Conversation:
+    """Read a conversation from what the caller has.
+
+    A message may be a LangChain message, a `Turn`, a `(role, text)` pair, or a mapping with `role`
+    and `content` and, if known, `id`, `speaker` (or `name`) and a time (`at`, `timestamp`,
+    `created_at`; ISO 8601 or Unix seconds; naive times are UTC). Turns without an id are numbered.
+
+    Raises:
+        InvalidInputError: If a message has no readable role, text or time, or an id comes twice.
+    """
+    if isinstance(source, Conversation):
+        return source
+    if isinstance(source, str):
+        source = [("user", source)]
+    turns = tuple(_read_turn(message, number=n) for n, message in enumerate(source, start=1))
+    _refuse_repeated_ids(turns)
+    return Conversation(turns=turns, id=conversation_id)
+
+
+def _read_turn(message: object, *, number: int) -> Turn:
+    if isinstance(message, Turn):
+        return message
+    try:
+        if isinstance(message, BaseMessage):
+            return _from_langchain(message, number=number)
+        if isinstance(message, Mapping):
+            return _from_mapping(cast("Mapping[str, Any]", message), number=number)
+        if isinstance(message, tuple | list) and len(cast("Sequence[Any]", message)) == 2:  # noqa: PLR2004
+            role, content = cast("Sequence[Any]", message)
+            return _from_mapping({"role": role, "content": content}, number=number)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise _unreadable(number, f"{field}: {first['msg']}") from error
+    raise _unreadable(number, f"it is a {type(message).__name__}")
+
+
+def _from_langchain(message: BaseMessage, *, number: int) -> Turn:
+    known = {**message.response_metadata, **message.additional_kwargs}
+    return _make_turn(
+        role=message.type,
+        content=message.text,
+        turn_id=message.id,
+        speaker=message.name,
+        at=next((known[field] for field in _TIME_FIELDS if known.get(field)), None),
+        number=number,
+    )
+
+
+def _from_mapping(message: Mapping[str, Any], *, number: int) -> Turn:
+    if "role" not in message and "type" not in message:
+        raise _unreadable(number, f"it has no `role`, only {sorted(map(str, message))}")
+    return _make_turn(
+        role=message.get("role", message.get("type")),
+        content=_plain_text(message.get("content", message.get("text")), number=number),
+        turn_id=message.get("id"),
+        speaker=message.get("speaker", message.get("name")),
+        at=next((message[field] for field in _TIME_FIELDS if message.get(field)), None),
+        number=number,
+    )
+
+
+def _make_turn(
+    *, role: object, content: str, turn_id: object, speaker: object, at: object, number: int
+) -> Turn:
+    if not isinstance(role, str) or role.lower() not in _ROLES:
+        raise _unreadable(number, f"role {role!r} is not one of {sorted(_ROLES)}")
+    evidence = cut_sections(content)
+    only_rendered = evidence != content and not evidence.strip()
+    return Turn(
+        id=str(number) if turn_id is None or turn_id == "" else str(turn_id),
+        role=_ROLES[role.lower()],
+        content=content if only_rendered else evidence,
+        speaker="" if speaker is None else str(speaker),
+        at=_read_time(at, number=number),
+        rendered=only_rendered,
+    )
+
+
+def _plain_text(content: object, *, number: int) -> str:
+    """Text of a content field: a string, or the text blocks of a block list."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        blocks = [block for block in cast("list[Any]", content) if _is_text_block(block)]
+        return "".join(block if isinstance(block, str) else block["text"] for block in blocks)
+    raise _unreadable(number, f"its content is a {type(content).__name__}")
+
+
+def _is_text_block(block: object) -> bool:
+    if isinstance(block, str):
+        return True
+    if not isinstance(block, Mapping):
+        return False
+    fields = cast("Mapping[str, object]", block)
+    return fields.get("type", "text") == "text" and isinstance(fields.get("text"), str)
+
+
+def _read_time(at: object, *, number: int) -> datetime | None:
+    if at is None or isinstance(at, datetime):
+        return at
+    try:
+        if isinstance(at, int | float) and not isinstance(at, bool):
+            return datetime.fromtimestamp(at, UTC)
+        if isinstance(at, str):
+            return datetime.fromisoformat(at)
+    except (ValueError, OverflowError, OSError) as error:
+        raise _unreadable(number, f"its time {at!r} is not ISO 8601 or Unix seconds") from error
+    raise _unreadable(number, f"its time {at!r} is not ISO 8601 or Unix seconds")
+
+
+def _refuse_repeated_ids(turns: Sequence[Turn]) -> None:
+    seen: set[str] = set()
+    for turn in turns:
+        if turn.id in seen:
+            msg = f"turn id {turn.id!r} comes twice in one conversation: give each turn its own id"
+            raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
+        seen.add(turn.id)
+
+
+def _unreadable(number: int, why: str) -> InvalidInputError:
+    msg = (
+        f"message {number} cannot be read: {why}; pass LangChain messages, (role, text) pairs, or "
+        "mappings with `role` and `content`"
+    )
+    return InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
