@@ -1,0 +1,31 @@
+"""What runs with no key and no network; every name is loaded on first use."""
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from memguard.local.embedder import LocalEmbeddings, MiniLmEncoder, TokenVectors
+    from memguard.local.weights import Weights, find_weights
+
+__all__ = ["LocalEmbeddings", "MiniLmEncoder", "TokenVectors", "Weights", "find_weights"]
+
+# Importing numpy, onnxruntime and tokenizers costs a second; `import memguard.local` does not.
+_HOMES = {
+    "LocalEmbeddings": "memguard.local.embedder",
+    "MiniLmEncoder": "memguard.local.embedder",
+    "TokenVectors": "memguard.local.embedder",
+    "Weights": "memguard.local.weights",
+    "find_weights": "memguard.local.weights",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    return getattr(importlib.import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

