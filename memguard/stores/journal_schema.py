@@ -1,0 +1,224 @@
+"""The tables of a journal file, and the opening of one.
+
+The log is append-only by triggers in the file itself, so no program that opens it can change a
+decision by accident. A row may be deleted only after a `forgotten` event names it; that event
+carries no text. `INSERT OR REPLACE` would delete without firing a delete trigger, which is why
+every table also refuses an insert that would replace a row.
+"""
+
+import sqlite3
+import time
+from datetime import datetime
+from pathlib import Path
+
+from memguard.errors import ErrorCode, StoreConfigurationError
+
+VERSION = 1
+"""Of the layout below; a file with a higher number is refused, never guessed at."""
+
+BUSY_SECONDS = 30.0
+"""How long a write waits for another process that is writing."""
+
+_TABLES = """
+CREATE TABLE journal (version INTEGER NOT NULL, created_at TEXT NOT NULL);
+CREATE TABLE receipts (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    candidate_id TEXT NOT NULL,
+    policy_digest TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    record_key TEXT NOT NULL,
+    outcome TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    at TEXT NOT NULL,
+    run_id TEXT NOT NULL,
+    body TEXT NOT NULL,
+    UNIQUE (candidate_id, policy_digest)
+);
+CREATE INDEX receipts_by_record ON receipts (namespace, record_key);
+CREATE INDEX receipts_by_run ON receipts (run_id);
+CREATE INDEX receipts_by_outcome ON receipts (outcome);
+CREATE TABLE events (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    receipt_id TEXT NOT NULL,
+    candidate_id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    actor TEXT NOT NULL,
+    at TEXT NOT NULL,
+    body TEXT NOT NULL,
+    UNIQUE (receipt_id, candidate_id, kind)
+);
+CREATE INDEX events_by_kind ON events (kind, receipt_id);
+CREATE INDEX events_by_candidate ON events (candidate_id, kind);
+CREATE TABLE extractions (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    conversation_key TEXT NOT NULL,
+    writer_digest TEXT NOT NULL,
+    chunk_key TEXT NOT NULL,
+    at TEXT NOT NULL,
+    run_id TEXT NOT NULL,
+    UNIQUE (conversation_key, writer_digest, chunk_key)
+);
+CREATE TABLE reads (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    extraction INTEGER NOT NULL REFERENCES extractions (seq),
+    turn_key TEXT NOT NULL
+);
+CREATE INDEX reads_by_extraction ON reads (extraction, turn_key);
+CREATE TABLE extracted (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    extraction INTEGER NOT NULL REFERENCES extractions (seq),
+    candidate_id TEXT NOT NULL,
+    body TEXT NOT NULL
+);
+CREATE INDEX extracted_by_extraction ON extracted (extraction);
+CREATE INDEX extracted_by_candidate ON extracted (candidate_id);
+"""
+
+_TOMB = "EXISTS (SELECT 1 FROM events AS tomb WHERE tomb.kind = 'forgotten' AND"
+
+_DELETABLE = {
+    "receipts": f"{_TOMB} tomb.receipt_id = old.id)",
+    "events": f"old.kind <> 'forgotten' AND {_TOMB} tomb.receipt_id = old.receipt_id)",
+    "extractions": "0",
+    "reads": "0",
+    "extracted": f"{_TOMB} tomb.candidate_id = old.candidate_id)",
+}
+"""Per table: when a row may be deleted."""
+
+_REPLACES = {
+    "receipts": """id = new.id
+        OR (candidate_id = new.candidate_id AND policy_digest = new.policy_digest)""",
+    "events": "0",
+    "extractions": """conversation_key = new.conversation_key
+        AND writer_digest = new.writer_digest AND chunk_key = new.chunk_key""",
+    "reads": "0",
+    "extracted": "0",
+}
+"""Per table: which existing row an insert would stand in the place of."""
+
+_EVENT_RULES = """
+CREATE TRIGGER events_once BEFORE INSERT ON events
+WHEN EXISTS (SELECT 1 FROM events WHERE receipt_id = new.receipt_id
+    AND candidate_id = new.candidate_id AND kind = new.kind)
+BEGIN SELECT RAISE(IGNORE); END;
+CREATE TRIGGER events_of_a_receipt BEFORE INSERT ON events
+WHEN new.kind <> 'forgotten' AND NOT EXISTS (SELECT 1 FROM receipts WHERE id = new.receipt_id)
+BEGIN SELECT RAISE(ABORT, 'the receipt of this event is not in the log'); END;
+"""
+"""An event happens to a receipt once: saying it again is harmless, which makes redoing safe."""
+
+
+def _append_only(table: str) -> str:
+    return f"""
+CREATE TRIGGER {table}_no_update BEFORE UPDATE ON {table}
+BEGIN SELECT RAISE(ABORT, '{table} are append-only'); END;
+CREATE TRIGGER {table}_no_delete BEFORE DELETE ON {table} WHEN NOT ({_DELETABLE[table]})
+BEGIN SELECT RAISE(ABORT, '{table} are append-only; use forget'); END;
+CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table}
+WHEN EXISTS (SELECT 1 FROM {table} WHERE seq = new.seq)
+    OR EXISTS (SELECT 1 FROM {table} WHERE {_REPLACES[table]})
+BEGIN SELECT RAISE(ABORT, '{table} are append-only; this row is in the log'); END;
+"""  # noqa: S608 - every word of the statement is from the tables above
+
+
+def connect(path: Path | None, *, now: datetime) -> sqlite3.Connection:
+    """Open a journal file, making it when there is none; `None` opens one in memory.
+
+    Raises:
+        StoreConfigurationError: If the path cannot be written, holds something else, or was
+            written by a newer version.
+    """
+    try:
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        db = sqlite3.connect(
+            ":memory:" if path is None else path,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+    except (OSError, sqlite3.Error) as error:
+        raise _unusable(path, str(error)) from error
+    try:
+        _prepare(db, path, now=now)
+    except sqlite3.Error as error:
+        db.close()
+        raise _unusable(path, str(error)) from error
+    except StoreConfigurationError:
+        db.close()
+        raise
+    return db
+
+
+def _prepare(db: sqlite3.Connection, path: Path | None, *, now: datetime) -> None:
+    db.execute("PRAGMA foreign_keys = ON")
+    db.execute("PRAGMA synchronous = FULL")
+    # What is forgotten is overwritten in the file, not only unlinked.
+    db.execute("PRAGMA secure_delete = ON")
+    _use_wal(db)
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        _create_or_check(db, path, now=now)
+        db.execute("COMMIT")
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+
+
+def _use_wal(db: sqlite3.Connection) -> None:
+    """Switch to write-ahead logging, so that readers never wait for the writer.
+
+    SQLite does not call its busy handler for this switch when several processes open a new file
+    at once (https://www.sqlite.org/wal.html#sometimes_queries_return_sqlite_busy_in_wal_mode), so
+    waiting is done here. A file system without shared memory keeps the slower mode, which is as
+    durable.
+    """
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+        else:
+            return
+
+
+def _create_or_check(db: sqlite3.Connection, path: Path | None, *, now: datetime) -> None:
+    tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if not tables:
+        # `executescript` would commit first and leave half a schema after a crash.
+        for statement in _statements():
+            db.execute(statement)
+        db.execute("INSERT INTO journal VALUES (?, ?)", (VERSION, now.isoformat()))
+        return
+    if not {"journal", "receipts", "events"} <= tables:
+        raise _unusable(path, "it is a database of something else")
+    found = db.execute("SELECT max(version) FROM journal").fetchone()[0]
+    if found is None or found > VERSION:
+        raise _unusable(
+            path, f"its layout is version {found!r}, this memguard reads up to {VERSION}; upgrade"
+        )
+
+
+def _statements() -> list[str]:
+    script = _TABLES + _EVENT_RULES + "".join(_append_only(table) for table in _DELETABLE)
+    statements: list[str] = []
+    pending = ""
+    for line in script.splitlines(keepends=True):
+        pending += line
+        if sqlite3.complete_statement(pending):
+            statements.append(pending)
+            pending = ""
+    return statements
+
+
+def _unusable(path: Path | None, why: str) -> StoreConfigurationError:
+    where = ":memory:" if path is None else str(path)
+    return StoreConfigurationError(
+        f"cannot use the receipt log {where!r}: {why}; give a path to a file that this process "
+        "may write, or to none yet",
+        code=ErrorCode.STORE_PATH,
+    )
