@@ -10,7 +10,7 @@ import importlib.metadata
 import os
 import tarfile
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from memguard.errors import ConfigurationError, ErrorCode
@@ -185,7 +185,11 @@ def _archived_digest(archive: Path) -> str:
     if found != _CHROMA_ARCHIVE_SHA256:
         raise _altered(archive, expected=_CHROMA_ARCHIVE_SHA256, found=found)
     with tarfile.open(archive, mode="r:gz") as tar:
-        member = tar.extractfile(_CHROMA_MODEL)
+        # A path, so that a leading `./` makes no difference.
+        name = PurePosixPath(_CHROMA_MODEL)
+        member = next(
+            (tar.extractfile(each) for each in tar if PurePosixPath(each.name) == name), None
+        )
         if member is None:
             msg = f"{str(archive)!r} holds no {_CHROMA_MODEL!r}. {_HOW_TO_GET}"
             raise ConfigurationError(msg, code=ErrorCode.EMBEDDER_MISSING)
