@@ -28,10 +28,14 @@ from memguard.stores.events import (
 )
 from memguard.stores.journal import Journal
 from memguard.stores.placing import Placed, aplace, place
-from memguard.stores.receipt_rows import ReceiptFilter, record_decisions
+from memguard.stores.receipt_rows import ReceiptFilter, ReceiptPage, record_decisions
 from memguard.stores.records import record_of
 
 _ACTOR = "memguard"
+
+_HELD = """id IN (SELECT receipt_id FROM events WHERE kind = 'held'
+    EXCEPT SELECT receipt_id FROM events
+    WHERE kind IN ('release_intended', 'released', 'discarded'))"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,17 +88,23 @@ class Quarantine:
         )
 
     def list(
-        self, *, namespace: Namespace = (), limit: int = 50, offset: int = 0
-    ) -> tuple[Receipt, ...]:
-        """The decisions on candidates that are held now, newest first."""
-        return self._journal.read(lambda db: _list(db, namespace, limit=limit, offset=offset))
+        self, *, namespace: Namespace = (), limit: int = 50, before: int | None = None
+    ) -> ReceiptPage:
+        """The decisions on candidates that are held now, newest first.
+
+        Args:
+            namespace: The beginning of their namespace.
+            limit: The most to return.
+            before: Where the last page ended.
+        """
+        return self._journal.read(lambda db: _list(db, namespace, limit=limit, before=before))
 
     async def alist(
-        self, *, namespace: Namespace = (), limit: int = 50, offset: int = 0
-    ) -> tuple[Receipt, ...]:
+        self, *, namespace: Namespace = (), limit: int = 50, before: int | None = None
+    ) -> ReceiptPage:
         """See `list`."""
         return await self._journal.aread(
-            lambda db: _list(db, namespace, limit=limit, offset=offset)
+            lambda db: _list(db, namespace, limit=limit, before=before)
         )
 
     def show(self, receipt_id: str) -> Held:
@@ -188,19 +198,11 @@ def _hold(db: sqlite3.Connection, *, receipt: Receipt, actor: str, at: datetime)
 
 
 def _list(
-    db: sqlite3.Connection, namespace: Namespace, *, limit: int, offset: int
-) -> tuple[Receipt, ...]:
-    condition, values = ReceiptFilter(namespace=namespace).where()
-    rows = db.execute(
-        f"""SELECT body FROM receipts JOIN events AS held
-            ON held.receipt_id = receipts.id AND held.kind = 'held'
-        WHERE {condition} AND NOT EXISTS (SELECT 1 FROM events AS gone
-            WHERE gone.receipt_id = receipts.id
-            AND gone.kind IN ('release_intended', 'released', 'discarded'))
-        ORDER BY receipts.seq DESC LIMIT ? OFFSET ?""",  # noqa: S608 - constants
-        (*values, limit, offset),
+    db: sqlite3.Connection, namespace: Namespace, *, limit: int, before: int | None
+) -> ReceiptPage:
+    return receipt_rows.page(
+        db, ReceiptFilter(namespace=namespace), limit=limit, before=before, also=_HELD
     )
-    return tuple(receipt_rows.load(body) for (body,) in rows)
 
 
 def _show(db: sqlite3.Connection, *, receipt_id: str) -> Held:

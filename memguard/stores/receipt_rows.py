@@ -60,6 +60,16 @@ class ReceiptFilter:
         return " AND ".join(parts), tuple(values)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReceiptPage:
+    """Receipts, newest first."""
+
+    receipts: tuple[Receipt, ...]
+    """The receipts."""
+    before: int | None
+    """Give this to `list` for the next page; `None` on the last page."""
+
+
 def utc_text(at: datetime) -> str:
     """An instant as the log writes it; a naive time is read as UTC."""
     return moment((at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC))
@@ -190,17 +200,26 @@ def find_all(
     return {candidate_id: load(body) for candidate_id, body in rows}
 
 
-def select(
-    db: sqlite3.Connection, which: ReceiptFilter, *, limit: int, before: int | None
-) -> tuple[tuple[int, Receipt], ...]:
-    """Receipts with their places in the log, newest first."""
+def page(
+    db: sqlite3.Connection,
+    which: ReceiptFilter,
+    *,
+    limit: int,
+    before: int | None,
+    also: str = "1",
+) -> ReceiptPage:
+    """Receipts, newest first; `also` is a further condition in SQL."""
     condition, values = which.where()
     rows = db.execute(
-        f"SELECT seq, body FROM receipts WHERE {condition} AND seq < ? "  # noqa: S608 - constants
+        f"SELECT seq, body FROM receipts WHERE {condition} AND {also} AND seq < ? "  # noqa: S608 - constants
         "ORDER BY seq DESC LIMIT ?",
-        (*values, _LAST if before is None else before, limit),
+        (*values, _LAST if before is None else before, limit + 1),
+    ).fetchall()
+    shown = rows[:limit]
+    return ReceiptPage(
+        receipts=tuple(load(body) for _, body in shown),
+        before=shown[-1][0] if shown and len(rows) > limit else None,
     )
-    return tuple((seq, load(body)) for seq, body in rows)
 
 
 def count(db: sqlite3.Connection, which: ReceiptFilter) -> dict[WriteOutcome, int]:

@@ -7,7 +7,6 @@ function in the journal's thread.
 import functools
 import sqlite3
 from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from memguard.schema.receipt import Receipt, WriteOutcome
@@ -15,21 +14,11 @@ from memguard.stores import receipt_rows
 from memguard.stores.events import JournalEvent, State, events_after, events_of, state_of
 from memguard.stores.forgetting import Forgotten, forget
 from memguard.stores.journal import Journal
-from memguard.stores.receipt_rows import ReceiptFilter
+from memguard.stores.receipt_rows import ReceiptFilter, ReceiptPage
 
 _ALL = ReceiptFilter()
 _ACTOR = "memguard"
 _REPLAY_BATCH = 500
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ReceiptPage:
-    """Receipts, newest first."""
-
-    receipts: tuple[Receipt, ...]
-    """The receipts."""
-    before: int | None
-    """Give this to `list` for the next page; `None` on the last page."""
 
 
 class ReceiptLog:
@@ -103,13 +92,17 @@ class ReceiptLog:
             limit: The most to return.
             before: Where the last page ended.
         """
-        return self._journal.read(lambda db: _page(db, which, limit=limit, before=before))
+        return self._journal.read(
+            lambda db: receipt_rows.page(db, which, limit=limit, before=before)
+        )
 
     async def alist(
         self, which: ReceiptFilter = _ALL, *, limit: int = 50, before: int | None = None
     ) -> ReceiptPage:
         """See `list`."""
-        return await self._journal.aread(lambda db: _page(db, which, limit=limit, before=before))
+        return await self._journal.aread(
+            lambda db: receipt_rows.page(db, which, limit=limit, before=before)
+        )
 
     def count(self, which: ReceiptFilter = _ALL) -> dict[WriteOutcome, int]:
         """How many receipts there are of each outcome."""
@@ -189,17 +182,6 @@ class ReceiptLog:
 
 def _append(db: sqlite3.Connection, *, receipt: Receipt, actor: str, at: datetime) -> Receipt:
     return receipt_rows.record_decisions(db, [receipt], actor=actor, at=at)[0]
-
-
-def _page(
-    db: sqlite3.Connection, which: ReceiptFilter, *, limit: int, before: int | None
-) -> ReceiptPage:
-    rows = receipt_rows.select(db, which, limit=limit + 1, before=before)
-    shown = rows[:limit]
-    return ReceiptPage(
-        receipts=tuple(receipt for _, receipt in shown),
-        before=shown[-1][0] if shown and len(rows) > limit else None,
-    )
 
 
 def _shrink(db: sqlite3.Connection) -> None:
