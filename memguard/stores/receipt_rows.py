@@ -5,18 +5,21 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from pydantic import ValidationError
 
 from memguard.errors import ErrorCode, InvalidInputError, ReceiptError
 from memguard.schema.base import Namespace
+from memguard.schema.memory import MemoryRecord
 from memguard.schema.receipt import Receipt, WriteOutcome
-from memguard.stores.events import add_event, events_of, moment, to_json
+from memguard.stores.events import EventKind, add_event, events_of, moment, to_json
 from memguard.stores.records import record_of
 
 _NAMED = 5
 """Matches named when a prefix fits several receipts."""
+
+_PLACED = frozenset({"stored", "quarantined"})
+"""Outcomes whose candidate is, or may become, a record."""
 
 _LAST = 2**63 - 1
 """The largest integer of SQLite."""
@@ -116,14 +119,13 @@ def record_decisions(
 
 
 def _record(db: sqlite3.Connection, receipt: Receipt, *, actor: str, at: datetime) -> Receipt:
-    if receipt.outcome == "stored" and not receipt.record_key:
-        receipt = receipt.model_copy(update={"record_key": record_of(receipt).key})
+    record = record_of(receipt) if receipt.outcome in _PLACED else None
+    if record is not None and receipt.outcome == "stored" and not receipt.record_key:
+        receipt = receipt.model_copy(update={"record_key": record.key})
     candidate_id = receipt.candidate.id
     known = _known(db, receipt, candidate_id=candidate_id)
     if known is not None:
         return known
-    record = record_of(receipt)
-    placed = receipt.outcome in {"stored", "quarantined"}
     db.execute(
         "INSERT INTO receipts (id, candidate_id, policy_digest, namespace, record_key, outcome, "
         "reason, at, run_id, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -132,7 +134,7 @@ def _record(db: sqlite3.Connection, receipt: Receipt, *, actor: str, at: datetim
             candidate_id,
             receipt.policy_digest,
             to_json(receipt.namespace),
-            record.key if placed else receipt.record_key,
+            receipt.record_key if record is None else record.key,
             receipt.outcome,
             receipt.decision.reason,
             utc_text(receipt.at),
@@ -140,8 +142,25 @@ def _record(db: sqlite3.Connection, receipt: Receipt, *, actor: str, at: datetim
             receipt.model_dump_json(),
         ),
     )
+    _begin_life(db, receipt, record, candidate_id=candidate_id, actor=actor, at=at)
+    return receipt
 
-    def add(kind: Any, body: str = "{}") -> None:
+
+def _begin_life(
+    db: sqlite3.Connection,
+    receipt: Receipt,
+    record: MemoryRecord | None,
+    *,
+    candidate_id: str,
+    actor: str,
+    at: datetime,
+) -> None:
+    events: list[tuple[EventKind, str]] = [("decided", "{}")]
+    if record is not None and receipt.outcome == "stored":
+        events.append(("intended", f'{{"record":{record.model_dump_json()}}}'))
+    elif record is not None:
+        events.append(("held", "{}"))
+    for kind, body in events:
         add_event(
             db,
             kind,
@@ -151,13 +170,6 @@ def _record(db: sqlite3.Connection, receipt: Receipt, *, actor: str, at: datetim
             at=at,
             body=body,
         )
-
-    add("decided")
-    if receipt.outcome == "stored":
-        add("intended", f'{{"record":{record.model_dump_json()}}}')
-    elif receipt.outcome == "quarantined":
-        add("held")
-    return receipt
 
 
 def _known(db: sqlite3.Connection, receipt: Receipt, *, candidate_id: str) -> Receipt | None:
