@@ -1,0 +1,1 @@
+"""Benchmarks and data sets; imports the public surface, and nothing imports it."""

@@ -1,0 +1,63 @@
+"""From options to a store, a journal and a model."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memguard.errors import ErrorCode, InvalidInputError
+
+if TYPE_CHECKING:
+    from memguard.llm.models import Model
+    from memguard.schema.config import ConsistencyGate
+    from memguard.stores import ChromaStore
+    from memguard.stores.journal import Journal
+
+JOURNAL_FILE = "memguard.sqlite3"
+
+
+def open_store(store: str, *, embed: str | None) -> "ChromaStore":
+    """The store at a folder, or at HOST:PORT."""
+    from memguard.stores import ChromaStore
+
+    server = server_address(store)
+    if server is not None:
+        return ChromaStore.server(*server, embed=embed)
+    return ChromaStore.local(store, embed=embed)
+
+
+def open_journal(store: str) -> "Journal":
+    """The journal beside a store; for a server, the one in this folder."""
+    from memguard.stores.journal import Journal
+
+    server = server_address(store)
+    folder = Path() if server is not None else Path(store)
+    if server is None and not (folder / JOURNAL_FILE).exists():
+        msg = f"there is no memguard store at {store!r}: write to it first, or name another folder"
+        raise InvalidInputError(msg, code=ErrorCode.STORE_PATH)
+    return Journal.open(folder / JOURNAL_FILE)
+
+
+def open_model(model: str | None, *, base_url: str | None) -> "Model":
+    """The model that the options name; there is no default one."""
+    from memguard.llm.models import resolve_model
+
+    return resolve_model(model, base_url=base_url)
+
+
+def gate_preset(name: str) -> "ConsistencyGate":
+    """The named setting of ConsistencyGate."""
+    from memguard.schema.config import CONSISTENCY_GATE_PRESETS, ConsistencyGate
+
+    try:
+        return ConsistencyGate.preset(name)
+    except KeyError:
+        known = sorted(CONSISTENCY_GATE_PRESETS)
+        msg = f"there is no preset {name!r}: use one of {known}"
+        raise InvalidInputError(msg, code=ErrorCode.SPEC_INVALID) from None
+
+
+def server_address(store: str) -> tuple[str, int] | None:
+    """HOST and PORT, if that is what `--store` holds."""
+    host, colon, port = store.rpartition(":")
+    if not colon or not port.isdecimal() or "/" in host or "\\" in host or not host:
+        return None
+    return host, int(port)

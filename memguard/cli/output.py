@@ -1,0 +1,65 @@
+"""What a person sees, and what a program reads."""
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from memguard.schema.receipt import Receipt
+
+OUTCOME_STYLES = {
+    "stored": "green",
+    "duplicate": "dim",
+    "quarantined": "yellow",
+    "rejected": "red",
+    "refused": "dim red",
+    "unjudged": "magenta",
+}
+
+
+def console() -> "Console":
+    """A console for results; text from memories is never read as markup."""
+    from rich.console import Console
+
+    return Console(markup=False, highlight=False, emoji=False)
+
+
+def print_json(body: Any) -> None:
+    """One JSON document on standard output, in the source's own letters."""
+    sys.stdout.write(json.dumps(body, ensure_ascii=False, indent=2, default=str) + "\n")
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A table; the last column takes the room that is left."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, title_justify="left", title_style="bold", expand=False, box=None)
+    for column in columns[:-1]:
+        table.add_column(column, no_wrap=True)
+    table.add_column(columns[-1], overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell, style=OUTCOME_STYLES.get(cell, "")) for cell in row))
+    console().print(table)
+
+
+def print_decisions(receipts: Sequence["Receipt"], *, title: str) -> None:
+    """One block per candidate: what became of it, its text, and why."""
+    from rich.text import Text
+
+    out = console()
+    out.print(Text(title, style="bold"))
+    for receipt in receipts:
+        line = Text(f"{receipt.outcome:<12}", style=OUTCOME_STYLES[receipt.outcome])
+        line.append(receipt.candidate.text, style="default")
+        out.print(line)
+        out.print(Text(f"{'':<12}{receipt.decision.explanation}  [{receipt.id[:8]}]", style="dim"))
+
+
+def counts_line(counts: dict[Any, int]) -> str:
+    """`12 stored, 3 rejected`; outcomes that did not occur are left out."""
+    said = [f"{count} {outcome}" for outcome, count in counts.items() if count]
+    return ", ".join(said) or "no candidates"

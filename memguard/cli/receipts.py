@@ -1,0 +1,89 @@
+"""`memguard receipts list | show`: what was decided, and why."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from memguard.cli.options import JsonOption, NamespaceOption, StoreOption, UserOption
+
+if TYPE_CHECKING:
+    from memguard.schema.receipt import WriteOutcome
+    from memguard.stores.receipt_rows import ReceiptFilter
+
+app = typer.Typer(help="Every decision, whole.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_receipts(
+    store: StoreOption = "memory",
+    outcome: Annotated[
+        str | None,
+        typer.Option(help="stored, duplicate, quarantined, rejected or refused."),
+    ] = None,
+    run: Annotated[str | None, typer.Option(help="Only this run.")] = None,
+    user: UserOption = None,
+    namespace: NamespaceOption = None,
+    limit: Annotated[int, typer.Option(min=1, help="Receipts to print.")] = 50,
+    before: Annotated[int | None, typer.Option(help="Where the last page ended.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print decisions, newest first."""
+    from memguard.cli.opening import open_journal
+    from memguard.cli.output import console, counts_line, print_decisions, print_json
+    from memguard.stores.receipts import ReceiptLog
+
+    with open_journal(store) as journal:
+        log = ReceiptLog(journal)
+        which = _filter(outcome, run=run, user=user, namespace=namespace)
+        page = log.list(which, limit=limit, before=before)
+        counts = log.count(which)
+    if as_json:
+        bodies = [receipt.model_dump(mode="json") for receipt in page.receipts]
+        print_json({"counts": counts, "receipts": bodies, "before": page.before})
+        return
+    print_decisions(page.receipts, title=counts_line(counts))
+    if page.before is not None:
+        console().print(f"more: --before {page.before}")
+
+
+@app.command("show")
+def show_receipt(
+    receipt_id: Annotated[str, typer.Argument(help="The id, or the beginning of it.")],
+    store: StoreOption = "memory",
+    as_json: JsonOption = False,
+) -> None:
+    """Print the whole record of one decision."""
+    from memguard.cli.opening import open_journal
+    from memguard.cli.output import print_json
+    from memguard.cli.show import print_receipt
+    from memguard.stores.receipts import ReceiptLog
+
+    with open_journal(store) as journal:
+        log = ReceiptLog(journal)
+        receipt = log.get(receipt_id)
+        history = log.history(receipt.id)
+    if as_json:
+        events = [event.model_dump(mode="json") for event in history]
+        print_json({"receipt": receipt.model_dump(mode="json"), "history": events})
+        return
+    print_receipt(receipt, history=history)
+
+
+def _filter(
+    outcome: str | None, *, run: str | None, user: str | None, namespace: list[str] | None
+) -> "ReceiptFilter":
+    from typing import cast, get_args
+
+    from memguard.cli.options import namespace_of
+    from memguard.errors import ErrorCode, InvalidInputError
+    from memguard.schema.receipt import WriteOutcome
+    from memguard.stores.receipt_rows import ReceiptFilter
+
+    known = get_args(WriteOutcome)
+    if outcome is not None and outcome not in known:
+        msg = f"there is no outcome {outcome!r}: use one of {sorted(known)}"
+        raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
+    place = namespace_of(user, namespace) if user or namespace else ()
+    return ReceiptFilter(
+        outcome=cast("WriteOutcome | None", outcome), run_id=run, namespace=place
+    )

@@ -1,0 +1,156 @@
+"""`memguard write FILE`: a conversation in, supported memories durably stored."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from memguard.cli.options import (
+    BaseUrlOption,
+    ConversationOption,
+    EmbedOption,
+    JsonOption,
+    ModelOption,
+    NamespaceOption,
+    PresetOption,
+    StoreOption,
+    UserOption,
+    namespace_of,
+)
+
+if TYPE_CHECKING:
+    from memguard.guard.gates import GateGraph
+    from memguard.schema.memory import Conversation
+    from memguard.schema.write import WriteReport
+
+
+def write(
+    file: Annotated[
+        Path, typer.Argument(help="JSON or JSONL of messages, or a LoCoMo file.", dir_okay=False)
+    ],
+    store: StoreOption = "memory",
+    model: ModelOption = None,
+    base_url: BaseUrlOption = None,
+    embed: EmbedOption = None,
+    user: UserOption = None,
+    namespace: NamespaceOption = None,
+    conversation: ConversationOption = None,
+    preset: PresetOption = "recommended",
+    sessions: Annotated[int, typer.Option(min=1, help="Sessions worked on at once.")] = 4,
+    as_json: JsonOption = False,
+) -> None:
+    """Remember what a conversation supports.
+
+    Stop it with ctrl-C at any time: the same command goes on where it stopped, and asks the model
+    nothing twice.
+    """
+    import asyncio
+
+    from memguard.cli.opening import gate_preset, open_model, open_store
+    from memguard.conversations import load_conversation
+    from memguard.guard import create_write_guard
+
+    parts = load_conversation(file, name=conversation)
+    gate = gate_preset(preset)
+    judge = open_model(model, base_url=base_url)
+    with open_store(store, embed=embed) as opened:
+        guard = create_write_guard(
+            judge,
+            store=opened,
+            namespace=namespace_of(user, namespace),
+            gates=[gate],
+            receipts=None if opened.journal_path else Path("memguard.sqlite3"),
+        )
+        reports = asyncio.run(_write_all(guard, parts, at_once=sessions, quiet=as_json))
+    _show(reports, as_json=as_json, store=store)
+
+
+async def _write_all(
+    guard: "GateGraph", parts: Sequence["Conversation"], *, at_once: int, quiet: bool
+) -> list["WriteReport"]:
+    import asyncio
+
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    from memguard.methods.writer import readable_turns
+    from memguard.schema.config import Writer
+
+    reports: dict[int, WriteReport] = {}
+    queue = iter(enumerate(parts))
+    counts: dict[str, int] = {}
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[said]}"),
+    )
+    with Progress(*columns, disable=quiet) as progress:
+        total = sum(len(readable_turns(part.turns, spec=Writer())) for part in parts)
+        turns = progress.add_task("turns", total=total, said="")
+        gated = progress.add_task("candidates", total=0, said="")
+
+        def note(event: dict[str, Any]) -> None:
+            if event.get("step") == "extracted":
+                progress.advance(turns, event["turns"])
+            elif event.get("step") == "screened":
+                known = progress.tasks[gated].total or 0
+                progress.update(gated, total=known + event["to_gate"])
+            elif event.get("step") == "gated":
+                counts[event["outcome"]] = counts.get(event["outcome"], 0) + 1
+                said = ", ".join(f"{n} {what}" for what, n in counts.items())
+                progress.update(gated, advance=1, said=said)
+
+        async def work() -> None:
+            for index, part in queue:
+                reports[index] = await _write_one(guard, part, note=note)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(at_once, len(parts))):
+                group.create_task(work())
+        progress.update(turns, completed=total)
+    return [reports[index] for index in sorted(reports)]
+
+
+async def _write_one(guard: "GateGraph", part: "Conversation", *, note: Any) -> "WriteReport":
+    result: dict[str, Any] = {}
+    stream = guard.astream({"conversation": part}, stream_mode=["custom", "values"])
+    async for mode, data in stream:
+        if mode == "custom":
+            note(data)
+        else:
+            result = data
+    return result["writes"]
+
+
+def _show(reports: Sequence["WriteReport"], *, as_json: bool, store: str) -> None:
+    from memguard.cli.output import console, counts_line, print_decisions, print_json
+    from memguard.schema.usage import Usage
+
+    counts: dict[Any, int] = {}
+    for report in reports:
+        for outcome, count in report.counts.items():
+            counts[outcome] = counts.get(outcome, 0) + count
+    usage = sum((report.usage for report in reports), Usage())
+    if as_json:
+        print_json(
+            {
+                "counts": counts,
+                "resumed": sum(report.resumed for report in reports),
+                "usage": usage.model_dump(mode="json"),
+                "reports": [report.model_dump(mode="json") for report in reports],
+            }
+        )
+        return
+    receipts = [receipt for report in reports for receipt in report.receipts]
+    print_decisions(receipts, title=f"Decided on {len(receipts)} candidates")
+    out = console()
+    out.print(f"\n{counts_line(counts)}; {usage.calls} model calls, {usage.tokens} tokens")
+    resumed = sum(report.resumed for report in reports)
+    if resumed:
+        out.print(f"{resumed} candidates were decided by an earlier run")
+    for note in dict.fromkeys(note for report in reports for note in report.notes):
+        out.print(f"note: {note}")
+    for failure in dict.fromkeys(failure for report in reports for failure in report.failures):
+        out.print(f"not done: {failure.step} {failure.about}: {failure.code} {failure.message}")
+    out.print(f"see `memguard receipts show ID --store {store}` for the whole record of a decision")

@@ -1,0 +1,82 @@
+"""What a guard writes to: a store, its journal, and the commits between them."""
+
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from weakref import WeakKeyDictionary
+
+from langgraph.runtime import get_runtime
+from langgraph.store.base import BaseStore
+
+from memguard.errors import ConfigurationError, ErrorCode
+from memguard.guard.committer import Committer
+from memguard.stores.commit import recover
+from memguard.stores.extractions import ExtractionLog
+from memguard.stores.journal import Journal
+from memguard.stores.receipts import ReceiptLog
+
+IN_MEMORY_NOTE = (
+    "receipts and quarantine are kept in memory and end with the process: pass `receipts=PATH`"
+)
+
+
+@dataclass
+class Backing:
+    """A store with the journal beside it. Opens nothing before its first use."""
+
+    store: BaseStore
+    journal: Journal
+    recovered: bool = False
+    receipts: ReceiptLog = field(init=False)
+    extractions: ExtractionLog = field(init=False)
+    committer: Committer = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Make the views of the journal."""
+        self.receipts = ReceiptLog(self.journal)
+        self.extractions = ExtractionLog(self.journal)
+        self.committer = Committer(self.journal, self.store)
+
+    async def recover_once(self) -> tuple[str, ...]:
+        """Before the first write, redo what an earlier process began; say what it could not."""
+        if self.recovered:
+            return ()
+        done = await recover(self.journal, self.store)
+        self.recovered = not done.problems
+        return done.problems
+
+
+class Backings:
+    """Finds the backing of the run in progress, and makes each one once."""
+
+    def __init__(self, store: BaseStore | None, receipts: Journal | str | Path | None) -> None:
+        self._store = store
+        self._given = receipts
+        self._lock = threading.Lock()
+        self._known: WeakKeyDictionary[BaseStore, Backing] = WeakKeyDictionary()
+
+    def current(self) -> Backing:
+        """The backing of the guard's own store, or else of the store of the host graph.
+
+        Raises:
+            ConfigurationError: If there is no store.
+        """
+        store = self._store if self._store is not None else get_runtime().store
+        if store is None:
+            msg = (
+                "the write guard has no store: pass `store=`, for example "
+                "`ChromaStore.local('memory')`, or compile the host graph with one"
+            )
+            raise ConfigurationError(msg, code=ErrorCode.STORE_MISSING)
+        with self._lock:
+            backing = self._known.get(store)
+            if backing is None:
+                backing = Backing(store=store, journal=self._journal_of(store))
+                self._known[store] = backing
+            return backing
+
+    def _journal_of(self, store: BaseStore) -> Journal:
+        if isinstance(self._given, Journal):
+            return self._given
+        path = self._given or getattr(store, "journal_path", None)
+        return Journal.memory() if path is None else Journal.open(path)

@@ -1,0 +1,110 @@
+"""What goes into the write guard, what comes out, and what passes in between."""
+
+import operator
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, Field
+
+from memguard.conversations import read_conversation
+from memguard.schema.base import Frozen, Namespace
+from memguard.schema.memory import CandidateMemory, Conversation
+from memguard.schema.receipt import Receipt
+from memguard.schema.usage import Usage
+from memguard.schema.write import Failure, WriteReport
+
+
+def _conversation(value: Any) -> Any:
+    if value is None or (isinstance(value, Mapping) and "turns" in value):
+        return value
+    return read_conversation(value)
+
+
+def _candidates(value: Any) -> Any:
+    """Plain texts are candidates too; one text is a list of one."""
+    if value is None:
+        return None
+    entries = [value] if isinstance(value, str | Mapping | CandidateMemory) else value
+    return tuple({"text": e} if e is None or isinstance(e, str) else e for e in entries)
+
+
+class WriteInput(BaseModel):
+    """A conversation to remember from. One of `messages` and `conversation` will do."""
+
+    messages: list[Any] = Field(
+        default=[],
+        description="Chat messages; what was read before is not read again.",
+        examples=[[{"role": "user", "content": "I moved to Porto in May."}]],
+    )
+    conversation: Annotated[Conversation | None, BeforeValidator(_conversation)] = Field(
+        default=None, description="A conversation with speakers, times and an id of its own."
+    )
+    candidates: Annotated[
+        tuple[CandidateMemory, ...] | None, BeforeValidator(_candidates)
+    ] = Field(
+        default=None,
+        description="Candidates of your own; the writer is then not asked.",
+        examples=[["The user lives in Porto."]],
+    )
+
+
+class WriteOutput(BaseModel):
+    """What became of every candidate."""
+
+    writes: WriteReport
+
+
+class Proposal(Frozen):
+    """A candidate with the turns that it was drawn from."""
+
+    candidate: CandidateMemory
+    source: Conversation
+
+
+class Extracted(Frozen):
+    """What one pass of the writer gave."""
+
+    proposals: tuple[Proposal, ...] = ()
+    unread: tuple[str, ...] = ()
+    usage: Usage = Usage()
+    notes: tuple[str, ...] = ()
+    failures: tuple[Failure, ...] = ()
+
+
+class Ruled(Frozen):
+    """What one branch of the fan-out gave: a receipt, or a candidate left undecided."""
+
+    receipt: Receipt | None = None
+    unjudged: CandidateMemory | None = None
+    usage: Usage = Usage()
+    failure: Failure | None = None
+
+
+class PassState(BaseModel):
+    """What one branch of the reading fan-out gets."""
+
+    run_id: str
+    namespace: Namespace
+    earlier: Conversation
+    new: Conversation
+    keys: tuple[str, ...]
+
+
+class GateState(BaseModel):
+    """What one branch of the gating fan-out gets."""
+
+    run_id: str
+    proposal: Proposal
+
+
+class WriteState(WriteInput):
+    """What passes from node to node."""
+
+    run_id: str = ""
+    namespace: Namespace = ()
+    passes: tuple[PassState, ...] = ()
+    extracted: Annotated[list[Extracted], operator.add] = []
+    proposals: tuple[Proposal, ...] = ()
+    resumed: int = 0
+    ruled: Annotated[list[Ruled], operator.add] = []
+    writes: WriteReport | None = None

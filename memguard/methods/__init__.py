@@ -1,0 +1,1 @@
+"""Admission methods, one folder each; none imports another."""

@@ -1,0 +1,5 @@
+"""ConsistencyGate: is a candidate supported by its source?"""
+
+from memguard.methods.consistency_gate.graph import create_consistency_gate_graph
+
+__all__ = ["create_consistency_gate_graph"]

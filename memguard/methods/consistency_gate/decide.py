@@ -1,0 +1,103 @@
+"""From the judge's samples to the decision, its evidence and its report. Pure."""
+
+from collections import Counter
+
+from pydantic import JsonValue
+
+from memguard.methods.consistency_gate.judge import score_of
+from memguard.methods.consistency_gate.state import GateState, Judged
+from memguard.policy.admission import METHOD, decide_on_support
+from memguard.policy.support import rule_on_support
+from memguard.schema.config import ConsistencyGate
+from memguard.schema.decision import AdmissionDecision
+from memguard.schema.receipt import MethodReport
+from memguard.schema.usage import Usage
+from memguard.schema.verdict import Inconclusive, SupportSample
+
+
+def rule(
+    state: GateState, *, spec: ConsistencyGate
+) -> tuple[AdmissionDecision, dict[str, JsonValue]]:
+    """The decision on a candidate, with the numbers that it rests on."""
+    if state.judged is None:
+        if state.decision is None:
+            msg = "neither judged nor refused"
+            raise AssertionError(msg)
+        return state.decision, {"tau": state.tau, "score": None, "samples": []}
+    asked = spec.k if spec.variant == "soft" else 1
+    samples = state.judged.samples
+    score = rule_on_support([score_of(sample) for sample in samples], k=asked, tau=state.tau)
+    decision = decide_on_support(
+        score,
+        on_inconclusive=spec.on_inconclusive,
+        why=_why(samples, mean=score.mean, inconclusive=score.ruling == "inconclusive"),
+        used=len(samples),
+    )
+    return decision, {
+        "score": score.mean,
+        "tau": state.tau,
+        "k": asked,
+        "used": len(samples),
+        "usable": score.usable,
+        "mode": state.judged.mode,
+        "temperature": spec.sampling_temperature,
+        "occupancy": state.occupancy,
+        "samples": [_sample_row(sample) for sample in samples],
+        "decided_by": _deciding_turns(state, state.judged),
+    }
+
+
+def build_report(
+    state: GateState,
+    *,
+    spec: ConsistencyGate,
+    decision: AdmissionDecision,
+    evidence: dict[str, JsonValue],
+) -> MethodReport:
+    """All that a receipt keeps of this method's work on one candidate."""
+    judged = state.judged
+    return MethodReport(
+        method=METHOD,
+        spec=spec.model_dump(mode="json"),
+        decision=decision,
+        evidence=evidence,
+        context=state.source,
+        usage=judged.usage if judged else Usage(),
+        prompts=(judged.prompt,) if judged else (),
+        models={"judge": judged.model} if judged else {},
+        notes=judged.notes if judged else (),
+    )
+
+
+def _why(
+    samples: tuple[SupportSample | Inconclusive, ...], *, mean: float | None, inconclusive: bool
+) -> str:
+    """The words of the judge nearest to the mean; or why samples could not be used."""
+    if inconclusive or mean is None:
+        failures = Counter(s.reason for s in samples if isinstance(s, Inconclusive))
+        return ", ".join(f"{count} x {reason}" for reason, count in sorted(failures.items()))
+    worded = [s for s in samples if isinstance(s, SupportSample) and s.reason]
+    if not worded:
+        return ""
+    return min(worded, key=lambda sample: (abs(sample.score - mean), sample.reason)).reason
+
+
+def _sample_row(sample: SupportSample | Inconclusive) -> dict[str, JsonValue]:
+    if isinstance(sample, Inconclusive):
+        return {"inconclusive": sample.reason, "detail": sample.detail}
+    return {"score": sample.score, "reason": sample.reason, "turns": list(sample.turn_ids)}
+
+
+def _deciding_turns(state: GateState, judged: Judged) -> list[JsonValue]:
+    """The turns that judges named, with who said them; the candidate's own when none did."""
+    named = {
+        turn_id
+        for sample in judged.samples
+        if isinstance(sample, SupportSample)
+        for turn_id in sample.turn_ids
+    } or set(state.candidate.turn_ids)
+    return [
+        {"turn": turn.id, "role": turn.role, "speaker": turn.speaker}
+        for turn in state.source
+        if turn.id in named
+    ]

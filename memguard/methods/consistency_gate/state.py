@@ -1,0 +1,80 @@
+"""What goes into ConsistencyGate, and what it passes from node to node."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, Field
+
+from memguard.conversations import read_conversation
+from memguard.schema.base import Frozen
+from memguard.schema.decision import AdmissionDecision
+from memguard.schema.memory import CandidateMemory, Conversation, Turn
+from memguard.schema.receipt import MethodReport, PromptStamp, Receipt
+from memguard.schema.usage import Usage
+from memguard.schema.verdict import Inconclusive, SupportSample
+
+
+def _candidate(value: Any) -> Any:
+    return {"text": value} if isinstance(value, str) else value
+
+
+def _conversation(value: Any) -> Any:
+    if isinstance(value, Mapping) and "turns" in value:
+        return value
+    return read_conversation(value)
+
+
+class GateInput(BaseModel):
+    """One candidate and the text it must be supported by."""
+
+    candidate: Annotated[CandidateMemory, BeforeValidator(_candidate)] = Field(
+        description="The memory proposed for storage; a plain text will do.",
+        examples=["The user is vegetarian."],
+    )
+    context: Annotated[Conversation, BeforeValidator(_conversation)] = Field(
+        default_factory=Conversation,
+        description="Its source: a text, chat messages, or a conversation.",
+        examples=["My colleague doesn't eat meat."],
+    )
+    run_id: str = Field(default="", description="The run it belongs to; made up when empty.")
+
+
+class Judged(Frozen):
+    """What the judge gave: one entry per sample used."""
+
+    samples: tuple[SupportSample | Inconclusive, ...]
+    """In the order of sampling."""
+    mode: str
+    """`n`, `concurrent` or `logprob`: how the samples were had."""
+    model: str
+    """The judge's name."""
+    prompt: PromptStamp
+    """The prompt used."""
+    usage: Usage
+    """Its cost."""
+    notes: tuple[str, ...] = ()
+    """What the model layer had to do differently."""
+
+
+class GateOutput(BaseModel):
+    """The ruling, what it rests on, and the receipt."""
+
+    decision: AdmissionDecision
+    report: MethodReport
+    receipt: Receipt
+
+
+class GateState(GateInput):
+    """What passes from node to node."""
+
+    source: tuple[Turn, ...] = ()
+    """The turns shown to the judge."""
+    tau: float = 0.0
+    """The threshold in force."""
+    occupancy: int | None = None
+    """Records in the namespace, where the threshold depends on it."""
+    judged: Judged | None = None
+    """The judge's answers; `None` when none was asked."""
+    decision: AdmissionDecision | None = None
+    report: MethodReport | None = None
+    receipt: Receipt | None = None

@@ -1,0 +1,39 @@
+"""What cannot be judged, told before any model is asked."""
+
+from collections.abc import Sequence
+
+from memguard.schema.base import is_blank
+from memguard.schema.decision import AdmissionDecision, ReasonCode
+from memguard.schema.memory import Turn
+
+
+def refuse_text(text: str, *, max_chars: int | None = None) -> AdmissionDecision | None:
+    """The ruling on a text that is no memory, or `None`: blank, or longer than one fact is."""
+    if is_blank(text):
+        return _refusal("blank_text", "the candidate holds no visible text")
+    if max_chars is not None and len(text) > max_chars:
+        return _refusal(
+            "text_too_long", f"{len(text)} characters, more than {max_chars}; a memory is one fact"
+        )
+    return None
+
+
+def refuse_source(evidence: Sequence[Turn], *, required: bool) -> AdmissionDecision | None:
+    """The ruling on a source that supports nothing, or `None`.
+
+    Args:
+        evidence: The turns that a memory may rest on.
+        required: Whether there must be any.
+    """
+    if not evidence:
+        no_source = "there is no source text to check the candidate against"
+        return _refusal("no_source", no_source) if required else None
+    if all(turn.role == "assistant" for turn in evidence):
+        return _refusal("no_user_words", "the source holds only what the assistant said")
+    return None
+
+
+def _refusal(reason: ReasonCode, explanation: str) -> AdmissionDecision:
+    return AdmissionDecision(
+        outcome="reject", reason=reason, explanation=f"not judged: {explanation}"
+    )

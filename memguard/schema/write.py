@@ -1,0 +1,62 @@
+"""What a guarded write reports."""
+
+from pydantic import Field
+
+from memguard.schema.base import Frozen, Namespace
+from memguard.schema.memory import CandidateMemory
+from memguard.schema.receipt import Receipt, WriteOutcome
+from memguard.schema.usage import Usage
+
+
+class Failure(Frozen):
+    """Something that stopped a part of the run."""
+
+    code: str
+    """The error's code; `docs/errors.md` has a heading for it."""
+    message: str
+    """What happened and what to do."""
+    step: str
+    """`extract`, `gate` or `commit`."""
+    about: str = ""
+    """The candidate, by id, or the turns it was about."""
+
+
+class WriteReport(Frozen):
+    """What became of every candidate of a run.
+
+    Nothing is lost: a candidate has a receipt, or stands in `unjudged`; a turn that could not be
+    read stands in `unread`, and a later run takes both up again.
+    """
+
+    run_id: str
+    """The run; every receipt names it."""
+    namespace: Namespace
+    """Where it wrote."""
+    receipts: tuple[Receipt, ...] = ()
+    """One per candidate decided in this run, in the order of the conversation."""
+    resumed: int = 0
+    """Candidates that an earlier run had decided; their receipts are in the log."""
+    unjudged: tuple[CandidateMemory, ...] = ()
+    """Candidates left undecided by the budget or by a failure."""
+    unread: tuple[str, ...] = ()
+    """Ids of turns that no usable answer came back for, and of those the budget left out."""
+    failures: tuple[Failure, ...] = ()
+    """What went wrong, each once."""
+    usage: Usage = Usage()
+    """Model calls of the run: writer and gates."""
+    notes: tuple[str, ...] = Field(default=())
+    """What a reader should know."""
+
+    @property
+    def counts(self) -> dict[WriteOutcome, int]:
+        """Candidates by outcome; outcomes that did not occur count 0."""
+        counts: dict[WriteOutcome, int] = {
+            "stored": 0,
+            "duplicate": 0,
+            "quarantined": 0,
+            "rejected": 0,
+            "refused": 0,
+        }
+        for receipt in self.receipts:
+            counts[receipt.outcome] += 1
+        return counts
