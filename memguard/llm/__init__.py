@@ -1,0 +1,1 @@
+"""The only place where a model is called. Nothing here imports a model's package until it runs."""

@@ -1,0 +1,174 @@
+"""Ask a model for one JSON object: own tolerant parser, one repair, typed outcomes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from pydantic import BaseModel
+
+from memguard.llm.budget import Meter
+from memguard.llm.call import CallSettings, Reply, request
+from memguard.llm.failures import shorten
+from memguard.llm.metering import current_meter
+from memguard.llm.parsing import parse_json, read_answer, text_of
+from memguard.schema.usage import Usage
+from memguard.schema.verdict import Inconclusive
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+    from memguard.llm.models import Model
+
+M = TypeVar("M", bound=BaseModel)
+
+_REPAIR = """\
+Your answer could not be used: {problem}
+
+Answer again with one JSON object, and nothing else, that fits this JSON schema:
+{schema}"""
+"""What is said when an answer does not validate. Not a method's prompt: it judges nothing."""
+
+_DEFAULT_SETTINGS = CallSettings(temperature=0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer(Generic[M]):
+    """One answer, read."""
+
+    value: M | Inconclusive
+    """The object, or why there is none."""
+    usage: Usage
+    """What it cost, the repair included."""
+    notes: tuple[str, ...] = ()
+    """What a receipt should say."""
+    repaired: bool = False
+    """Whether the model was shown its first answer and asked again."""
+    text: str = ""
+    """The last answer as the model gave it, shortened."""
+
+
+async def ask(
+    model: Model,
+    messages: Sequence[BaseMessage],
+    schema: type[M],
+    *,
+    settings: CallSettings | None = None,
+    meter: Meter | None = None,
+    name: str = "memguard.ask",
+    repair: bool = True,
+) -> Answer[M]:
+    """Ask for one object of a schema.
+
+    The server is asked to keep to the schema where it can. An answer that does not validate is
+    shown to the model once, with the error. A refusal, an answer cut off, a timeout and a
+    provider's failure are outcomes of their own and are not repaired.
+
+    Args:
+        model: The model to ask.
+        messages: The prompt; it should say which JSON is wanted, for servers that cannot be told.
+        schema: The Pydantic model of the answer.
+        settings: Sampling settings; temperature 0 when left out.
+        meter: Counts what this spends; the run's own when left out.
+        name: Name of the run in callbacks and traces.
+        repair: Whether to ask again after an answer that does not validate.
+
+    Raises:
+        ModelConfigurationError: If no request to this model can succeed as it is set up.
+        BudgetExhaustedError: If a request would begin beyond a limit of the run.
+    """
+    scope = (meter or current_meter()).scope()
+    asked = _Asked(model, schema, settings or _DEFAULT_SETTINGS, scope, name)
+    value, reply = await asked.once(messages)
+    notes, repaired = reply.notes, False
+    if repair and isinstance(value, Inconclusive) and value.reason == "parse_failure":
+        repaired = True
+        value, reply = await asked.once([*messages, *_repair_turns(reply, schema, value)])
+        notes = tuple(dict.fromkeys((*notes, *reply.notes)))
+    return Answer(
+        value=value,
+        usage=scope.usage,
+        notes=notes,
+        repaired=repaired,
+        text=shorten(text_of(reply.messages[0]), 2_000) if reply.messages else "",
+    )
+
+
+@dataclass(frozen=True)
+class _Asked(Generic[M]):
+    model: Model
+    schema: type[M]
+    settings: CallSettings
+    meter: Meter
+    name: str
+
+    async def once(self, messages: Sequence[BaseMessage]) -> tuple[M | Inconclusive, Reply]:
+        extra = (
+            {"response_format": json_schema_format(self.schema)} if self.model.takes_schema else {}
+        )
+        reply = await request(
+            self.model,
+            messages,
+            settings=self.settings,
+            meter=self.meter,
+            extra=extra,
+            name=self.name,
+        )
+        if reply.failure is not None:
+            return reply.failure, reply
+        return read_answer(reply.messages[0], self._parse), reply
+
+    def _parse(self, text: str) -> M | Inconclusive:
+        return parse_json(text, self.schema)
+
+
+def _repair_turns(
+    reply: Reply, schema: type[BaseModel], problem: Inconclusive
+) -> list[BaseMessage]:
+    from langchain_core.messages import AIMessage, HumanMessage  # noqa: PLC0415
+
+    shape = json.dumps(schema.model_json_schema(), ensure_ascii=False)
+    # An empty assistant turn is refused by some servers.
+    answer = text_of(reply.messages[0]) or "(no answer)"
+    return [
+        AIMessage(answer),
+        HumanMessage(_REPAIR.format(problem=problem.detail, schema=shape)),
+    ]
+
+
+def json_schema_format(schema: type[BaseModel]) -> dict[str, Any]:
+    """The `response_format` that asks a server to keep to a schema."""
+    return {
+        "type": "json_schema",
+        "json_schema": {
+            "name": schema.__name__.strip("_") or "answer",
+            "schema": _strict(schema.model_json_schema()),
+            "strict": True,
+        },
+    }
+
+
+def _strict(schema: Any) -> Any:
+    """The schema in the subset of strict mode: every property required, none additional.
+
+    https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
+    """
+    if isinstance(schema, list):
+        return [_strict(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {
+        key: (
+            {name: _strict(inner) for name, inner in value.items()}
+            if key in {"properties", "$defs"} and isinstance(value, dict)
+            else _strict(value)
+        )
+        for key, value in schema.items()
+        if key not in {"default", "title"}
+    }
+    if "properties" in kept:
+        kept["required"] = list(kept["properties"])
+        kept["additionalProperties"] = False
+    return kept

@@ -1,0 +1,311 @@
+"""One request to a model: limiter, budget, timeout, bounded attempts; the messages that came back.
+
+Everything that calls a model goes through `request`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from memguard.errors import ErrorCode, ModelConfigurationError
+from memguard.llm.budget import Meter, out_of_time
+from memguard.llm.clients import chat_on_this_loop
+from memguard.llm.failures import Failure, understand
+from memguard.schema.usage import Usage
+from memguard.schema.verdict import Inconclusive
+
+if TYPE_CHECKING:
+    from langchain_core.messages import AIMessage, BaseMessage
+    from langchain_core.outputs import LLMResult
+    from tenacity import RetryCallState
+
+    from memguard.llm.models import Model
+
+DROPPABLE = frozenset({"temperature", "seed", "reasoning_effort", "response_format", "n"})
+"""Settings left out for a model that refuses them; refusing any other is a configuration error."""
+
+LONGEST_WAIT = 60.0
+"""Seconds of `retry-after` that are waited for; a longer one ends the attempts."""
+
+NO_TOKEN_COUNTS = "the provider reported no token counts"  # noqa: S105 - no password
+
+_TAGS = ("nostream", "memguard")
+"""`nostream` is LangGraph's mark for calls whose text is not part of the host's messages."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallSettings:
+    """Sampling settings of a request; `None` leaves the model's own."""
+
+    temperature: float | None = None
+    """Sampling temperature."""
+    seed: int | None = None
+    """Seed, where the provider has one."""
+    max_tokens: int | None = None
+    """The most tokens written per answer."""
+    reasoning_effort: str | None = None
+    """`minimal`, `low`, `medium` or `high`, for models that reason."""
+    timeout: float | None = None
+    """Seconds one attempt may take; the model's own when `None`."""
+
+    def given(self) -> dict[str, Any]:
+        """The settings that are set, by name."""
+        pairs = {
+            "temperature": self.temperature,
+            "seed": self.seed,
+            "max_tokens": self.max_tokens,
+            "reasoning_effort": self.reasoning_effort,
+        }
+        return {name: value for name, value in pairs.items() if value is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """What came of one request."""
+
+    messages: tuple[AIMessage, ...] = ()
+    """The answers, in order; empty after a failure."""
+    failure: Inconclusive | None = None
+    """Why there are none."""
+    notes: tuple[str, ...] = ()
+    """What a receipt should say: settings left out, token counts missing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Request:
+    """Everything that stays the same over the attempts."""
+
+    model: Model
+    messages: Sequence[BaseMessage]
+    wanted: Mapping[str, Any]
+    timeout: float
+    meter: Meter
+    name: str
+    notes: list[str] = field(default_factory=list)
+
+
+class _Again(Exception):  # noqa: N818 - a signal between the attempts, not an error of its own
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.detail)
+        self.failure = failure
+
+
+async def request(
+    model: Model,
+    messages: Sequence[BaseMessage],
+    *,
+    settings: CallSettings,
+    meter: Meter,
+    extra: Mapping[str, Any] | None = None,
+    name: str = "memguard",
+) -> Reply:
+    """Send one request, and again where that may help.
+
+    Args:
+        model: The model to call.
+        messages: The prompt.
+        settings: Sampling settings.
+        meter: Counts what this spends, cancelled attempts included.
+        extra: More settings: `n`, `response_format`, `logprobs` with `top_logprobs`.
+        name: Name of the run in callbacks and traces.
+
+    Returns:
+        The answers, or a typed outcome without answers.
+
+    Raises:
+        ModelConfigurationError: If no request to this model can succeed as it is set up.
+        BudgetExhaustedError: If the request would begin beyond a limit of the run.
+    """
+    job = _Request(
+        model=model,
+        messages=messages,
+        wanted={**settings.given(), **(extra or {})},
+        timeout=settings.timeout or model.timeout,
+        meter=meter,
+        name=name,
+    )
+    async with model.learned.limiter.slot(model.concurrency):
+        answer = await _attempts(job)
+        if not (isinstance(answer, Failure) and answer.never_reached):
+            model.learned.limiter.made_contact()
+    notes = (*model.learned.notes(frozenset(job.wanted)), *dict.fromkeys(job.notes))
+    if isinstance(answer, Failure):
+        outcome = Inconclusive(reason=answer.reason, detail=answer.detail)
+        return Reply(failure=outcome, notes=notes)
+    return Reply(messages=answer, notes=notes)
+
+
+_Answer: TypeAlias = "tuple[AIMessage, ...] | Failure"
+
+
+async def _attempts(job: _Request) -> _Answer:
+    from tenacity import AsyncRetrying, retry_if_exception_type  # noqa: PLC0415
+
+    retrying = AsyncRetrying(
+        retry=retry_if_exception_type(_Again),
+        stop=lambda state: _gives_up(state, job),
+        wait=lambda state: _wait(state, job),
+        sleep=asyncio.sleep,
+        reraise=True,
+    )
+    try:
+        return await retrying(_attempt, job)
+    except _Again as last:
+        failure = last.failure
+    if failure.never_reached and not job.model.learned.limiter.has_contact:
+        raise _unusable(replace(failure, code=ErrorCode.MODEL_UNREACHABLE), job)
+    return failure
+
+
+async def _attempt(job: _Request) -> _Answer:
+    """One attempt; sent once more for each setting that the model turns out not to take."""
+    while True:
+        sent = {k: v for k, v in job.wanted.items() if k not in job.model.learned.refused}
+        answer = await _send(job, sent)
+        if not isinstance(answer, Failure) or answer.kind == "final":
+            return answer
+        if answer.kind == "retryable":
+            raise _Again(answer)
+        if answer.kind == "setting" and answer.setting in DROPPABLE and answer.setting in sent:
+            note = f"{job.model.name} does not take {answer.setting!r}; it was left out"
+            job.model.learned.refuse(answer.setting, note=note)
+            continue
+        raise _unusable(answer, job)
+
+
+async def _send(job: _Request, sent: Mapping[str, Any]) -> _Answer:
+    chat = await chat_on_this_loop(job.model)
+    job.meter.begin()
+    left = job.meter.seconds_left
+    limit = job.timeout if left is None else min(job.timeout, left)
+    usage, began = Usage(attempts=1), time.perf_counter()
+    try:
+        async with asyncio.timeout(limit):
+            result = await chat.agenerate(
+                [list(job.messages)], **_run_config(job), **_on_the_wire(job, sent, limit)
+            )
+        messages = _messages_of(result)
+        usage = _usage_of(result, job)
+    except AssertionError:
+        raise  # a test double that was called wrongly
+    except Exception as error:  # integrations raise anything; `understand` sorts it
+        failure = understand(error, secrets=job.model.secrets())
+    else:
+        return messages
+    finally:
+        latency = time.perf_counter() - began
+        job.meter.end(usage.model_copy(update={"latency": latency}))
+    if left is not None and limit == left and failure.reason == "timeout" and latency >= limit:
+        raise out_of_time(latency)
+    return failure
+
+
+def _on_the_wire(job: _Request, sent: Mapping[str, Any], limit: float) -> dict[str, Any]:
+    """The settings as LangChain passes them to the provider."""
+    wire = dict(sent)
+    if job.model.is_openai_like:
+        wire["timeout"] = limit
+        if "response_format" in wire:
+            # As a plain keyword it would go through the SDK's own parser, which raises on a
+            # truncated answer and on a refusal, and takes the other n - 1 answers with it.
+            body: Mapping[str, Any] = getattr(job.model.chat, "extra_body", None) or {}
+            wire["extra_body"] = {**body, "response_format": wire.pop("response_format")}
+    return wire
+
+
+def _run_config(job: _Request) -> dict[str, Any]:
+    """Callbacks, tags and metadata of the graph run in progress, so that calls show up there."""
+    from langchain_core.runnables.config import ensure_config  # noqa: PLC0415
+
+    config = ensure_config()
+    return {
+        "callbacks": config.get("callbacks"),
+        "tags": [*config.get("tags", []), *_TAGS],
+        "metadata": config.get("metadata"),
+        "run_name": job.name,
+    }
+
+
+def _messages_of(result: LLMResult) -> tuple[AIMessage, ...]:
+    found = [getattr(generation, "message", None) for generation in result.generations[0]]
+    messages = tuple(message for message in found if message is not None)
+    if not messages:
+        msg = "the model's response holds no answer"
+        raise ValueError(msg)
+    return messages
+
+
+def _usage_of(result: LLMResult, job: _Request) -> Usage:
+    prompt, completion = _tokens_of(result)
+    if prompt == completion == 0:
+        job.notes.append(NO_TOKEN_COUNTS)
+    usage = Usage(calls=1, attempts=1, prompt_tokens=prompt, completion_tokens=completion)
+    price = job.model.price
+    return usage if price is None else usage.model_copy(update={"cost": price.of(usage)})
+
+
+def _tokens_of(result: LLMResult) -> tuple[int, int]:
+    # For n > 1 each message carries the usage of the whole request; the output has it once.
+    whole: Mapping[str, Any] = (result.llm_output or {}).get("token_usage") or {}
+    if whole:
+        return int(whole.get("prompt_tokens") or 0), int(whole.get("completion_tokens") or 0)
+    message = getattr(result.generations[0][0], "message", None)
+    of_message: Mapping[str, Any] = getattr(message, "usage_metadata", None) or {}
+    return int(of_message.get("input_tokens", 0)), int(of_message.get("output_tokens", 0))
+
+
+def _gives_up(state: RetryCallState, job: _Request) -> bool:
+    asked = _asked_wait(state)
+    left = job.meter.seconds_left
+    too_long = asked > (LONGEST_WAIT if left is None else min(LONGEST_WAIT, left))
+    return state.attempt_number >= job.model.max_attempts or too_long
+
+
+def _wait(state: RetryCallState, job: _Request) -> float:
+    from tenacity import wait_random_exponential  # noqa: PLC0415
+
+    # Full jitter, so that calls that failed together do not come back together:
+    # https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
+    jitter = wait_random_exponential(multiplier=job.model.backoff, max=LONGEST_WAIT)(state)
+    asked = _asked_wait(state)
+    return asked + min(jitter, 0.1 * asked) if asked else jitter
+
+
+def _asked_wait(state: RetryCallState) -> float:
+    error = state.outcome.exception() if state.outcome is not None else None
+    return (error.failure.retry_after or 0.0) if isinstance(error, _Again) else 0.0
+
+
+_WHAT_TO_DO = {
+    ErrorCode.MODEL_AUTH: "the server refused the key; check api_key or the provider's variable",
+    ErrorCode.MODEL_UNKNOWN: "the server does not know this model; check its name and base_url",
+    ErrorCode.MODEL_QUOTA: "the account has no quota left; top it up or use another key",
+    ErrorCode.MODEL_UNREACHABLE: "no connection came about; check base_url and that it runs",
+    ErrorCode.MODEL_LOGPROBS: (
+        "the model gives no log-probabilities, which variant='logprob' needs; use variant='soft' "
+        "or another model"
+    ),
+    ErrorCode.MODEL_REQUEST: "the model does not take this setting; leave it out",
+}
+
+
+def _unusable(failure: Failure, job: _Request) -> ModelConfigurationError:
+    """The error for a failure that will not heal; the meter remembers it for the whole run."""
+    code = failure.code
+    if failure.kind == "setting":
+        logprobs = failure.setting == "logprobs"
+        code = ErrorCode.MODEL_LOGPROBS if logprobs else ErrorCode.MODEL_REQUEST
+    error = model_error(job.model, code=code, detail=failure.detail)
+    job.meter.fail(error)
+    return error
+
+
+def model_error(model: Model, *, code: ErrorCode, detail: str) -> ModelConfigurationError:
+    """The error that says what is wrong with a model, and what to do."""
+    where = f" at {model.base_url}" if model.base_url else ""
+    msg = f"model {model.name!r}{where}: {_WHAT_TO_DO[code]} ({detail})"
+    return ModelConfigurationError(msg, code=code)

@@ -1,0 +1,291 @@
+"""From what a user passes as `model` to a model that can be called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from memguard.errors import ErrorCode, ModelConfigurationError
+from memguard.llm.learned import Learned, learned_about
+from memguard.schema.usage import Usage
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+HOW_TO_PASS = (
+    "pass model='openai:<name>' (with base_url=... for any OpenAI-compatible server), "
+    "or a LangChain chat model"
+)
+
+_NO_KEY = "not-needed"
+"""Sent to a server of the user's own that asks for no key; the SDK insists on a value."""
+
+_PACKAGES = {
+    "anthropic": "langchain-anthropic",
+    "azure_openai": "langchain-openai",
+    "bedrock": "langchain-aws",
+    "google_genai": "langchain-google-genai",
+    "google_vertexai": "langchain-google-vertexai",
+    "mistralai": "langchain-mistralai",
+    "ollama": "langchain-ollama",
+}
+
+_STREAMS = ("_stream", "_astream")
+
+_URL_FIELDS = (
+    "openai_api_base",
+    "azure_endpoint",
+    "base_url",
+    "anthropic_api_url",
+    "endpoint_url",
+    "endpoint",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Price:
+    """What tokens cost, per million, in a currency of your choice."""
+
+    prompt: float
+    """Per million tokens read."""
+    completion: float
+    """Per million tokens written."""
+
+    def of(self, usage: Usage) -> float:
+        """The price of the tokens in `usage`."""
+        return (
+            usage.prompt_tokens * self.prompt + usage.completion_tokens * self.completion
+        ) / 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Model:
+    """A chat model, with how to call it. Compares by identity; never shows a key."""
+
+    name: str
+    """For example `openai:gpt-5-mini`; for receipts."""
+    chat: BaseChatModel = field(repr=False)
+    """The model as LangChain knows it."""
+    base_url: str = ""
+    """Where it answers, as far as the chat model says."""
+    timeout: float = 60.0
+    """Seconds one attempt may take."""
+    max_attempts: int = 3
+    """Requests sent at most for one answer, the first included."""
+    concurrency: int = 16
+    """Requests to this model in flight at once, over the whole process."""
+    backoff: float = 0.5
+    """Seconds that the wait before a retry grows from; it doubles, with full jitter."""
+    price: Price | None = None
+    """What its tokens cost; `None` leaves the cost unknown."""
+
+    @property
+    def key(self) -> str:
+        """Tells models apart within a process: provider, name and address."""
+        return f"{self.name}@{self.base_url}"
+
+    @property
+    def learned(self) -> Learned:
+        """What this process knows about the model; shared by all values with the same key."""
+        return learned_about(self.key)
+
+    @property
+    def is_openai_like(self) -> bool:
+        """Whether LangChain drives it with the OpenAI client, at the chat completions address."""
+        root = getattr(self.chat, "root_async_client", None)
+        if root is None or not hasattr(root, "with_options"):
+            return False
+        by_responses = getattr(self.chat, "_use_responses_api", None)
+        return by_responses is None or not by_responses({})
+
+    @property
+    def takes_n(self) -> bool:
+        """Whether one request can bring several answers."""
+        able = self.is_openai_like or bool(getattr(self.chat, "supports_n", False))
+        return able and "n" not in self.learned.refused
+
+    @property
+    def takes_schema(self) -> bool:
+        """Whether the server can be asked to keep to a JSON schema."""
+        return self.is_openai_like and "response_format" not in self.learned.refused
+
+    def secrets(self) -> tuple[str, ...]:
+        """Keys held by the chat model, to be kept out of every message."""
+        return _secrets_of(self.chat)
+
+
+ModelLike: TypeAlias = "str | BaseChatModel | Model"
+"""What every `model=` argument takes."""
+
+
+def resolve_model(
+    model: ModelLike | None,
+    *,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    timeout: float = 60.0,
+    max_attempts: int = 3,
+    concurrency: int = 16,
+    backoff: float = 0.5,
+    prices: Mapping[str, Price] | None = None,
+) -> Model:
+    """Make a callable model of a string, a LangChain chat model or a `Model`.
+
+    Args:
+        model: `"provider:name"`, a chat model, or a `Model`, which is returned as it is. There is
+            no default model.
+        base_url: Address of the server, for a string.
+        api_key: Key of the server, for a string; the provider's own environment variable when
+            left out.
+        timeout: Seconds one attempt may take.
+        max_attempts: Requests sent at most for one answer, the first included.
+        concurrency: Requests to this model in flight at once, over the whole process.
+        backoff: Seconds that the wait before a retry grows from.
+        prices: Price by model name, as in `Model.name`.
+
+    Raises:
+        ModelConfigurationError: If there is no model, the string is none, or a package is missing.
+    """
+    if isinstance(model, Model):
+        return model
+    if model is None or model == "":
+        msg = f"no model was given, and there is no default; {HOW_TO_PASS}"
+        raise ModelConfigurationError(msg, code=ErrorCode.MODEL_MISSING)
+    if isinstance(model, str):
+        chat = _from_string(model, base_url=base_url, api_key=api_key, timeout=timeout)
+        name = model
+    else:
+        chat = _checked(model)
+        name = _name_of(chat)
+    if max_attempts < 1 or concurrency < 1 or timeout <= 0:
+        msg = (
+            f"a model needs max_attempts and concurrency of at least 1 and a timeout above 0; "
+            f"got {max_attempts!r}, {concurrency!r} and {timeout!r}"
+        )
+        raise ModelConfigurationError(msg, code=ErrorCode.MODEL_REQUEST)
+    return Model(
+        name=name,
+        chat=_never_streaming(chat),
+        base_url=_address_of(chat),
+        timeout=timeout,
+        max_attempts=max_attempts,
+        concurrency=concurrency,
+        backoff=backoff,
+        price=(prices or {}).get(name),
+    )
+
+
+def _from_string(
+    text: str, *, base_url: str | None, api_key: str | None, timeout: float
+) -> BaseChatModel:
+    provider, colon, name = text.partition(":")
+    if not (colon and provider.strip() and name.strip()):
+        msg = f"a model string looks like 'provider:name', got {text!r}; {HOW_TO_PASS}"
+        raise ModelConfigurationError(msg, code=ErrorCode.MODEL_STRING)
+    settings: dict[str, Any] = {"timeout": timeout, "max_retries": 0}
+    if base_url is not None:
+        settings["base_url"] = base_url
+    if api_key is not None:
+        settings["api_key"] = api_key
+    if provider == "openai":
+        return _openai(name, settings)
+    return _by_langchain(provider, text, settings)
+
+
+def _openai(name: str, settings: dict[str, Any]) -> BaseChatModel:
+    # Lazy: the SDK takes most of a second to import, which no keyless command should pay.
+    import openai  # noqa: PLC0415
+    from langchain_openai import ChatOpenAI  # noqa: PLC0415
+
+    try:
+        return ChatOpenAI(model=name, **settings)
+    except openai.OpenAIError:
+        if "api_key" in settings:
+            raise
+    if "base_url" in settings:
+        return ChatOpenAI(model=name, **settings, api_key=_NO_KEY)  # pyright: ignore[reportArgumentType]
+    msg = f"no key for model 'openai:{name}': pass api_key=..., or set OPENAI_API_KEY"
+    raise ModelConfigurationError(msg, code=ErrorCode.MODEL_AUTH)
+
+
+def _by_langchain(provider: str, text: str, settings: dict[str, Any]) -> BaseChatModel:
+    package = _PACKAGES.get(provider, f"langchain-{provider.replace('_', '-')}")
+    problem = ""
+    try:
+        from langchain.chat_models import init_chat_model  # noqa: PLC0415
+
+        return init_chat_model(text, **settings)
+    except ImportError:
+        msg = f"model {text!r} needs another package: pip install langchain {package}"
+        code = ErrorCode.MODEL_EXTRA
+    except Exception as error:  # a provider's constructor may raise anything on bad settings
+        problem = f"{type(error).__name__}: {error}"[:300]
+        known = tuple(value for value in [settings.get("api_key")] if value)
+        for secret in known:
+            problem = problem.replace(secret, "[key]")
+        msg = f"model {text!r} could not be set up ({problem}); {HOW_TO_PASS}"
+        code = ErrorCode.MODEL_STRING
+    raise ModelConfigurationError(msg, code=code)
+
+
+def _checked(model: object) -> BaseChatModel:
+    from langchain_core.language_models import BaseChatModel  # noqa: PLC0415
+
+    if isinstance(model, BaseChatModel):
+        return model
+    msg = (
+        f"a model is a 'provider:name' string or a LangChain chat model, got "
+        f"{type(model).__name__}; pass the chat model itself, without bind() or with_retry()"
+    )
+    raise ModelConfigurationError(msg, code=ErrorCode.MODEL_STRING)
+
+
+def _never_streaming(chat: BaseChatModel) -> BaseChatModel:
+    """The model with streaming and LangChain's answer cache off.
+
+    Under a host's `stream_mode="messages"` LangChain would stream our calls too, which loses the
+    answers after the first; and a cache would make K samples one.
+    """
+    from langchain_core.language_models import BaseChatModel  # noqa: PLC0415
+
+    kind = type(chat)
+    update: dict[str, Any] = {}
+    if any(getattr(kind, name) is not getattr(BaseChatModel, name) for name in _STREAMS):
+        update["disable_streaming"] = True
+    if getattr(chat, "streaming", False):
+        update["streaming"] = False
+    if chat.cache is not False:
+        update["cache"] = False
+    return chat.model_copy(update=update) if update else chat
+
+
+def _name_of(chat: BaseChatModel) -> str:
+    kind: str = getattr(chat, "_llm_type", type(chat).__name__)
+    provider = kind.removesuffix("-chat")
+    for attribute in ("model_name", "model", "model_id", "deployment_name"):
+        name = getattr(chat, attribute, None)
+        if isinstance(name, str) and name:
+            return f"{provider}:{name}"
+    return f"{provider}:{type(chat).__name__}"
+
+
+def _address_of(chat: BaseChatModel) -> str:
+    root = getattr(chat, "root_async_client", None)
+    found = [getattr(root, "base_url", None)]
+    found += [getattr(chat, name, None) for name in _URL_FIELDS]
+    url = next((str(value) for value in found if value), "")
+    # A user name and password in the address are a key too.
+    return re.sub(r"//[^/@]*@", "//", url).rstrip("/")
+
+
+def _secrets_of(chat: BaseChatModel) -> tuple[str, ...]:
+    from pydantic import SecretStr  # noqa: PLC0415
+
+    values = (getattr(chat, name, None) for name in type(chat).model_fields)
+    return tuple(
+        value.get_secret_value()
+        for value in values
+        if isinstance(value, SecretStr) and len(value.get_secret_value()) > 5  # noqa: PLR2004
+    )

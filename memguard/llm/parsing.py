@@ -1,0 +1,136 @@
+"""From a model's answer to a value, or to a typed reason why there is none. Pure.
+
+`read_answer` is the one way in: it knows refusals and answers that were cut off, takes the text
+off the message, and leaves the rest to one of the `parse_*` functions.
+"""
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from memguard.llm.choices import parse_choice
+from memguard.llm.failures import shorten
+from memguard.llm.scores import find_score, parse_score
+from memguard.llm.texts import json_objects, text_of, without_reasoning
+from memguard.schema.verdict import Inconclusive, SupportSample
+
+__all__ = [
+    "Parse",
+    "parse_choice",
+    "parse_json",
+    "parse_score",
+    "parse_support",
+    "read_answer",
+    "text_of",
+]
+
+T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
+
+Parse = Callable[[str], T | Inconclusive]
+"""Reads a value out of an answer's text."""
+
+_TURN_KEYS = ("turns", "turn_ids", "evidence", "sources")
+_CUT = frozenset({"length", "max_tokens", "max_output_tokens", "MAX_TOKENS"})
+_FILTERED = frozenset({"content_filter", "refusal", "SAFETY", "PROHIBITED_CONTENT"})
+
+
+def read_answer(message: object, parse: Parse[T]) -> T | Inconclusive:
+    """Read a chat message with one of the parsers.
+
+    Args:
+        message: An `AIMessage`, or anything shaped like one.
+        parse: Reads the value out of the text.
+
+    Returns:
+        The value; `refusal` when the model declined; `truncated` when the answer was cut off
+        before or within the value; otherwise what `parse` says.
+    """
+    metadata: Any = getattr(message, "response_metadata", None) or {}
+    extra: Any = getattr(message, "additional_kwargs", None) or {}
+    finish = metadata.get("finish_reason") or metadata.get("stop_reason") or ""
+    text = text_of(message)
+    refusal = extra.get("refusal") or _refusal_block(message)
+    if refusal or finish in _FILTERED:
+        return Inconclusive(reason="refusal", detail=shorten(str(refusal or text or finish)))
+    value = parse(text)
+    if finish in _CUT and (isinstance(value, Inconclusive) or _may_be_cut(text)):
+        return Inconclusive(reason="truncated", detail=shorten(text))
+    return value
+
+
+def _refusal_block(message: object) -> str:
+    content: Any = getattr(message, "content", None)
+    blocks = content if isinstance(content, list) else []
+    found = (block for block in blocks if isinstance(block, dict))
+    return next((str(b.get("refusal") or "") for b in found if b.get("type") == "refusal"), "")
+
+
+def _may_be_cut(text: str) -> bool:
+    """Whether a number at the very end may have had more digits."""
+    return re.search(r"[\d.,]\s*$", text) is not None
+
+
+def parse_support(text: str, *, turn_ids: Collection[str]) -> SupportSample | Inconclusive:
+    """Read a support score with its reason and evidence.
+
+    Args:
+        text: The model's answer: `{"reason": ..., "turns": [...], "score": ...}`, or any form
+            that `parse_score` takes.
+        turn_ids: The turns the model was shown; other ids are left out.
+    """
+    found = find_score(text)
+    if isinstance(found, Inconclusive):
+        return found
+    assert not isinstance(found.reading, str)  # noqa: S101 - `find_score` returns readings only
+    value = found.source.value if found.source is not None else {}
+    reason = value.get("reason") or value.get("explanation") or ""
+    named = next((value[key] for key in _TURN_KEYS if key in value), ())
+    return SupportSample(
+        score=found.reading,
+        reason=shorten(str(reason), 1_000) if isinstance(reason, str) else "",
+        turn_ids=_known(named, turn_ids),
+    )
+
+
+def _known(named: object, turn_ids: Collection[str]) -> tuple[str, ...]:
+    if isinstance(named, str):
+        named = re.split(r"[,;]\s*|\s+", named)
+    if not isinstance(named, Sequence):
+        return ()
+    ids = (str(one).strip(" \t\n[](){}#\"'") for one in named)
+    return tuple(dict.fromkeys(one for one in ids if one in turn_ids))
+
+
+def parse_json(text: str, schema: type[M]) -> M | Inconclusive:
+    """Read a JSON object of a schema: the last complete one that validates.
+
+    Takes fences, prose around the object and a comma too many. An object inside the braces of a
+    broken one may be a quotation and is not read.
+
+    Args:
+        text: The model's answer; reasoning tags are taken off here.
+        schema: The Pydantic model to validate with.
+    """
+    objects = json_objects(without_reasoning(text))
+    problem = "no JSON object"
+    for found in reversed(objects):
+        if found.enclosed:
+            continue
+        try:
+            return schema.model_validate(found.value)
+        except ValidationError as error:
+            problem = explain(error)
+    detail = f"{problem}: {text}" if text.strip() else "empty answer"
+    return Inconclusive(reason="parse_failure", detail=shorten(detail))
+
+
+def explain(error: ValidationError) -> str:
+    """A validation error in a form that a model can act on."""
+    lines = [
+        f"{'.'.join(str(part) for part in item['loc']) or 'the object'}: {item['msg']}"
+        for item in error.errors(include_url=False, include_context=False, include_input=False)
+    ]
+    return shorten("; ".join(lines), 500)

@@ -1,0 +1,31 @@
+"""What we test with, for your tests too: a scripted chat model, a loopback server, suites."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from memguard.testing.replies import ServerReply
+    from memguard.testing.scripted import ScriptedChatModel, UnexpectedModelCallError
+    from memguard.testing.server import LoopbackModelServer
+
+_HOME = {
+    "LoopbackModelServer": "memguard.testing.server",
+    "ScriptedChatModel": "memguard.testing.scripted",
+    "ServerReply": "memguard.testing.replies",
+    "UnexpectedModelCallError": "memguard.testing.scripted",
+}
+
+__all__ = [
+    "LoopbackModelServer",
+    "ScriptedChatModel",
+    "ServerReply",
+    "UnexpectedModelCallError",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use: most tests need one of these, and none needs all."""
+    if name not in _HOME:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    return getattr(import_module(_HOME[name]), name)

@@ -1,0 +1,205 @@
+"""What the loopback server says: replies, completions in OpenAI's form, embeddings."""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+EMBEDDING_SIZE = 64
+"""Dimensions of an embedding."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerReply:
+    """One answer of a chat completion, or (with `status` or `raw`) a whole HTTP reply."""
+
+    text: str | None = ""
+    """The answer's content."""
+    finish_reason: str = "stop"
+    """`stop`, `length`, `content_filter`, ..."""
+    refusal: str | None = None
+    """The answer's refusal."""
+    tool_calls: Sequence[Mapping[str, Any]] = ()
+    """The answer's tool calls, in OpenAI's form."""
+    tokens: Sequence[Mapping[str, Any]] | None = None
+    """Log-probabilities, as in `logprobs.content`; made up from the words when left out."""
+    status: int = 200
+    """HTTP status; any other than 200 is a whole reply."""
+    raw: bytes | str | None = None
+    """The HTTP body as it is: HTML, half a JSON document, nothing."""
+    content_type: str = "application/json"
+    """Of the HTTP body."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """More HTTP headers, for example `retry-after`."""
+    latency: float | None = None
+    """Seconds before this reply; the server's own when left out."""
+    drops: bool = False
+    """Whether the connection is closed instead of answering."""
+
+    @classmethod
+    def of_json(cls, body: Mapping[str, Any], *, status: int = 200) -> Self:
+        """A whole reply with a JSON body."""
+        return cls(raw=json.dumps(body), status=status)
+
+    @classmethod
+    def error(
+        cls,
+        status: int,
+        message: str = "error",
+        *,
+        code: str | None = None,
+        kind: str | None = None,
+        param: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Self:
+        """A whole reply with an error in OpenAI's form."""
+        error = {"message": message, "type": kind or "error", "code": code, "param": param}
+        return cls(status=status, raw=json.dumps({"error": error}), headers=headers or {})
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether this is an HTTP reply by itself, not one answer among `n`."""
+        return self.status != 200 or self.raw is not None or self.drops
+
+    def payload(self) -> bytes:
+        """The HTTP body."""
+        raw = self.raw or b""
+        return raw.encode() if isinstance(raw, str) else raw
+
+
+def refusal_of_setting(name: str) -> ServerReply:
+    """The 400 of a model that does not take a setting."""
+    message = f"Unsupported parameter: '{name}' is not supported with this model."
+    return ServerReply.error(
+        400, message, code="unsupported_parameter", kind="invalid_request_error", param=name
+    )
+
+
+def completion(
+    body: Mapping[str, Any], answers: Sequence[ServerReply], *, with_logprobs: bool
+) -> ServerReply:
+    """A chat completion with one choice for each answer; tokens are counted as words."""
+    read = sum(_words(message.get("content")) for message in body.get("messages", []))
+    written = sum(_words(answer.text) for answer in answers)
+    reply = ServerReply.of_json(
+        {
+            "id": "chatcmpl-loopback",
+            "object": "chat.completion",
+            "created": 0,
+            "model": body.get("model", "m"),
+            "choices": [
+                _choice(i, answer, with_logprobs=with_logprobs) for i, answer in enumerate(answers)
+            ],
+            "usage": {
+                "prompt_tokens": read,
+                "completion_tokens": written,
+                "total_tokens": read + written,
+            },
+        }
+    )
+    slowest = [answer.latency for answer in answers if answer.latency is not None]
+    return ServerReply(raw=reply.raw, latency=max(slowest, default=None))
+
+
+def _choice(index: int, answer: ServerReply, *, with_logprobs: bool) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": answer.text}
+    if answer.refusal is not None:
+        message["refusal"] = answer.refusal
+    if answer.tool_calls:
+        message["tool_calls"] = list(answer.tool_calls)
+    tokens = _made_up_tokens(answer.text or "") if answer.tokens is None else answer.tokens
+    return {
+        "index": index,
+        "message": message,
+        "finish_reason": answer.finish_reason,
+        "logprobs": {"content": list(tokens)} if with_logprobs else None,
+    }
+
+
+def _made_up_tokens(text: str) -> list[dict[str, Any]]:
+    words = text.split(" ")
+    names = [word if i == 0 else f" {word}" for i, word in enumerate(words)]
+    return [
+        {
+            "token": name,
+            "logprob": -0.1,
+            "bytes": None,
+            "top_logprobs": [
+                {"token": name, "logprob": -0.1, "bytes": None},
+                {"token": _opposite(name), "logprob": -2.4, "bytes": None},
+            ],
+        }
+        for name in names
+    ]
+
+
+def _opposite(word: str) -> str:
+    return {"yes": "no", "no": "yes", "Yes": "No", "No": "Yes"}.get(word, "…")
+
+
+def default_answer(request: Mapping[str, Any]) -> str:
+    """The smallest object that fits the request's JSON schema; `ok` without one."""
+    form: Any = request.get("response_format") or {}
+    schema = (form.get("json_schema") or {}).get("schema")
+    if not isinstance(schema, Mapping):
+        return "ok"
+    return json.dumps(_smallest(schema, schema))
+
+
+def _smallest(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
+    if "$ref" in schema:
+        name = str(schema["$ref"]).rsplit("/", 1)[-1]
+        return _smallest(root.get("$defs", {}).get(name, {}), root)
+    for key in ("enum", "anyOf", "oneOf"):
+        if schema.get(key):
+            first = schema[key][0]
+            return first if key == "enum" else _smallest(first, root)
+    if "const" in schema:
+        return schema["const"]
+    match schema.get("type"):
+        case "object":
+            properties: Mapping[str, Any] = schema.get("properties", {})
+            return {name: _smallest(inner, root) for name, inner in properties.items()}
+        case "array":
+            return []
+        case "number" | "integer":
+            return schema.get("minimum", 0)
+        case "boolean":
+            return False
+        case "null":
+            return None
+        case _:
+            return ""
+
+
+def embeddings(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Embeddings of the request's texts; the same text has the same vector, always."""
+    given = body.get("input", [])
+    texts = [given] if isinstance(given, str) else list(given)
+    rows = [
+        {"object": "embedding", "index": i, "embedding": hash_vector(str(text))}
+        for i, text in enumerate(texts)
+    ]
+    read = sum(_words(str(text)) for text in texts)
+    return {
+        "object": "list",
+        "data": rows,
+        "model": body.get("model", "m"),
+        "usage": {"prompt_tokens": read, "total_tokens": read},
+    }
+
+
+def hash_vector(text: str, *, size: int = EMBEDDING_SIZE) -> list[float]:
+    """A unit vector with a bucket for each word: texts that share words are near each other."""
+    vector = [0.0] * size
+    for word in text.lower().split() or [""]:
+        digest = hashlib.sha256(word.encode()).digest()
+        vector[int.from_bytes(digest[:4], "big") % size] += 1.0 if digest[4] % 2 else -1.0
+    length = math.sqrt(math.fsum(value * value for value in vector)) or 1.0
+    return [value / length for value in vector] if any(vector) else [1.0, *vector[1:]]
+
+
+def _words(content: object) -> int:
+    return len(content.split()) if isinstance(content, str) else 0

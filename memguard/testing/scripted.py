@@ -1,0 +1,226 @@
+"""A chat model that says what a test tells it to, and fails on a call the test did not foresee."""
+
+import asyncio
+import itertools
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, cast
+
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+
+from memguard.llm.texts import text_of
+
+Step: TypeAlias = "str | AIMessage | BaseModel | Mapping[str, Any] | Exception | Callable[..., Any]"
+"""One answer: text, a message, an object (sent as JSON), an error to raise, or a function of the
+messages that returns one of these."""
+
+Rule: TypeAlias = "tuple[str | re.Pattern[str] | Callable[[str], bool], Step]"
+"""A prompt and its answer: a regular expression or a predicate on the text of all messages."""
+
+_COUNTER = itertools.count(1)
+
+
+class UnexpectedModelCallError(AssertionError):
+    """The scripted model was called once more than the script foresees."""
+
+
+@dataclass(frozen=True)
+class ScriptedCall:
+    """One call, as the model received it."""
+
+    messages: tuple[BaseMessage, ...]
+    """The prompt."""
+    kwargs: Mapping[str, Any]
+    """Settings passed along."""
+
+    @property
+    def text(self) -> str:
+        """The text of all messages."""
+        return "\n".join(text_of(message) for message in self.messages)
+
+
+@dataclass(eq=False)
+class _Script:
+    """What changes from call to call; shared by copies of the model."""
+
+    steps: list[Step]
+    calls: list[ScriptedCall] = field(default_factory=list)
+    used_rules: set[int] = field(default_factory=set)
+    unexpected: int = 0
+    in_flight: int = 0
+    high_water: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    address: str = ""
+
+
+class ScriptedChatModel(BaseChatModel):
+    """Plays a script.
+
+    ```python
+    model = ScriptedChatModel(["0.9", {"score": 0.1}, TimeoutError()])
+    ...
+    model.assert_consumed()
+    ```
+
+    Rules come first: a call whose prompt fits one gets its answer, every time; they are for
+    fan-outs, where the order of calls is not fixed. Other calls take the next step.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    steps: list[Any] = Field(default_factory=list[Any])
+    """Answers in order, one per call; see `Step`."""
+    rules: list[Any] = Field(default_factory=list[Any])
+    """Answers by prompt; see `Rule`."""
+    model_name: str = "scripted"
+    """Shown on receipts as `scripted:<name>`."""
+    supports_n: bool = False
+    """Whether one call may ask for several answers; each takes a step."""
+    latency: float = 0.0
+    """Seconds each call takes."""
+    reports_usage: bool = True
+    """Whether answers carry token counts (words)."""
+
+    _script: _Script = PrivateAttr()
+
+    def __init__(self, steps: Sequence[Step] = (), **settings: Any) -> None:
+        """Take a script.
+
+        Args:
+            steps: Answers in order.
+            settings: The other fields.
+        """
+        super().__init__(steps=list(steps), **settings)
+        self._script = _Script(steps=list(steps), address=f"scripted://{next(_COUNTER)}")
+
+    @property
+    def base_url(self) -> str:
+        """An address of its own, so that two scripted models share no limiter."""
+        return self._script.address
+
+    @property
+    def calls(self) -> list[ScriptedCall]:
+        """The calls so far, in order."""
+        return self._script.calls
+
+    @property
+    def high_water(self) -> int:
+        """The most calls that were in flight at once."""
+        return self._script.high_water
+
+    def assert_consumed(self) -> None:
+        """Fail if a step or a rule was never used, or a call was not foreseen."""
+        script = self._script
+        unused = [rule[0] for i, rule in enumerate(self.rules) if i not in script.used_rules]
+        assert not script.unexpected, f"{script.unexpected} calls were not in the script"
+        assert not script.steps, f"{len(script.steps)} steps were never asked for: {script.steps!r}"
+        assert not unused, f"rules never used: {unused!r}"
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def _combine_llm_outputs(self, llm_outputs: list[dict[str, Any] | None]) -> dict[str, Any]:
+        return next((output for output in llm_outputs if output), {})
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        del stop, run_manager
+        steps = self._next(messages, kwargs)
+        try:
+            time.sleep(self.latency)
+            return self._result(messages, steps)
+        finally:
+            self._leave()
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        del stop, run_manager
+        steps = self._next(messages, kwargs)
+        try:
+            await asyncio.sleep(self.latency)
+            return self._result(messages, steps)
+        finally:
+            self._leave()
+
+    def _next(self, messages: list[BaseMessage], kwargs: Mapping[str, Any]) -> list[Step]:
+        """Record the call and take its answers off the script."""
+        script = self._script
+        call = ScriptedCall(tuple(messages), dict(kwargs))
+        wanted = int(kwargs.get("n") or 1) if self.supports_n else 1
+        with script.lock:
+            script.calls.append(call)
+            steps = [self._take(call) for _ in range(wanted)]
+            script.in_flight += 1
+            script.high_water = max(script.high_water, script.in_flight)
+        return steps
+
+    def _leave(self) -> None:
+        with self._script.lock:
+            self._script.in_flight -= 1
+
+    def _take(self, call: ScriptedCall) -> Step:
+        script = self._script
+        for i, (prompt, step) in enumerate(self.rules):
+            fits = prompt(call.text) if callable(prompt) else re.search(prompt, call.text)
+            if fits:
+                script.used_rules.add(i)
+                return step
+        if script.steps:
+            return script.steps.pop(0)
+        script.unexpected += 1
+        msg = f"call {len(script.calls)} is not in the script; its prompt: {call.text[-500:]!r}"
+        raise UnexpectedModelCallError(msg)
+
+    def _result(self, messages: list[BaseMessage], steps: Sequence[Step]) -> ChatResult:
+        answers = [_message(step, messages) for step in steps]
+        generations = [ChatGeneration(message=answer) for answer in answers]
+        if not self.reports_usage:
+            return ChatResult(generations=generations)
+        read = sum(_words(message) for message in messages)
+        written = sum(_words(answer) for answer in answers)
+        for answer in answers:
+            answer.usage_metadata = {
+                "input_tokens": read,
+                "output_tokens": written,
+                "total_tokens": read + written,
+            }
+        usage = {"prompt_tokens": read, "completion_tokens": written}
+        return ChatResult(generations=generations, llm_output={"token_usage": usage})
+
+
+def _message(step: Step, messages: list[BaseMessage]) -> AIMessage:
+    if isinstance(step, Exception):
+        raise step
+    if isinstance(step, AIMessage):
+        # A copy: LangChain writes metadata into the message it gets.
+        return step.model_copy(deep=True)
+    if isinstance(step, str):
+        return AIMessage(step)
+    if isinstance(step, BaseModel):
+        return AIMessage(step.model_dump_json())
+    if isinstance(step, Mapping):
+        return AIMessage(json.dumps(step))
+    return _message(cast("Step", step(messages)), messages)
+
+
+def _words(message: BaseMessage) -> int:
+    return len(text_of(message).split())

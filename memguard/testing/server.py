@@ -1,0 +1,281 @@
+"""An OpenAI-compatible model server on the loopback address, for tests, benchmarks and demos.
+
+Standard library only. It runs in a thread with a loop of its own, so that sync and async callers
+alike can use it. What it answers is a function of the request; see `memguard.testing.replies`.
+"""
+
+import asyncio
+import contextlib
+import json
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self, TypeAlias
+
+from memguard.testing.replies import (
+    ServerReply,
+    completion,
+    default_answer,
+    embeddings,
+    refusal_of_setting,
+)
+
+Answerer: TypeAlias = "Callable[[dict[str, Any]], str | ServerReply]"
+"""Answers a chat request (the parsed JSON body); called once for each of the `n` answers."""
+
+Support: TypeAlias = "Literal['yes', 'refused', 'ignored']"
+"""What the server does with a setting: obey it, answer 400, or act as if it were not there."""
+
+_MOST_HEADER_BYTES = 64 * 1024
+_REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServedRequest:
+    """One request, as it arrived."""
+
+    path: str
+    """Its path."""
+    body: dict[str, Any]
+    """Its JSON body."""
+    key: str
+    """The bearer token it carried."""
+
+    @property
+    def text(self) -> str:
+        """The text of all messages of a chat request."""
+        contents = [message.get("content") for message in self.body.get("messages", [])]
+        return "\n".join(text for text in contents if isinstance(text, str))
+
+
+@dataclass
+class _Counts:
+    in_flight: int = 0
+    high_water: int = 0
+    connections: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class LoopbackModelServer:
+    """Serves `/v1/chat/completions`, `/v1/embeddings` and `/v1/models` on 127.0.0.1.
+
+    ```python
+    with LoopbackModelServer(lambda request: "0.9") as server:
+        model = ChatOpenAI(model="m", base_url=server.url, api_key="test-key")
+    ```
+    """
+
+    def __init__(
+        self,
+        answer: "Answerer | str" = default_answer,
+        *,
+        script: Sequence[str | ServerReply] = (),
+        port: int = 0,
+        latency: float = 0.0,
+        n: Support = "yes",
+        logprobs: Support = "yes",
+        json_schema: Support = "yes",
+        refuses: Collection[str] = (),
+        api_key: str | None = None,
+    ) -> None:
+        """Describe the server; `start` or `with` runs it.
+
+        Args:
+            answer: Answers when the script is used up; a string answers everything.
+            script: Replies in order, one for each answer.
+            port: 0 picks a free one.
+            latency: Seconds before each reply.
+            n: What happens to a request for several answers.
+            logprobs: What happens to a request for log-probabilities.
+            json_schema: What happens to `response_format`.
+            refuses: Names of other settings that are answered with 400.
+            api_key: The only key that is let in; any, when left out.
+        """
+        self.answer: Answerer = (lambda _request: answer) if isinstance(answer, str) else answer
+        self.latency = latency
+        self.api_key = api_key
+        self.n: Support = n
+        self.logprobs: Support = logprobs
+        self.json_schema: Support = json_schema
+        self.refuses = frozenset(refuses)
+        self.requests: list[ServedRequest] = []
+        """Requests so far, those answered with an error included."""
+        self._script = list(script)
+        self._port = port
+        self._counts = _Counts()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._ready = threading.Event()
+        self._stopping: asyncio.Event | None = None
+
+    @property
+    def url(self) -> str:
+        """The base URL, as an OpenAI client wants it."""
+        return f"http://127.0.0.1:{self._port}/v1"
+
+    @property
+    def chats(self) -> list[ServedRequest]:
+        """The chat requests so far."""
+        return [one for one in self.requests if one.path.endswith("/chat/completions")]
+
+    @property
+    def keys(self) -> set[str]:
+        """The keys seen."""
+        return {one.key for one in self.requests}
+
+    @property
+    def high_water(self) -> int:
+        """The most requests that were in flight at once."""
+        return self._counts.high_water
+
+    @property
+    def connections(self) -> int:
+        """Connections accepted so far."""
+        return self._counts.connections
+
+    def start(self) -> Self:
+        """Begin to serve; returns once the port is open."""
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(self._serve()), name="memguard-loopback", daemon=True
+        )
+        self._thread.start()
+        self._ready.wait()
+        return self
+
+    def stop(self) -> None:
+        """Close all connections and join the thread; harmless when called twice."""
+        thread, self._thread = self._thread, None
+        if thread is None or self._loop is None or self._stopping is None:
+            return
+        with contextlib.suppress(RuntimeError):  # the loop has ended by itself
+            self._loop.call_soon_threadsafe(self._stopping.set)
+        thread.join()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *exc: object) -> None:
+        self.stop()
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        handlers: set[asyncio.Task[None]] = set()
+
+        async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            handlers.add(task)
+            try:
+                await self._connection(reader, writer)
+            finally:
+                handlers.discard(task)
+
+        server = await asyncio.start_server(handle, "127.0.0.1", self._port)
+        self._port = server.sockets[0].getsockname()[1]
+        self._ready.set()
+        await self._stopping.wait()
+        server.close()
+        for task in handlers:
+            task.cancel()
+        await asyncio.gather(*handlers, return_exceptions=True)
+        await server.wait_closed()
+
+    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._counts.connections += 1
+        try:
+            while (got := await _read_request(reader)) is not None:
+                reply = await self._reply(*got)
+                if reply.drops:
+                    return
+                writer.write(_http(reply))
+                await writer.drain()
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            return  # the client went away, as one that timed out does
+        except asyncio.CancelledError:
+            return  # the server stops
+        finally:
+            writer.close()
+            with contextlib.suppress(ConnectionError, asyncio.CancelledError):
+                await writer.wait_closed()
+
+    async def _reply(self, path: str, headers: Mapping[str, str], raw: bytes) -> ServerReply:
+        counts = self._counts
+        with counts.lock:
+            counts.in_flight += 1
+            counts.high_water = max(counts.high_water, counts.in_flight)
+        try:
+            key = headers.get("authorization", "").removeprefix("Bearer ")
+            body: dict[str, Any] = json.loads(raw) if raw else {}
+            self.requests.append(ServedRequest(path=path, body=body, key=key))
+            reply = self._answered(path, body, key)
+            await asyncio.sleep(self.latency if reply.latency is None else reply.latency)
+            return reply
+        finally:
+            with counts.lock:
+                counts.in_flight -= 1
+
+    def _answered(self, path: str, body: dict[str, Any], key: str) -> ServerReply:
+        if self.api_key is not None and key != self.api_key:
+            return ServerReply.error(401, "Incorrect API key provided.", code="invalid_api_key")
+        if path.endswith("/models"):
+            return ServerReply.of_json({"object": "list", "data": [{"id": "m", "object": "model"}]})
+        if path.endswith("/embeddings"):
+            return ServerReply.of_json(embeddings(body))
+        if path.endswith("/chat/completions"):
+            return self._chat(body)
+        return ServerReply.error(404, f"no such path: {path}")
+
+    def _chat(self, body: dict[str, Any]) -> ServerReply:
+        modes = {"n": self.n, "logprobs": self.logprobs, "response_format": self.json_schema}
+        refused = self.refuses | {name for name, mode in modes.items() if mode == "refused"}
+        for name in sorted(refused):
+            if body.get(name) and not (name == "n" and body[name] == 1):
+                return refusal_of_setting(name)
+        count = int(body.get("n") or 1) if self.n == "yes" else 1
+        answers: list[ServerReply] = []
+        for _ in range(count):
+            said = self._script.pop(0) if self._script else self.answer(body)
+            reply = ServerReply(text=said) if isinstance(said, str) else said
+            if reply.is_whole:
+                return reply
+            answers.append(reply)
+        with_logprobs = bool(body.get("logprobs")) and self.logprobs == "yes"
+        return completion(body, answers, with_logprobs=with_logprobs)
+
+
+async def _read_request(
+    reader: asyncio.StreamReader,
+) -> tuple[str, dict[str, str], bytes] | None:
+    """One HTTP/1.1 request; `None` when the client has closed the connection."""
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError:
+        return None
+    lines = head[:_MOST_HEADER_BYTES].decode("latin-1").split("\r\n")
+    _method, path, _version = lines[0].split(" ", 2)
+    headers = {
+        name.strip().lower(): value.strip()
+        for name, _, value in (line.partition(":") for line in lines[1:] if line)
+    }
+    body = await reader.readexactly(int(headers.get("content-length", "0")))
+    return path.partition("?")[0], headers, body
+
+
+def _http(reply: ServerReply) -> bytes:
+    body = reply.payload()
+    headers = {
+        "Content-Type": reply.content_type,
+        "Content-Length": str(len(body)),
+        "Connection": "keep-alive",
+        **reply.headers,
+    }
+    head = f"HTTP/1.1 {reply.status} {_REASONS.get(reply.status, 'Status')}\r\n"
+    head += "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return head.encode("latin-1") + b"\r\n" + body
+
+
+if __name__ == "__main__":
+    from memguard.testing.server_cli import main
+
+    main()
