@@ -12,6 +12,9 @@ from memguard.errors import ConfigurationError, ErrorCode, InvalidInputError
 from memguard.policy.labels import encode_label
 from memguard.schema.base import Namespace, is_blank
 
+_INTERNAL = ("__", "checkpoint_")
+"""Keys that LangGraph puts into `configurable` for itself."""
+
 NamespaceLike = tuple[str, ...] | str | Callable[[Runtime[Any]], tuple[Any, ...]]
 """A tuple of labels with `{placeholders}`, one label, or a function of the run's `Runtime`."""
 
@@ -54,7 +57,7 @@ def _values(runtime: Runtime[Any]) -> dict[str, Any]:
     else:
         given = {name: getattr(context, name) for name in dir(context) if not name.startswith("_")}
     configurable = get_config().get("configurable", {})
-    named = {k: v for k, v in configurable.items() if not str(k).startswith("__")}
+    named = {k: v for k, v in configurable.items() if not str(k).startswith(_INTERNAL)}
     return {**named, **given}
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from memguard.errors import (
     ErrorCode,
     GuardError,
+    JudgeError,
     MemguardError,
     ModelConfigurationError,
     ReceiptError,
@@ -59,6 +60,8 @@ def _as_error(failure: Failure) -> MemguardError:
         kind = StoreError
     elif code.startswith("receipt-"):
         kind = ReceiptError
+    elif code == ErrorCode.JUDGE_INCONCLUSIVE:
+        kind = JudgeError
     elif code.startswith(("store-", "embedder-")):
         kind = StoreConfigurationError
     else:

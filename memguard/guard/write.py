@@ -188,7 +188,7 @@ async def report(state: WriteState, *, guard: Guard) -> dict[str, Any]:
 
 
 def create_write_guard(
-    model: ModelLike | None = None,
+    model: "ModelLike | None" = None,
     *,
     store: BaseStore | None = None,
     namespace: NamespaceLike = ("memories", "{user_id}"),

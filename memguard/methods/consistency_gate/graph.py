@@ -18,7 +18,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore
 
-from memguard.errors import ConfigurationError, ErrorCode
+from memguard.errors import ConfigurationError, ErrorCode, JudgeError
 from memguard.llm.models import ModelLike, resolve_model
 from memguard.methods.consistency_gate.decide import build_report, rule
 from memguard.methods.consistency_gate.judge import Judge
@@ -72,8 +72,15 @@ async def decide(
     clock: Callable[[], datetime],
     new_id: Callable[[], str],
 ) -> dict[str, Any]:
-    """Rule on the samples, and write the receipt."""
+    """Rule on the samples, and write the receipt.
+
+    Raises:
+        JudgeError: If the candidate could not be judged and the spec says to raise.
+    """
     decision, evidence = rule(state, spec=spec)
+    if decision.reason == "inconclusive" and spec.on_inconclusive == "raise":
+        msg = f"{state.candidate.text!r} was {decision.explanation}; the gate is set to raise then"
+        raise JudgeError(msg, code=ErrorCode.JUDGE_INCONCLUSIVE)
     report = build_report(state, spec=spec, decision=decision, evidence=evidence)
     receipt = Receipt(
         id=new_id(),
