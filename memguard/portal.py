@@ -93,9 +93,9 @@ class _Portal:
         self._tasks.add(task)  # the loop itself keeps only a weak reference
         task.add_done_callback(functools.partial(self._finish, done))
         done.add_done_callback(
-            lambda future: self._loop.call_soon_threadsafe(task.cancel)
-            if future.cancelled()
-            else None
+            lambda future: (
+                self._loop.call_soon_threadsafe(task.cancel) if future.cancelled() else None
+            )
         )
 
     def _finish(self, done: "Future[T]", task: "asyncio.Task[T]") -> None:
@@ -223,7 +223,7 @@ class _DualNode(RunnableLambda[Any, Any]):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._node(*args, **kwargs)
 
-    @property
+    @functools.cached_property
     def deps(self) -> list[Runnable[Any, Any]]:
         """Graphs that the function reaches, for drawing and for streams of subgraphs."""
         return [

@@ -106,7 +106,9 @@ class _Asked(Generic[M]):
 
     async def once(self, messages: Sequence[BaseMessage]) -> tuple[M | Inconclusive, Reply]:
         extra = (
-            {"response_format": json_schema_format(self.schema)} if self.model.takes_schema else {}
+            {"response_format": json_schema_format(self.schema)}
+            if self.model.is_openai_like
+            else {}
         )
         reply = await request(
             self.model,

@@ -1,6 +1,6 @@
 """Which meter counts the calls made here: the run sets it, the methods find it."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -15,7 +15,7 @@ def current_meter() -> Meter:
 
 
 @contextmanager
-def use_meter(meter: Meter) -> Iterator[Meter]:
+def use_meter(meter: Meter) -> Generator[Meter]:
     """Count every model call made inside the block, and in tasks begun there, on `meter`."""
     token = _METER.set(meter)
     try:

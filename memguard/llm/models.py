@@ -14,10 +14,10 @@ from memguard.schema.usage import Usage
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-HOW_TO_PASS = (
+HOW_TO_GIVE_ONE = (
     "pass model='openai:<name>' (with base_url=... for any OpenAI-compatible server), "
     "or a LangChain chat model"
-)
+)  # fmt: skip
 
 _NO_KEY = "not-needed"
 """Sent to a server of the user's own that asks for no key; the SDK insists on a value."""
@@ -102,14 +102,9 @@ class Model:
 
     @property
     def takes_n(self) -> bool:
-        """Whether one request can bring several answers."""
+        """Whether one request can bring several answers, as far as is known."""
         able = self.is_openai_like or bool(getattr(self.chat, "supports_n", False))
         return able and "n" not in self.learned.refused
-
-    @property
-    def takes_schema(self) -> bool:
-        """Whether the server can be asked to keep to a JSON schema."""
-        return self.is_openai_like and "response_format" not in self.learned.refused
 
     def secrets(self) -> tuple[str, ...]:
         """Keys held by the chat model, to be kept out of every message."""
@@ -151,7 +146,7 @@ def resolve_model(
     if isinstance(model, Model):
         return model
     if model is None or model == "":
-        msg = f"no model was given, and there is no default; {HOW_TO_PASS}"
+        msg = f"no model was given, and there is no default; {HOW_TO_GIVE_ONE}"
         raise ModelConfigurationError(msg, code=ErrorCode.MODEL_MISSING)
     if isinstance(model, str):
         chat = _from_string(model, base_url=base_url, api_key=api_key, timeout=timeout)
@@ -182,7 +177,7 @@ def _from_string(
 ) -> BaseChatModel:
     provider, colon, name = text.partition(":")
     if not (colon and provider.strip() and name.strip()):
-        msg = f"a model string looks like 'provider:name', got {text!r}; {HOW_TO_PASS}"
+        msg = f"a model string looks like 'provider:name', got {text!r}; {HOW_TO_GIVE_ONE}"
         raise ModelConfigurationError(msg, code=ErrorCode.MODEL_STRING)
     settings: dict[str, Any] = {"timeout": timeout, "max_retries": 0}
     if base_url is not None:
@@ -225,7 +220,7 @@ def _by_langchain(provider: str, text: str, settings: dict[str, Any]) -> BaseCha
         known = tuple(value for value in [settings.get("api_key")] if value)
         for secret in known:
             problem = problem.replace(secret, "[key]")
-        msg = f"model {text!r} could not be set up ({problem}); {HOW_TO_PASS}"
+        msg = f"model {text!r} could not be set up ({problem}); {HOW_TO_GIVE_ONE}"
         code = ErrorCode.MODEL_STRING
     raise ModelConfigurationError(msg, code=code)
 

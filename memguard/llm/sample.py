@@ -96,6 +96,8 @@ async def sample(
         answers, said = await draw.together(k)
         notes.update(dict.fromkeys(said))
         mode = "n" if len(answers) == k else "concurrent"
+    elif k > 1:
+        notes.update(dict.fromkeys(model.learned.notes(frozenset({"n"}))))
     if len(answers) < k:
         more, said = await draw.apart(k - len(answers), answers, settled)
         answers += more
@@ -119,9 +121,8 @@ class _Draw(Generic[T]):
         """One request for K answers; fewer come back from a model that ignores or refuses `n`."""
         answers, notes = await self._ask(n=k)
         if len(answers) < k:
-            note = f"{self.model.name} gives one answer per request; it is asked {k} times"
-            self.model.learned.refuse("n", note=note)
-            notes = (*(one for one in notes if "'n'" not in one), note)
+            self.model.learned.refuse("n", note=f"{self.model.name} gives one answer per request")
+            notes = (*notes, *self.model.learned.notes(frozenset({"n"})))
         return answers[:k], notes
 
     async def one(self) -> tuple[T | Inconclusive, tuple[str, ...]]:

@@ -152,26 +152,16 @@ def _smallest(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
     if "$ref" in schema:
         name = str(schema["$ref"]).rsplit("/", 1)[-1]
         return _smallest(root.get("$defs", {}).get(name, {}), root)
-    for key in ("enum", "anyOf", "oneOf"):
-        if schema.get(key):
-            first = schema[key][0]
-            return first if key == "enum" else _smallest(first, root)
-    if "const" in schema:
-        return schema["const"]
-    match schema.get("type"):
-        case "object":
-            properties: Mapping[str, Any] = schema.get("properties", {})
-            return {name: _smallest(inner, root) for name, inner in properties.items()}
-        case "array":
-            return []
-        case "number" | "integer":
-            return schema.get("minimum", 0)
-        case "boolean":
-            return False
-        case "null":
-            return None
-        case _:
-            return ""
+    if "const" in schema or schema.get("enum"):
+        return schema["const"] if "const" in schema else schema["enum"][0]
+    if schema.get("anyOf"):
+        return _smallest(schema["anyOf"][0], root)
+    if schema.get("type") == "object":
+        properties: Mapping[str, Any] = schema.get("properties", {})
+        return {name: _smallest(inner, root) for name, inner in properties.items()}
+    least: dict[str, Any] = {"array": [], "boolean": False, "null": None, "string": ""}
+    kind = str(schema.get("type"))
+    return least[kind] if kind in least else schema.get("minimum", 0)
 
 
 def embeddings(body: Mapping[str, Any]) -> dict[str, Any]:

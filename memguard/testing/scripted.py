@@ -98,7 +98,7 @@ class ScriptedChatModel(BaseChatModel):
             steps: Answers in order.
             settings: The other fields.
         """
-        super().__init__(steps=list(steps), **settings)
+        super().__init__(steps=list(steps), **settings)  # pyright: ignore[reportCallIssue] - a field
         self._script = _Script(steps=list(steps), address=f"scripted://{next(_COUNTER)}")
 
     @property
