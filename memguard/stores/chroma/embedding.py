@@ -1,0 +1,226 @@
+"""Text to vectors: whatever the caller passed as `embed=`, checked on the way in and out.
+
+An embedder has a name, which is stamped into the store: two models of one dimension give vectors
+that cannot be compared, and nothing but the name tells them apart.
+"""
+
+import asyncio
+import functools
+import inspect
+import math
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Executor
+from typing import Any, NoReturn, cast
+
+from langchain_core.embeddings import Embeddings
+from langgraph.store.base import ensure_embeddings
+
+from memguard.errors import ErrorCode, InvalidInputError, MemguardError, StoreError
+from memguard.portal import run_sync
+
+Vector = list[float]
+EmbedFunction = Callable[[Sequence[str]], list[Vector]]
+AsyncEmbedFunction = Callable[[Sequence[str]], Awaitable[list[Vector]]]
+Embed = Embeddings | EmbedFunction | AsyncEmbedFunction | str
+"""What may be passed as `embed=`; a string is `"provider:model"`."""
+
+_PROBE = "memguard"
+_NAMES = ("name", "model", "model_name", "model_id", "deployment")
+"""Attributes under which embedders keep the name of their model, the telling ones first."""
+
+
+class Embedder:
+    """One embedder behind one shape, made on first use.
+
+    Args:
+        embed: The caller's embedder; `None` for the built-in one.
+        name: Its name in the stamp; derived when not given.
+        dims: Its dimension, if known.
+    """
+
+    def __init__(self, *, embed: Embed | None, name: str | None, dims: int | None) -> None:
+        self._embed = embed
+        self._name = name
+        self._dims = dims
+        self._lock = threading.Lock()
+        self._ready: Embeddings | EmbedFunction | AsyncEmbedFunction | None = None
+
+    @property
+    def name(self) -> str:
+        """What the store's stamp says; stable from one process to the next."""
+        if self._name is None:
+            self._name = _derive_name(self._embed if self._embed is not None else self._backend())
+        return self._name
+
+    @property
+    def known_dims(self) -> int | None:
+        """The dimension, if it is known without embedding anything."""
+        if self._dims is None:
+            declared = getattr(self._backend(), "dims", None)
+            self._dims = declared if isinstance(declared, int) else None
+        return self._dims
+
+    def dims(self) -> int:
+        """The dimension; embeds one word if nothing else tells."""
+        known = self.known_dims
+        return known if known is not None else len(self.documents([_PROBE])[0])
+
+    def documents(self, texts: Sequence[str]) -> list[Vector]:
+        """Vectors of texts to store, from a thread without an event loop.
+
+        Raises:
+            StoreError: If the embedder fails, or what it returns cannot be stored.
+        """
+        return self._checked(texts, self._call(list(texts)))
+
+    async def adocuments(self, texts: Sequence[str], *, pool: Executor) -> list[Vector]:
+        """As `documents`, on the caller's loop if the embedder is async, else in the pool."""
+        await self._aready(pool)
+        return self._checked(texts, await self._acall(list(texts), pool=pool))
+
+    def query(self, text: str) -> Vector:
+        """Vector of a search text, from a thread without an event loop."""
+        backend = self._backend()
+        if isinstance(backend, Embeddings):
+            return self._checked([text], [self._guarded(backend.embed_query, _encodable(text))])[0]
+        return self.documents([text])[0]
+
+    async def aquery(self, text: str, *, pool: Executor) -> Vector:
+        """As `query`, on the caller's loop if the embedder is async, else in the pool."""
+        backend = await self._aready(pool)
+        if isinstance(backend, Embeddings):
+            found = await self._aquery(backend, _encodable(text), pool=pool)
+            return self._checked([text], [found])[0]
+        return (await self.adocuments([text], pool=pool))[0]
+
+    def _call(self, texts: list[str]) -> Any:
+        backend = self._backend()
+        clean = [_encodable(text) for text in texts]
+        if isinstance(backend, Embeddings):
+            return self._guarded(backend.embed_documents, clean)
+        if _is_async(backend):
+            return run_sync(self._awaited(cast("AsyncEmbedFunction", backend), clean))
+        return self._guarded(backend, clean)
+
+    async def _acall(self, texts: list[str], *, pool: Executor) -> Any:
+        backend = self._backend()
+        clean = [_encodable(text) for text in texts]
+        if isinstance(backend, Embeddings):
+            if type(backend).aembed_documents is not Embeddings.aembed_documents:
+                return await self._awaited(backend.aembed_documents, clean)
+        elif _is_async(backend):
+            return await self._awaited(cast("AsyncEmbedFunction", backend), clean)
+        return await _in_pool(pool, functools.partial(self._call, texts))
+
+    async def _aquery(self, backend: Embeddings, text: str, *, pool: Executor) -> Any:
+        if type(backend).aembed_query is not Embeddings.aembed_query:
+            return await self._awaited(backend.aembed_query, text)
+        return await _in_pool(pool, functools.partial(self._guarded, backend.embed_query, text))
+
+    def _guarded(self, function: Callable[[Any], Any], argument: Any) -> Any:
+        try:
+            return function(argument)
+        except MemguardError:
+            raise
+        except Exception as error:  # an embedder is foreign code and may raise anything
+            raise self._failed(error) from error
+
+    async def _awaited(self, function: Callable[[Any], Awaitable[Any]], argument: Any) -> Any:
+        try:
+            return await function(argument)
+        except MemguardError:
+            raise
+        except Exception as error:  # an embedder is foreign code and may raise anything
+            raise self._failed(error) from error
+
+    def _failed(self, error: Exception) -> StoreError:
+        msg = f"The embedder {self.name!r} raised {error!r}. Nothing was written; try again"
+        return StoreError(msg, code=ErrorCode.EMBEDDER_FAILED)
+
+    def _checked(self, texts: Sequence[str], found: Any) -> list[Vector]:
+        vectors = [[float(number) for number in row] for row in found]
+        if len(vectors) != len(texts):
+            self._refuse(f"gave {len(vectors)} vectors for {len(texts)} texts")
+        for row in vectors:
+            if self._dims is None:
+                self._dims = len(row)
+            if len(row) != self._dims or not row:
+                self._refuse(f"gave {len(row)} numbers where {self._dims} were expected")
+            if not all(map(math.isfinite, row)):
+                self._refuse("gave a vector with NaN or infinity in it")
+            if not any(row):
+                self._refuse("gave a vector of zeros only, which has no direction")
+        return vectors
+
+    def _refuse(self, what: str) -> NoReturn:
+        msg = f"The embedder {self.name!r} {what}. Nothing was written; check the model or `dims`"
+        raise StoreError(msg, code=ErrorCode.EMBEDDER_OUTPUT)
+
+    async def _aready(self, pool: Executor) -> Embeddings | EmbedFunction | AsyncEmbedFunction:
+        # Making the embedder imports and reads files: never on the loop.
+        return self._ready if self._ready is not None else await _in_pool(pool, self._backend)
+
+    def _backend(self) -> Embeddings | EmbedFunction | AsyncEmbedFunction:
+        if self._ready is None:
+            with self._lock:
+                if self._ready is None:
+                    self._ready = _resolve(self._embed)
+        return self._ready
+
+
+def check_embed(embed: object) -> None:
+    """Refuse what can be no embedder, before anything is opened.
+
+    Raises:
+        InvalidInputError: If it is none of the kinds `Embed` names.
+    """
+    if embed is None or isinstance(embed, str | Embeddings) or callable(embed):
+        return
+    msg = (
+        f"{embed!r} cannot embed. Pass LangChain embeddings, a function of a list of texts, "
+        f"'provider:model', or None for the built-in embedder"
+    )
+    raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
+
+
+def _resolve(embed: Embed | None) -> Embeddings | EmbedFunction | AsyncEmbedFunction:
+    if embed is None:
+        # Late: weights and numpy are needed only by those who use the built-in embedder.
+        from memguard.local.embedder import LocalEmbeddings  # noqa: PLC0415
+
+        return LocalEmbeddings()
+    if not isinstance(embed, str):
+        return embed
+    try:
+        return ensure_embeddings(embed)
+    except (ImportError, ValueError) as error:
+        msg = f"The embedder {embed!r} cannot be made: {error}. Install what it needs"
+        raise InvalidInputError(msg, code=ErrorCode.EMBEDDER_MISSING) from error
+
+
+def _derive_name(embed: object) -> str:
+    if isinstance(embed, str):
+        return embed
+    if not isinstance(embed, Embeddings):
+        found = embed if hasattr(embed, "__qualname__") else type(embed)
+        return f"{found.__module__}.{found.__qualname__}"  # pyright: ignore[reportAttributeAccessIssue]
+    told = (getattr(embed, attribute, None) for attribute in _NAMES)
+    model = next((each for each in told if isinstance(each, str) and each), None)
+    kind = type(embed).__name__
+    return f"{kind}:{model}" if model else kind
+
+
+def _is_async(function: object) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004  # an object with an async __call__
+    )
+
+
+def _encodable(text: str) -> str:
+    """The text with unpaired surrogates replaced: tokenizers and HTTP clients cannot take them."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+async def _in_pool(pool: Executor, call: Callable[[], Any]) -> Any:
+    return await asyncio.get_running_loop().run_in_executor(pool, call)

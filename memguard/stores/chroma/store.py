@@ -1,0 +1,363 @@
+"""`ChromaStore`: a LangGraph store whose data lives in Chroma."""
+
+import asyncio
+import contextlib
+import functools
+import itertools
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypeVar, Unpack
+
+from langgraph.store.base import Op, Result, TTLConfig
+
+from memguard.errors import ErrorCode, StoreConfigurationError
+from memguard.schema.base import Namespace
+from memguard.stores.chroma.embedding import Vector
+from memguard.stores.chroma.namespaces import check_namespace
+from memguard.stores.chroma.operations import AnyLabelStore
+from memguard.stores.chroma.places import Local, Memory, Place, Server
+from memguard.stores.chroma.plan import Plan, check_ttl, make_plan
+from memguard.stores.chroma.settings import Settings, StoreOptions, check_options
+from memguard.stores.chroma.ttl import DEFAULT_SWEEP_MINUTES, Sweeper
+
+if TYPE_CHECKING:
+    from memguard.stores.chroma.engine import Engine
+
+T = TypeVar("T")
+
+_WORKERS = 4
+"""Threads of one store for its async methods; Chroma itself runs one write at a time."""
+_serials = itertools.count()
+
+
+class ChromaStore(AnyLabelStore):
+    """A LangGraph store on Chroma: a local path, memory, or a server.
+
+    Made by `ChromaStore.local`, `.memory` or `.server`. Sync and async methods do the same; async
+    ones never block the event loop, and one store serves any number of threads and loops.
+
+    Namespaces may hold any text (dots, spaces, `/`, any script) and integers, which are stored as
+    their `str`. A put replaces the whole item, in one transaction; `created_at` is kept. Values are
+    what JSON can say, and come back equal; anything else is refused before it is embedded.
+
+    A search finds items at or below its namespace. With a query, items come by
+    `score = min(1, max(0, cosine(query, item)))`, an item with several indexed texts counting by
+    its best one, and items without a vector come last with the score `None`. Without a query they
+    come by their latest change. Pages run over that one order.
+
+    Args:
+        place: Where the data is.
+        options: As `StoreOptions` says.
+    """
+
+    supports_ttl: bool = True
+
+    def __init__(self, place: Place, **options: Unpack[StoreOptions]) -> None:
+        self._place = place
+        self._settings: Settings = check_options(options)
+        self.ttl_config: TTLConfig | None = self._settings.ttl
+        self._lock = threading.Lock()
+        self._engine: Engine | None = None
+        self._closed = False
+        self._sweeper: Sweeper | None = None
+        self._sweep_failures = 0
+        self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="memguard-chroma")
+        if not _in_loop():
+            self.open()
+
+    @classmethod
+    def local(cls, path: str | os.PathLike[str], **options: Unpack[StoreOptions]) -> Self:
+        """A store in a directory, which one process may have open at a time.
+
+        Opened at once, so that what is wrong is said here; inside a running event loop on first
+        use or by `aopen`, in a worker thread.
+
+        Args:
+            path: The directory; made if it does not exist.
+            **options: As `StoreOptions` says.
+
+        Raises:
+            StoreConfigurationError: If the path, the metric or the embedder does not fit.
+        """
+        # `abspath` asks nothing of the disk but the working directory; `resolve` would.
+        return cls(Local(path=Path(os.path.abspath(path))), **options)  # noqa: PTH100
+
+    @classmethod
+    def memory(cls, **options: Unpack[StoreOptions]) -> Self:
+        """A store of its own in this process's memory, gone when it is closed."""
+        return cls(Memory(serial=next(_serials)), **options)
+
+    @classmethod
+    def server(
+        cls,
+        host: str = "localhost",
+        port: int = 8000,
+        *,
+        ssl: bool = False,
+        headers: Mapping[str, str] | None = None,
+        tenant: str = "default_tenant",
+        database: str = "default_database",
+        **options: Unpack[StoreOptions],
+    ) -> Self:
+        """A store on a Chroma server (`chroma run --path DIR --port N`), for several processes.
+
+        Args:
+            host: Its host.
+            port: Its port.
+            ssl: Whether to speak TLS.
+            headers: Sent with every request, such as a token.
+            tenant: Chroma's tenant.
+            database: Chroma's database.
+            **options: As `StoreOptions` says.
+
+        Raises:
+            StoreError: If the server cannot be reached.
+        """
+        place = Server.at(host, port, ssl=ssl, headers=headers, tenant=tenant, database=database)
+        return cls(place, **options)
+
+    # -- life ---------------------------------------------------------------------------------
+
+    def open(self) -> Self:
+        """Open now instead of on first use; does nothing if it is open."""
+        self._blocking(self._open)
+        return self
+
+    async def aopen(self) -> Self:
+        """As `open`, in a worker thread."""
+        await self._awaiting(self._open)
+        return self
+
+    def close(self) -> None:
+        """Close; a second call does nothing. What was acknowledged is on disk already."""
+        if self._mark_closed():
+            self._blocking(self._release)
+            self._pool.shutdown(wait=False)
+
+    async def aclose(self) -> None:
+        """As `close`, in a worker thread."""
+        if self._mark_closed():
+            await asyncio.get_running_loop().run_in_executor(self._pool, self._release)
+            self._pool.shutdown(wait=False)
+
+    def __enter__(self) -> Self:
+        return self.open()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return await self.aopen()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    # -- batches ------------------------------------------------------------------------------
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Carry out operations: reads on the state before the batch, then the writes.
+
+        The last put of a key counts. What is wrong with any operation is said before one is done.
+        """
+        plan = self._plan(ops)
+        return self._blocking(functools.partial(self._run, plan)) if plan.size else []
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """As `batch`; an async embedder runs on the caller's loop, Chroma in worker threads."""
+        plan = self._plan(ops)
+        if not plan.size:
+            return []
+        if self._engine is None:
+            await self.aopen()
+        vectors, queries = await self._aembed(plan)
+        return await self._awaiting(
+            functools.partial(self._run, plan, vectors=vectors, queries=queries)
+        )
+
+    # -- more than LangGraph asks for ---------------------------------------------------------
+
+    def count(self, namespace: Namespace) -> int:
+        """Items in exactly this namespace; expired ones and those below it do not count."""
+        return self._blocking(functools.partial(self._count, check_namespace(namespace)))
+
+    async def acount(self, namespace: Namespace) -> int:
+        """As `count`."""
+        return await self._awaiting(functools.partial(self._count, check_namespace(namespace)))
+
+    def delete_namespace(self, namespace: Namespace) -> int:
+        """Delete every item of exactly this namespace; those below it stay. Returns how many."""
+        checked = check_namespace(namespace)
+        return self._blocking(functools.partial(self._delete_namespace, checked))
+
+    async def adelete_namespace(self, namespace: Namespace) -> int:
+        """As `delete_namespace`."""
+        checked = check_namespace(namespace)
+        return await self._awaiting(functools.partial(self._delete_namespace, checked))
+
+    def sweep_ttl(self) -> int:
+        """Delete what has expired, now; returns how many items."""
+        return self._blocking(self._sweep)
+
+    async def asweep_ttl(self) -> int:
+        """As `sweep_ttl`."""
+        return await self._awaiting(self._sweep)
+
+    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Sweeper:
+        """Sweep at an interval in a daemon thread until stopped or closed.
+
+        Args:
+            sweep_interval_minutes: Instead of the setting of that name; 5 minutes without either.
+        """
+        self._check_open()
+        wanted = check_ttl(sweep_interval_minutes)
+        configured = (self.ttl_config or {}).get("sweep_interval_minutes")
+        with self._lock:
+            if self._sweeper is None or not self._sweeper.is_running:
+                interval = wanted or configured or DEFAULT_SWEEP_MINUTES
+                self._sweeper = Sweeper(self._sweep, interval=interval)
+            return self._sweeper
+
+    def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
+        """Stop sweeping; `False` if a sweep under way did not end in `timeout` seconds."""
+        with self._lock:
+            sweeper, self._sweeper = self._sweeper, None
+        if sweeper is None:
+            return True
+        self._sweep_failures += sweeper.failures
+        return sweeper.stop(timeout=timeout)
+
+    @property
+    def sweep_failures(self) -> int:
+        """Sweeps in the background that failed; each one was logged."""
+        running = self._sweeper.failures if self._sweeper else 0
+        return self._sweep_failures + running
+
+    # -- inside -------------------------------------------------------------------------------
+
+    def _plan(self, ops: Iterable[Op]) -> Plan:
+        self._check_open()
+        return make_plan(ops, rules=self._settings)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            msg = f"This store ({self._place}) was closed. Make a new one"
+            raise StoreConfigurationError(msg, code=ErrorCode.STORE_CLOSED)
+
+    def _open(self) -> "Engine":
+        """The engine, opened on first use; blocks."""
+        self._check_open()
+        with self._lock:
+            if self._engine is None:
+                # Late: chromadb costs a second to import, and opening it reads files.
+                from memguard.stores.chroma import running, sharing  # noqa: PLC0415
+
+                settings = self._settings
+                engine = sharing.acquire(
+                    self._place, collection=settings.collection, budget=settings.cache_bytes
+                )
+                try:
+                    running.check_stamp(engine.collections.stamp, settings.embedder)
+                except BaseException:
+                    sharing.release(self._place)
+                    raise
+                self._engine = engine
+            return self._engine
+
+    def _mark_closed(self) -> bool:
+        self.stop_ttl_sweeper()
+        with self._lock:
+            was_open, self._closed = not self._closed, True
+            return was_open
+
+    def _release(self) -> None:
+        with self._lock:
+            engine, self._engine = self._engine, None
+        if engine is not None:
+            from memguard.stores.chroma import sharing  # noqa: PLC0415  # late, as in `_open`
+
+            sharing.release(self._place)
+
+    def _run(
+        self,
+        plan: Plan,
+        *,
+        vectors: Mapping[str, Vector] | None = None,
+        queries: Mapping[str, Vector] | None = None,
+    ) -> list[Result]:
+        from memguard.stores.chroma.running import run_plan  # noqa: PLC0415  # late, as in `_open`
+
+        engine = self._open()
+        if vectors is None or queries is None:
+            vectors, queries = self._embed(plan)
+        return run_plan(engine, plan, settings=self._settings, vectors=vectors, queries=queries)
+
+    def _embed(self, plan: Plan) -> tuple[dict[str, Vector], dict[str, Vector]]:
+        embedder = self._settings.embedder
+        if embedder is None:
+            return {}, {}
+        texts = plan.texts
+        vectors = embedder.documents(texts) if texts else []
+        queries = {query: embedder.query(query) for query in plan.queries}
+        return dict(zip(texts, vectors, strict=True)), queries
+
+    async def _aembed(self, plan: Plan) -> tuple[dict[str, Vector], dict[str, Vector]]:
+        embedder = self._settings.embedder
+        if embedder is None:
+            return {}, {}
+        texts, queries = plan.texts, plan.queries
+        vectors = await embedder.adocuments(texts, pool=self._pool) if texts else []
+        found = await asyncio.gather(
+            *(embedder.aquery(query, pool=self._pool) for query in queries)
+        )
+        return (
+            dict(zip(texts, vectors, strict=True)),
+            dict(zip(queries, found, strict=True)),
+        )
+
+    def _count(self, namespace: Namespace) -> int:
+        from memguard.stores.chroma.reading import count  # noqa: PLC0415  # late, as in `_open`
+
+        keeps = not (self.ttl_config or {}).get("omit_expired", True)
+        return count(self._open(), namespace, now=None if keeps else self._now())
+
+    def _delete_namespace(self, namespace: Namespace) -> int:
+        from memguard.stores.chroma.writing import delete_namespace  # noqa: PLC0415
+
+        return delete_namespace(self._open(), namespace, now=self._now())
+
+    def _sweep(self) -> int:
+        from memguard.stores.chroma.writing import sweep  # noqa: PLC0415  # late, as in `_open`
+
+        return sweep(self._open(), now=self._now())
+
+    def _now(self) -> float:
+        return self._settings.moment().timestamp()
+
+    def _blocking(self, work: Callable[[], T]) -> T:
+        """Run here, or in a worker thread if an event loop runs here."""
+        return self._pool.submit(work).result() if _in_loop() else work()
+
+    async def _awaiting(self, work: Callable[[], T]) -> T:
+        self._check_open()
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+
+
+def _in_loop() -> bool:
+    with contextlib.suppress(RuntimeError):
+        asyncio.get_running_loop()
+        return True
+    return False
