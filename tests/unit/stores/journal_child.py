@@ -126,6 +126,7 @@ async def check(folder: Path) -> None:
     recovered = await recover(journal, store)
     after = await audit(journal, store)
     again = await recover(journal, store)
+    final = [await log.astate(r.id) for r in await everything(log)]
     report = {
         "strangers": len(before.without_receipt),
         "lost": [*before.without_record, *before.altered],
@@ -138,7 +139,7 @@ async def check(folder: Path) -> None:
         "records": after.checked_records,
         "receipts": after.checked_receipts,
         "admitted": (await log.acount()).get("stored", 0),
-        "released": sum(await log.astate(r.id) == "released" for r in await everything(log)),
+        "released": final.count("released"),
         "held": len((await Quarantine(journal).alist(limit=10_000)).receipts),
         "quarantined": (await log.acount()).get("quarantined", 0),
     }

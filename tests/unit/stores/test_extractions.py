@@ -50,7 +50,7 @@ class TestKeys:
         turn = Turn(id="t1", role="user", content="I like tea.")
         assert turn_key(turn) == turn_key(turn.model_copy())
         for change in (
-            {"content": "I like tea!"},
+            {"content": "No."},
             {"id": "t2"},
             {"role": "tool"},
             {"speaker": "A"},

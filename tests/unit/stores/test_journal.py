@@ -124,9 +124,7 @@ class TestWriting:
         blocker = journal._submit(lambda _: hold.wait(5), writes=False)
         good = journal._submit(lambda db: db.execute(insert).rowcount, writes=True)
         bad = journal._submit(fail, writes=True)
-        broken = journal._submit(
-            lambda db: db.execute("INSERT INTO nowhere VALUES (1)"), writes=True
-        )
+        broken = journal._submit(lambda db: db.execute("DELETE FROM nowhere"), writes=True)
         cancelled = journal._submit(lambda db: db.execute("DROP TABLE events"), writes=True)
         assert cancelled.cancel()
         hold.set()

@@ -99,7 +99,7 @@ class TestForget:
         again = log.forget(receipt.candidate.id, actor="ana", reason="asked")
         assert again.receipt_ids == ()
         assert log.forget("r1", actor="ana", reason="asked") == again
-        with pytest.raises(InvalidInputError, match="was forgotten at 2026-03-01.* by 'ana'"):
+        with pytest.raises(InvalidInputError, match=r"was forgotten at 2026-03-01.* by 'ana'"):
             log.get("r1")
         with pytest.raises(ReceiptError, match="cannot come back"):
             log.append(receipt)
