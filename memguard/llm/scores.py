@@ -171,7 +171,8 @@ def _reading_of_json(value: object) -> Reading:
         return "parse_failure" if number is None else _reading_of(number)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return "parse_failure"
-    return _in_range(float(value)) if abs(value) < 10**9 else "off_menu"
+    # An integer may be too large for a float.
+    return "off_menu" if value > 1 or value < 0 else _in_range(float(value))
 
 
 def _under_labels(prose: str) -> list[FoundScore]:

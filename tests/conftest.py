@@ -1,0 +1,55 @@
+"""Shared by all tests: no network but the loopback, no keys, no blocking call in an event loop."""
+
+import os
+from collections.abc import Iterator
+
+# Read when LangGraph is imported, so set before anything else is.
+os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"
+os.environ["LANGSMITH_TRACING"] = "false"
+os.environ["LANGCHAIN_TRACING_V2"] = "false"
+os.environ["ANONYMIZED_TELEMETRY"] = "false"
+
+import pytest
+from blockbuster import blockbuster_ctx
+
+from memguard.testing import LoopbackModelServer
+
+KEYS = (
+    "ANTHROPIC_API_KEY",
+    "AZURE_OPENAI_API_KEY",
+    "GOOGLE_API_KEY",
+    "LANGSMITH_API_KEY",
+    "MISTRAL_API_KEY",
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+    "OPENAI_API_BASE",
+    "OPENAI_ORG_ID",
+    "OPENAI_PROXY",
+)
+
+
+@pytest.fixture(autouse=True)
+def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that needs a key says so; none finds one by accident."""
+    for name in KEYS:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _no_blocking_calls(request: pytest.FixtureRequest) -> Iterator[None]:
+    """An async test fails when memguard blocks its event loop."""
+    if request.node.get_closest_marker("asyncio") is None:
+        yield
+        return
+    with blockbuster_ctx("memguard", excluded_modules=["memguard.testing"]) as watch:
+        for function in watch.functions.values():
+            # Setting a model up imports its SDK and reads the certificate store, once.
+            function.can_block_in("memguard/llm/models.py", "resolve_model")
+        yield
+
+
+@pytest.fixture
+def loopback_model() -> Iterator[LoopbackModelServer]:
+    """A model server on the loopback address; set `answer`, `n`, ... before the first request."""
+    with LoopbackModelServer() as server:
+        yield server
