@@ -41,6 +41,7 @@ from memguard.guard.state import (
 from memguard.llm.metering import use_meter
 from memguard.llm.models import ModelLike, resolve_model
 from memguard.methods.writer import create_writer_graph
+from memguard.policy.dedupe import record_key
 from memguard.portal import dual
 from memguard.prompts import Prompt, load_prompt
 from memguard.schema.config import ConsistencyGate, Writer
@@ -49,7 +50,6 @@ from memguard.schema.receipt import MethodReport, Receipt
 from memguard.schema.usage import Budget
 from memguard.schema.write import Failure
 from memguard.stores.journal import Journal
-from memguard.stores.records import record_key
 
 NAME = "write_guard"
 OnFailure = Literal["raise", "report"]

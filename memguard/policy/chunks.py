@@ -1,7 +1,7 @@
 """How a conversation is cut into passes for the writer: nothing is left out, nothing cut off."""
 
 import hashlib
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from memguard.schema.base import Namespace
@@ -27,15 +27,24 @@ class Chunk:
 def split_long_turns(turns: Sequence[Turn], *, max_chars: int) -> tuple[Turn, ...]:
     """The turns, each of at most `max_chars` characters; a longer one becomes several parts.
 
-    Parts keep their turn's id, so that what rests on a part rests on the turn.
+    Parts end at white space where there is some, and keep their turn's id, so that what rests on
+    a part rests on the turn.
     """
     return tuple(
-        turn
-        if len(turn.content) <= max_chars
-        else turn.model_copy(update={"content": turn.content[start : start + max_chars]})
+        turn if part == turn.content else turn.model_copy(update={"content": part})
         for turn in turns
-        for start in range(0, max(1, len(turn.content)), max_chars)
+        for part in _parts(turn.content, max_chars=max_chars)
     )
+
+
+def _parts(text: str, *, max_chars: int) -> Iterator[str]:
+    while len(text) > max_chars:
+        # Looking back over a fifth is enough for any script that has spaces.
+        spaces = [at for at in range(max_chars - max_chars // 5, max_chars) if text[at].isspace()]
+        end = spaces[-1] + 1 if spaces else max_chars
+        yield text[:end]
+        text = text[end:]
+    yield text
 
 
 def plan_chunks(turns: Sequence[Turn], *, new: Set[int], spec: Writer) -> tuple[Chunk, ...]:

@@ -7,6 +7,7 @@ a repeat.
 
 import hashlib
 import unicodedata
+import uuid
 
 _CLOSING = ".\u3002\uff0e"
 
@@ -24,6 +25,8 @@ def same_text_form(text: str) -> str:
 def record_key(text: str) -> str:
     """The key of a memory within its namespace: the same for the same text, else different.
 
-    128 bits of SHA-256 over `same_text_form(text)`, as 32 hexadecimal digits.
+    128 bits of SHA-256 over `same_text_form(text)`. Spelled as a UUID, because langmem's memory
+    tool edits and deletes by UUID.
     """
-    return hashlib.sha256(same_text_form(text).encode()).hexdigest()[:32]
+    digest = hashlib.sha256(same_text_form(text).encode()).digest()
+    return str(uuid.UUID(bytes=digest[:16]))

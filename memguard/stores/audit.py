@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from langgraph.store.base import BaseStore, GetOp, Item
 
+from memguard.policy.dedupe import same_text_form
 from memguard.schema.base import Namespace
 from memguard.stores.events import pending_intents, to_json
 from memguard.stores.journal import Journal
 from memguard.stores.receipt_rows import ReceiptFilter
-from memguard.stores.records import same_text
 
 _BATCH = 500
 
@@ -161,4 +161,4 @@ def _accounted(db: sqlite3.Connection, *, places: Sequence[Place]) -> frozenset[
 
 def _holds(item: Item, text: str) -> bool:
     content = item.value.get("content")
-    return isinstance(content, str) and same_text(content) == same_text(text)
+    return isinstance(content, str) and same_text_form(content) == same_text_form(text)

@@ -12,8 +12,8 @@ from typing import Any
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp
 
 from memguard.errors import ErrorCode, MemguardError, StoreError
+from memguard.policy.dedupe import same_text_form
 from memguard.schema.memory import MemoryRecord
-from memguard.stores.records import same_text
 
 _Steps = Generator[list[Op], list[Any], "Placed"]
 
@@ -105,7 +105,7 @@ def _problem(record: MemoryRecord, item: Item | None, *, put: bool) -> str | Non
         return f"{where} is not there after it was put"
     value: Mapping[str, Any] = item.value
     text = value.get("content")
-    if not isinstance(text, str) or same_text(text) != same_text(record.text):
+    if not isinstance(text, str) or same_text_form(text) != same_text_form(record.text):
         return f"{where} holds another text, {text!r}; delete or move that item, then run again"
     if put and value != record.to_value() and owner_of(value) == record.provenance.candidate_id:
         return f"{where} came back changed"
