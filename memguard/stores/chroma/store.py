@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+JOURNAL_FILE = "memguard.sqlite3"
+"""Receipts and quarantine of what is written into a local store, in the same directory."""
+
 _WORKERS = 4
 """Threads of one store for its async methods; Chroma itself runs one write at a time."""
 _serials = itertools.count()
@@ -119,6 +122,11 @@ class ChromaStore(AnyLabelStore):
         """
         place = Server.at(host, port, ssl=ssl, headers=headers, tenant=tenant, database=database)
         return cls(place, **options)
+
+    @property
+    def journal_path(self) -> Path | None:
+        """Where the journal of guarded writes is kept: beside the data of a local store."""
+        return self._place.path / JOURNAL_FILE if isinstance(self._place, Local) else None
 
     # -- life ---------------------------------------------------------------------------------
 
