@@ -1,0 +1,391 @@
+"""Changes one detail of a true sentence, so that it no longer follows from its turns.
+
+A substitute is never a word of the window, swaps excepted: there it must be one.
+"""
+
+import random
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from memguard.bench.verifier import tables
+from memguard.local.verifier import lexicon
+from memguard.local.verifier.words import Span, read_words, split_words, stem
+
+WEIGHTS: dict[str, float] = {
+    "number": 2.5,
+    "swap": 2.5,
+    "name": 2.2,
+    "place": 2.0,
+    "occupation": 2.0,
+    "date": 2.0,
+    "activity": 1.5,
+    "relation": 1.5,
+    "speaker": 1.5,
+    "object": 1.4,
+    "unstated": 0.9,
+    "antonym": 0.7,
+    "negation": 0.22,
+}
+"""How often a kind is tried first; rare details get more, or objects would be everything."""
+
+_NEGATED_WEIGHT = 2.5
+_COMMON_POWER = 0.75
+_DIGITS = re.compile(r"\d+")
+_CLOSE = 3
+_SHARED_FRAMES = 2
+_AUXILIARIES = ("is", "has", "was", "can", "does", "did", "will", "am", "have", "do")
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Which words stand in the same surroundings, counted over a corpus."""
+
+    counts: Counter[str]
+    """How often each word occurs."""
+    fillers: Mapping[tuple[str, str, str], frozenset[str]]
+    """Words by the two before and the one after."""
+    places: Mapping[str, frozenset[tuple[str, str, str]]]
+    """The frames each word was seen in."""
+
+    def like(self, word: str, frame: tuple[str, str, str]) -> frozenset[str]:
+        """Words that could stand where this one stands."""
+        return self.fillers.get(frame, frozenset()) - {word}
+
+    def share_frame(self, left: str, right: str) -> bool:
+        """Whether two words were seen in at least two frames in common."""
+        theirs = self.places.get(right, frozenset())
+        return len(self.places.get(left, frozenset()) & theirs) >= _SHARED_FRAMES
+
+
+def read_frames(texts: Iterable[str]) -> Frames:
+    """Count words and frames over a corpus of short sentences."""
+    counts: Counter[str] = Counter()
+    fillers: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    places: dict[str, set[tuple[str, str, str]]] = defaultdict(set)
+    for text in texts:
+        words = [span.text.lower() for span in split_words(text)]
+        counts.update(words)
+        for index, word in enumerate(words):
+            if word in lexicon.STOP or not word.isalpha():
+                continue
+            frame = frame_at(words, index)
+            fillers[frame].add(word)
+            places[word].add(frame)
+    return Frames(
+        counts=counts,
+        fillers={key: frozenset(value) for key, value in fillers.items()},
+        places={key: frozenset(value) for key, value in places.items()},
+    )
+
+
+def frame_at(words: Sequence[str], index: int) -> tuple[str, str, str]:
+    """The two words before a place and the one after it."""
+    padded = ["", "", *words, ""]
+    return padded[index], padded[index + 1], padded[index + 3]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fact:
+    """A true sentence and what it rests on."""
+
+    text: str
+    """The sentence."""
+    window: str
+    """All its turns, speakers included."""
+    subject: str
+    """Whom it is about, as written in it; empty when nobody is named."""
+    other: str
+    """The other speaker."""
+    unrelated: Sequence[str] = ()
+    """Sentences about the same person that these turns do not support."""
+    spans: tuple[Span, ...] = field(init=False)
+    present: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "spans", tuple(split_words(self.text)))
+        stems = frozenset(read_words(self.window).stems) | frozenset(read_words(self.text).stems)
+        object.__setattr__(self, "present", stems)
+
+    def with_word(self, span: Span, word: str) -> str:
+        """The sentence with one word exchanged, in the case of the old one."""
+        new = word[:1].upper() + word[1:] if span.text[:1].isupper() else word
+        return self.text[: span.start] + new + self.text[span.end :]
+
+
+Change = Callable[[Fact, Frames, random.Random], str | None]
+
+
+def corrupt(
+    fact: Fact,
+    frames: Frames,
+    rng: random.Random,
+    *,
+    weights: Mapping[str, float] = WEIGHTS,
+    skip: frozenset[str] = frozenset(),
+) -> tuple[str, str] | None:
+    """Change one detail of a fact.
+
+    Args:
+        fact: What to change.
+        frames: Words that can stand for one another.
+        rng: Where chance comes from.
+        weights: How often each kind is tried first.
+        skip: Kinds not to try.
+
+    Returns:
+        The changed sentence and the kind of change; `None` when no kind applies.
+    """
+    weights = dict(weights)
+    if read_words(fact.text).negation.any():
+        # Otherwise `not` would nearly always mean `false`.
+        weights["negation"] = _NEGATED_WEIGHT
+    kinds = [kind for kind in weights if kind not in skip]
+    while kinds:
+        kind = rng.choices(kinds, [weights[each] for each in kinds])[0]
+        changed = CHANGES[kind](fact, frames, rng)
+        if changed is not None and changed.lower() != fact.text.lower():
+            return changed, kind
+        kinds.remove(kind)
+    return None
+
+
+def change_number(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
+    """Another number, near the true one."""
+    del frames
+    spans = [
+        span
+        for span in fact.spans
+        if _DIGITS.fullmatch(span.text) or span.text.lower() in tables.SMALL[1:]
+    ]
+    if not spans:
+        return None
+    span = rng.choice(spans)
+    if span.text.isdigit():
+        value = int(span.text)
+        reach = max(_CLOSE, value // 4)
+        options = [str(value + step) for step in range(-reach, reach + 1) if step and value + step > 0]
+    else:
+        options = list(tables.SMALL)
+    window = read_words(fact.window).values | read_words(fact.text).values
+    fresh = [each for each in options if read_words(each).values.isdisjoint(window)]
+    return fact.with_word(span, rng.choice(fresh)) if fresh else None
+
+
+def change_name(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
+    """Another first name for somebody who is not the subject; lone capitalised words only."""
+    del frames
+    words = read_words(fact.text)
+    names = frozenset(tables.FIRST_NAMES)
+    capital = [bool(flag) for flag in words.capital]
+    spans = [
+        span
+        for index, span in enumerate(fact.spans)
+        if span.text in names | {span.text if capital[index] else ""}
+        and span.text not in {fact.subject, *tables.PLACES, *tables.MONTHS, *tables.WEEKDAYS}
+        and not (capital[index - 1 : index] == [True] or capital[index + 1 : index + 2] == [True])
+        and (span.text in names or _after_relation(fact.spans, index))
+    ]
+    options = [name for name in tables.FIRST_NAMES if stem(name) not in fact.present]
+    return fact.with_word(rng.choice(spans), rng.choice(options)) if spans else None
+
+
+def _after_relation(spans: Sequence[Span], index: int) -> bool:
+    before = spans[index - 1].text.lower() if index else ""
+    return before in {*tables.RELATIONS, *tables.PETS, "named", "called", "name"}
+
+
+def _from_table(*groups: Sequence[str]) -> Change:
+    def change(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
+        hits = [
+            (span, group, plural)
+            for span in fact.spans
+            for group in groups
+            for plural in ("", "s")
+            if span.text.removesuffix(plural) in group or span.text.lower().removesuffix(plural) in group
+            if not plural or span.text.endswith("s")
+        ]
+        if not hits:
+            return None
+        span, group, plural = rng.choice(hits)
+        options = [word for word in group if stem(word) not in fact.present]
+        if not options:
+            return None
+        word = _common(options, frames, rng)
+        return fact.with_word(span, word + plural if not word.endswith("s") else word)
+
+    return change
+
+
+def _common(options: Sequence[str], frames: Frames, rng: random.Random) -> str:
+    weights = [(frames.counts[each.lower()] + 1) ** _COMMON_POWER for each in options]
+    return rng.choices(options, weights)[0]
+
+
+def change_date(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
+    """Another month, weekday, year or relative date."""
+    found = _from_table(tables.MONTHS, tables.WEEKDAYS)(fact, frames, rng)
+    if found is not None:
+        return found
+    lowered = fact.text.lower()
+    for group in tables.RELATIVE_DATES:
+        for phrase in group:
+            hit = re.search(rf"\b{phrase}\b", lowered)
+            if hit:
+                fresh = [each for each in group if each not in fact.window.lower()]
+                if fresh:
+                    new = rng.choice(fresh)
+                    return fact.text[: hit.start()] + new + fact.text[hit.end() :]
+    years = [span for span in fact.spans if re.fullmatch(r"(?:19|20)\d\d", span.text)]
+    if not years:
+        return None
+    span = rng.choice(years)
+    new = str(int(span.text) + rng.choice([-3, -2, -1, 1, 2, 3]))
+    return fact.with_word(span, new) if new not in fact.window else None
+
+
+def change_object(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
+    """Another word that is seen in the same surroundings."""
+    words = [span.text.lower() for span in fact.spans]
+    hits: list[tuple[Span, list[str]]] = []
+    for index, span in enumerate(fact.spans):
+        if words[index] in lexicon.STOP or span.text == fact.subject or not span.text.isalpha():
+            continue
+        options = [
+            word
+            for word in frames.like(words[index], frame_at(words, index))
+            if stem(word) not in fact.present
+            and word not in lexicon.NEGATIONS
+            and frames.counts[word] > 1
+        ]
+        if options:
+            hits.append((span, sorted(options)))
+    if not hits:
+        return None
+    span, options = rng.choice(hits)
+    return fact.with_word(span, _common(options, frames, rng))
+
+
+def change_swap(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
+    """A word of the window that is not in the fact, where another of its kind should be."""
+    window = [span for span in split_words(fact.window)]
+    stated = frozenset(read_words(fact.text).stems)
+    theirs = [span for span in window if stem(span.text) not in stated]
+    options = [
+        (span, other.text)
+        for span in fact.spans
+        for other in theirs
+        if span.text != fact.subject
+        and other.text not in {fact.subject, fact.other}
+        and _same_kind(span.text, other.text, frames)
+    ]
+    if not options:
+        return None
+    # By the word replaced first, or a long window would decide which one it is.
+    span = rng.choice(sorted({span.start: span for span, _ in options}.items()))[1]
+    other = rng.choice(sorted({word for each, word in options if each.start == span.start}))
+    new = other if other in tables.FIRST_NAMES or other in tables.PLACES else other.lower()
+    return fact.with_word(span, new)
+
+
+_GROUPS = tuple(
+    frozenset(each.lower() for each in group)
+    for group in (
+        tables.FIRST_NAMES,
+        tables.PLACES,
+        tables.OCCUPATIONS,
+        tables.RELATIONS + tables.PETS,
+        tables.ACTIVITIES,
+        tables.MONTHS,
+        tables.WEEKDAYS,
+    )
+)
+
+
+def _same_kind(left: str, right: str, frames: Frames) -> bool:
+    left, right = left.lower(), right.lower()
+    if left == right or left in lexicon.STOP or right in lexicon.STOP:
+        return False
+    numbers = [_DIGITS.fullmatch(each) or each in tables.SMALL[1:] for each in (left, right)]
+    if any(numbers):
+        return all(numbers) and read_words(left).values != read_words(right).values
+    if any(each in lexicon.NEGATIONS or "'" in each for each in (left, right)):
+        return False
+    in_group = any(left in group and right in group for group in _GROUPS)
+    return in_group or (
+        left.isalpha()
+        and right.isalpha()
+        and stem(left) != stem(right)
+        and frames.share_frame(left, right)
+    )
+
+
+def change_speaker(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
+    """The same said of the other speaker."""
+    del frames, rng
+    if not fact.subject or not fact.other:
+        return None
+    changed = re.sub(rf"\b{re.escape(fact.subject)}\b", fact.other, fact.text)
+    return changed if changed != fact.text else None
+
+
+def change_unstated(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
+    """Another sentence about the same person altogether."""
+    del frames
+    return rng.choice(fact.unrelated) if fact.unrelated else None
+
+
+def change_antonym(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
+    """The opposite word."""
+    del frames
+    pairs = {left: right for left, right in tables.ANTONYMS}
+    pairs |= {right: left for left, right in tables.ANTONYMS if " " not in right}
+    hits = [
+        span
+        for span in fact.spans
+        if span.text.lower() in pairs and stem(pairs[span.text.lower()]) not in fact.present
+    ]
+    if not hits:
+        return None
+    span = rng.choice(hits)
+    return fact.with_word(span, pairs[span.text.lower()])
+
+
+def change_negation(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
+    """A `not` taken away, or put behind the first auxiliary."""
+    del frames, rng
+    for span in fact.spans:
+        lower = span.text.lower()
+        if lower in {"not", "never"}:
+            return (fact.text[: span.start] + fact.text[span.end :].lstrip()).strip()
+        if lower.endswith("n't") and lower not in {"won't", "can't"}:
+            return fact.with_word(span, span.text[:-3])
+    for span in fact.spans:
+        if span.text.lower() in _AUXILIARIES:
+            if span.text.lower() in {"has", "have"} and not _is_perfect(fact, span):
+                continue
+            return fact.text[: span.end] + " not" + fact.text[span.end :]
+    return None
+
+
+def _is_perfect(fact: Fact, span: Span) -> bool:
+    after = fact.text[span.end :].split()
+    return bool(after) and (after[0].endswith("ed") or after[0] in {"been", "had", "gone", "got"})
+
+
+CHANGES: dict[str, Change] = {
+    "number": change_number,
+    "swap": change_swap,
+    "name": change_name,
+    "place": _from_table(tables.PLACES),
+    "occupation": _from_table(tables.OCCUPATIONS),
+    "date": change_date,
+    "activity": _from_table(tables.ACTIVITIES),
+    "relation": _from_table(tables.RELATIONS, tables.PETS),
+    "speaker": change_speaker,
+    "object": change_object,
+    "unstated": change_unstated,
+    "antonym": change_antonym,
+    "negation": change_negation,
+}

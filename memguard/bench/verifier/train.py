@@ -1,0 +1,215 @@
+"""Rebuilds the support verifier's weights: `python -m memguard.bench.verifier.train`.
+
+Needs torch (for training only) and the data sets named in `documents` and `multi_session`. Seeded;
+on one core it takes about twenty minutes, most of it encoding. Training data: Multi-Session Chat
+`valid`, BUMP, Q2's Wizard of Wikipedia rows, BEGIN and sentences of our own. The threshold comes
+from whole dialogues held back from those, never from a set the verifier is judged on.
+"""
+
+import argparse
+import json
+import math
+import random
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memguard.bench.verifier.corruptor import Frames, read_frames
+from memguard.bench.verifier.documents import read_begin, read_bump, read_q_squared
+from memguard.bench.verifier.encode import Example, VectorBank, examples_of, texts_of
+from memguard.bench.verifier.figures import admission, auc, platt
+from memguard.bench.verifier.multi_session import (
+    build_groups,
+    is_validation,
+    read_memories,
+)
+from memguard.bench.verifier.network import Settings, train_network
+from memguard.bench.verifier.pairs import Group
+from memguard.bench.verifier.sets import data_folder
+from memguard.bench.verifier.templates import template_groups
+from memguard.local import MiniLmEncoder
+from memguard.local.embedder import Matrix
+from memguard.local.verifier.words import read_words
+
+_MEMORIES = 9000
+_NEGATIVES = 3
+_TEMPLATES = 3000
+_LEAST_TEXTS = 3
+_START = time.monotonic()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Corpus:
+    """Everything training reads."""
+
+    groups: Sequence[Group]
+    """Claims with their contexts."""
+    idf: dict[str, float]
+    """Rarity by stem."""
+    default_idf: float
+    """Rarity of a stem that was never seen."""
+
+
+def log(text: str) -> None:
+    """Print with the minutes since the start."""
+    print(f"{(time.monotonic() - _START) / 60:5.1f} min  {text}", flush=True)
+
+
+def read_training_frames(data: Path) -> Frames:
+    """Words that can stand for one another, counted over the training memories and their turns."""
+    memories = list(read_memories(data / "msc" / "msc_personasummary", split="valid"))
+    return read_frames(
+        [each.fact for each in memories] + [each.turns[each.at][1] for each in memories]
+    )
+
+
+def read_corpus(data: Path, *, memories: int = _MEMORIES) -> Corpus:
+    """Build all groups, and count how rare words are.
+
+    Args:
+        data: The data folder.
+        memories: How many memories of Multi-Session Chat to use.
+    """
+    folder = data / "msc" / "msc_personasummary"
+    known = list(read_memories(folder, split="valid"))
+    frames = read_frames([each.fact for each in known] + [each.turns[each.at][1] for each in known])
+    random.Random("memories").shuffle(known)
+    groups = list(build_groups(known[:memories], frames, source="msc", negatives=_NEGATIVES))
+    verifier = data / "verifier"
+    groups += read_bump(verifier / "bump", frames)
+    groups += read_q_squared(verifier / "q_squared_wow")
+    groups += read_begin(verifier / "begin")
+    groups += template_groups(_TEMPLATES)
+    idf, default = count_idf(groups)
+    return Corpus(groups=groups, idf=idf, default_idf=default)
+
+
+def count_idf(groups: Sequence[Group]) -> tuple[dict[str, float], float]:
+    """Inverse document frequency of stems over all distinct turns and true claims."""
+    texts = {text for group in groups if group.source != "template" for _, text in group.context}
+    texts |= {claim.text for group in groups for claim in group.claims if claim.supported}
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(set(read_words(text).stems))
+    total = math.log(len(texts) + 1)
+    idf = {
+        word: round(total - math.log(count + 1), 2)
+        for word, count in sorted(counts.items())
+        if count >= _LEAST_TEXTS
+    }
+    return idf, round(total - math.log(_LEAST_TEXTS), 2)
+
+
+def class_weights(examples: Sequence[Example]) -> NDArray[np.float64]:
+    """Both classes of a source count alike; a source counts by its size, documents by half."""
+    counts = Counter((each.group.source, each.claim.supported) for each in examples)
+    weights = [
+        (counts[each.group.source, True] + counts[each.group.source, False])
+        / (2 * counts[each.group.source, each.claim.supported])
+        for each in examples
+    ]
+    return np.array(weights)
+
+
+def report(name: str, examples: Sequence[Example], scores: Matrix) -> None:
+    """Print AUC by source."""
+    for source in sorted({each.group.source for each in examples}):
+        rows = [index for index, each in enumerate(examples) if each.group.source == source]
+        value = auc(
+            [float(scores[row]) for row in rows],
+            [examples[row].claim.supported for row in rows],
+        )
+        log(f"  {name} {source}: AUC {value or 0:.3f} of {len(rows)}")
+
+
+def calibrate(examples: Sequence[Example], logits: Matrix) -> dict[str, float]:
+    """Scale logits to probabilities and choose the threshold, on held-back memories alone."""
+    rows = [index for index, each in enumerate(examples) if each.group.source == "msc"]
+    labels = np.array([examples[row].claim.supported for row in rows])
+    slope, offset = platt(logits[rows].astype(float), labels)
+    scores = 1 / (1 + np.exp(-(slope * logits[rows] + offset)))
+    return {"slope": slope, "offset": offset, **choose_band(scores, labels)}
+
+
+def choose_band(scores: Matrix, labels: NDArray[np.bool_]) -> dict[str, float]:
+    """The threshold and the zone around it in which a score decides nothing.
+
+    With as many wrong claims as right ones: at `tau` one admitted claim in eight is wrong, above
+    `high` one in sixteen, and below `low` nine in ten are wrong.
+    """
+    share_wrong = float(labels.sum() / (~labels).sum())
+    grid = [step / 100 for step in range(5, 99)]
+
+    def contamination(tau: float) -> float:
+        wrong = share_wrong * float((scores[~labels] >= tau).sum())
+        right = float((scores[labels] >= tau).sum())
+        return wrong / max(wrong + right, 1e-9)
+
+    def clean(tau: float) -> float:
+        wrong = share_wrong * float((scores[~labels] < tau).sum())
+        right = float((scores[labels] < tau).sum())
+        return wrong / max(wrong + right, 1e-9)
+
+    tau = next((each for each in grid if contamination(each) <= 0.125), 0.7)
+    high = next((each for each in grid if contamination(each) <= 0.0625), 0.9)
+    low = next((each for each in reversed(grid) if clean(each) >= 0.9), 0.2)
+    return {"tau": tau, "low": min(low, tau), "high": max(high, tau)}
+
+
+def save(folder: Path, *, weights: dict[str, Matrix], corpus: Corpus, scale: dict[str, float]) -> None:
+    """Write the three files; their digests are pinned by `python -m ... --pin` afterwards."""
+    folder.mkdir(parents=True, exist_ok=True)
+    arrays = {name: value.astype(np.float32) for name, value in weights.items()}
+    np.savez(folder / "verifier.npz", **arrays)  # pyright: ignore[reportArgumentType]  # numpy's stub takes `allow_pickle` for one of them
+    idf = {"default": corpus.default_idf, "stems": corpus.idf}
+    text = json.dumps(idf, ensure_ascii=False, separators=(",", ":"))
+    (folder / "verifier_idf.json").write_text(text + "\n", encoding="utf-8")
+    text = json.dumps({key: round(value, 6) for key, value in scale.items()}, indent=2)
+    (folder / "verifier_calibration.json").write_text(text + "\n", encoding="utf-8")
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Build, train, choose the threshold, write."""
+    parser = argparse.ArgumentParser(prog="python -m memguard.bench.verifier.train")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the three files")
+    parser.add_argument("--cache", type=Path, default=None, help="keep word vectors here")
+    parser.add_argument("--epochs", type=int, default=Settings.epochs)
+    parser.add_argument("--memories", type=int, default=_MEMORIES)
+    options = parser.parse_args(argv)
+
+    corpus = read_corpus(data_folder(), memories=options.memories)
+    claims = [claim for group in corpus.groups for claim in group.claims]
+    log(f"{len(corpus.groups)} groups, {len(claims)} claims, {len(corpus.idf)} stems")
+    log(str(Counter(claim.kind for claim in claims).most_common()))
+    bank = VectorBank(MiniLmEncoder(threads=1), folder=options.cache)
+    bank.add(texts_of(corpus.groups), progress=log)
+    examples = list(examples_of(corpus.groups, bank, corpus.idf, corpus.default_idf))
+    held = [each for each in examples if is_validation(each.group)]
+    rest = [each for each in examples if not is_validation(each.group)]
+    log(f"features of {len(rest)} training and {len(held)} held-back claims")
+    logits: list[Matrix] = []
+
+    def after(score: object) -> None:
+        logits.append(score(held))  # type: ignore[operator]
+        report("held back", held, logits[-1])
+
+    weights = train_network(
+        rest, class_weights(rest), settings=Settings(epochs=options.epochs), log=log, after=after
+    )
+    scale = calibrate(held, logits[-1])
+    save(options.out, weights=weights, corpus=corpus, scale=scale)
+    log(f"wrote {options.out}: {scale}")
+    msc = [index for index, each in enumerate(held) if each.group.source == "msc"]
+    scores = 1 / (1 + np.exp(-(scale["slope"] * logits[-1][msc] + scale["offset"])))
+    labels = [held[index].claim.supported for index in msc]
+    figures = admission(scores.tolist(), labels, tau=scale["tau"])
+    log(f"held back at tau: contamination {figures.contamination}, recall {figures.recall}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""The alignment network: 170,000 weights over frozen word vectors, run in numpy.
+
+Small enough that numpy is as fast as a runtime with its own file format, and there is no second
+session to load. The same layers are trained in `memguard.bench.verifier.network`.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from memguard.local.embedder import Matrix
+from memguard.local.verifier.features import PairFeatures
+
+CLIP = 5.0
+"""Standardised numbers of the whole pair are clipped here."""
+
+_GELU = float(np.sqrt(2.0 / np.pi))
+
+
+class Head:
+    """Weights and the forward pass.
+
+    Args:
+        weights: Arrays by the names that training gives them.
+    """
+
+    def __init__(self, weights: Mapping[str, Matrix]) -> None:
+        self._weights = {name: np.asarray(each, dtype=np.float32) for name, each in weights.items()}
+
+    def logit(self, features: PairFeatures) -> float:
+        """How far the pair is on the side of support; 0 is the middle."""
+        fact = self._words("fact", features.fact, features.fact_aligned, features.fact_scalars)
+        fact = self._normal("fact_norm", fact + self._mix(fact))
+        context = self._words(
+            "context", features.context, features.context_aligned, features.context_scalars
+        )
+        context = self._normal("context_norm", context)
+        heat = (fact @ self._weights["attend.weight"].T)[:, 0]
+        share = np.exp(heat - heat.max())
+        whole = (features.whole - self._weights["mean"]) / self._weights["scale"]
+        pooled = np.concatenate(
+            [
+                (share / share.sum()) @ fact,
+                fact.max(axis=0),
+                fact.mean(axis=0),
+                context.max(axis=0),
+                np.clip(whole, -CLIP, CLIP),
+            ]
+        )
+        hidden = _gelu(self._linear("join", pooled))
+        return float(self._linear("out", hidden)[0])
+
+    def _words(self, stream: str, own: Matrix, other: Matrix, scalars: Matrix) -> Matrix:
+        left, right = self._linear("project", own), self._linear("project", other)
+        joined = np.concatenate([left, right, np.abs(left - right), left * right, scalars], axis=1)
+        hidden = self._linear(f"{stream}_two", _gelu(self._linear(f"{stream}_one", joined)))
+        return hidden + self._weights[f"{stream}_place"][: len(hidden)]
+
+    def _mix(self, fact: Matrix) -> Matrix:
+        """Every word with the one before and the one after."""
+        edge = np.zeros_like(fact[:1])
+        before = np.concatenate([edge, fact[:-1]])
+        after = np.concatenate([fact[1:], edge])
+        return _gelu(self._linear("mix", np.concatenate([before, fact, after], axis=1)))
+
+    def _linear(self, name: str, rows: Matrix) -> Matrix:
+        return rows @ self._weights[f"{name}.weight"].T + self._weights[f"{name}.bias"]
+
+    def _normal(self, name: str, rows: Matrix) -> Matrix:
+        centred = rows - rows.mean(axis=1, keepdims=True)
+        spread = np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-5)
+        return centred / spread * self._weights[f"{name}.weight"] + self._weights[f"{name}.bias"]
+
+
+def _gelu(rows: Matrix) -> Matrix:
+    return 0.5 * rows * (1.0 + np.tanh(_GELU * (rows + 0.044715 * rows**3)))

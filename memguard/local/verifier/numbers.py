@@ -1,0 +1,160 @@
+"""Numbers and dates as comparable values: `3 March`, `March 3rd` and `2024-03-03` share theirs.
+
+A value is a short string: `7` for a number, `m3` for March, `d0` for Monday, `5:30` for a time. A
+reading lists the options a word may mean, and each option is a set of values that must all be
+found; `03/04/2024` has two options, since nobody can tell which of the two is the month.
+"""
+
+import re
+from collections.abc import Sequence
+from datetime import date, timedelta
+
+from memguard.local.verifier import lexicon
+
+Reading = tuple[frozenset[str], ...]
+"""The options of one word; empty when it is neither a number nor a date."""
+
+_DIGITS = re.compile(r"^\d")
+_THOUSANDS = re.compile(r"^\d{1,3}(?:,\d{3})+(?:\.\d+)?$")
+_ISO = re.compile(r"^(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})$")
+_DAY_MONTH = re.compile(r"^(\d{1,2})[/.\-](\d{1,2})(?:[/.\-](\d{2}|\d{4}))$")
+_CLOCK = re.compile(r"^(\d{1,2}):(\d{2})$")
+_ORDINAL = re.compile(r"(?:st|nd|rd|th)$")
+# `the blue one`, `one of them`: a pronoun, not a count.
+_BEFORE_PRONOUN = frozenset("the that this no any each every which another other".split())
+_AMBIGUOUS_MONTHS = frozenset({"may", "march", "mar", "jan", "dec", "sep", "apr", "jun"})
+_NOON = 12
+_LAST_MONTH = 12
+
+
+def read_numbers(
+    lowered: Sequence[str], written: Sequence[str], *, at: date | None = None
+) -> tuple[list[bool], list[Reading]]:
+    """Which words state a number or date, and what each may mean.
+
+    Args:
+        lowered: The words in lower case.
+        written: The same words as written; a capital tells the month from the verb.
+        at: When the text was said, to read `yesterday` and its like.
+
+    Returns:
+        Whether each word's value must be found again, and its reading.
+    """
+    demanded = [False] * len(lowered)
+    readings: list[Reading] = [()] * len(lowered)
+    index = 0
+    while index < len(lowered):
+        word = lowered[index]
+        length = 1
+        if _DIGITS.match(word):
+            readings[index], demanded[index] = _digits(word), True
+        elif word in lexicon.SMALL_NUMBERS or word in lexicon.TENS:
+            value, length = _spoken(lowered[index:])
+            loose = length == 1 and word == "one" and _is_pronoun(lowered, index)
+            for place in range(index, index + length):
+                readings[place] = (frozenset({str(value)}),)
+                demanded[place] = not loose
+        elif word in lexicon.OTHER_NUMBERS:
+            readings[index] = (frozenset({lexicon.OTHER_NUMBERS[word]}),)
+        else:
+            readings[index], demanded[index] = _calendar(lowered, written, index, at=at)
+        index += length
+    return demanded, readings
+
+
+def found_in(reading: Reading, values: frozenset[str]) -> bool:
+    """Whether some option of a reading is wholly among the values."""
+    return any(option <= values for option in reading)
+
+
+def _digits(word: str) -> Reading:
+    if hit := _ISO.match(word):
+        year, month, day = (int(part) for part in hit.groups())
+        return (_date_values(year=year, month=month, day=day),)
+    if hit := _DAY_MONTH.match(word):
+        first, second = int(hit[1]), int(hit[2])
+        year = int(hit[3]) if len(hit[3]) > 2 else 2000 + int(hit[3])  # noqa: PLR2004  # two digits
+        orders = [(first, second), (second, first)]
+        options = [
+            _date_values(year=year, month=month, day=day)
+            for day, month in orders
+            if month <= _LAST_MONTH
+        ]
+        return tuple(dict.fromkeys(options)) or (frozenset({word}),)
+    if hit := _CLOCK.match(word):
+        hour, minute = int(hit[1]), hit[2]
+        value = str(hour % _NOON or _NOON) if minute == "00" else f"{hour % _NOON}:{minute}"
+        return (frozenset({value}),)
+    plain = _ORDINAL.sub("", word)
+    if _THOUSANDS.match(plain):
+        plain = plain.replace(",", "")
+    return (frozenset({plain.lstrip("0") or "0"}),)
+
+
+def _spoken(words: Sequence[str]) -> tuple[int, int]:
+    """Value and length of the number that begins here: `two hundred and fifty` is one number."""
+    total, current, length = 0, 0, 0
+    for word in words:
+        if word in lexicon.TENS and current % 100 == 0:
+            current += lexicon.TENS[word]
+        elif word in lexicon.SMALL_NUMBERS and (
+            length == 0 or (current and current % 10 == 0 and lexicon.SMALL_NUMBERS[word])
+        ):
+            current += lexicon.SMALL_NUMBERS[word]
+        elif word in lexicon.SCALES and length:
+            current = (current or 1) * lexicon.SCALES[word]
+            if word != "hundred":
+                total, current = total + current, 0
+        else:
+            break
+        length += 1
+    return total + current, max(length, 1)
+
+
+def _is_pronoun(words: Sequence[str], index: int) -> bool:
+    after = words[index + 1] if index + 1 < len(words) else ""
+    before = words[index - 1] if index else ""
+    return after in {"of", "day", "another", ""} or before in _BEFORE_PRONOUN or len(before) == 0
+
+
+def _calendar(
+    lowered: Sequence[str], written: Sequence[str], index: int, *, at: date | None
+) -> tuple[Reading, bool]:
+    word = lowered[index]
+    if word in lexicon.MONTHS and (
+        word not in _AMBIGUOUS_MONTHS or _is_month(lowered, written, index)
+    ):
+        return (frozenset({f"m{lexicon.MONTHS[word]}"}),), True
+    if word.removesuffix("s") in lexicon.WEEKDAYS:
+        return (frozenset({f"d{lexicon.WEEKDAYS.index(word.removesuffix('s'))}"}),), True
+    before = lowered[index - 1] if index else ""
+    return (_relative(word, before, at) if at is not None else ()), False
+
+
+def _is_month(lowered: Sequence[str], written: Sequence[str], index: int) -> bool:
+    beside = [lowered[place] for place in (index - 1, index + 1) if 0 <= place < len(lowered)]
+    if any(_DIGITS.match(word) for word in beside):
+        return True
+    before = lowered[index - 1] if index else ""
+    return written[index][0].isupper() and before in {"in", "of", "last", "next", "this", "since"}
+
+
+def _relative(word: str, before: str, at: date) -> Reading:
+    shift = {"today": 0, "tonight": 0, "yesterday": -1, "tomorrow": 1}.get(word)
+    if shift is not None:
+        day = at + timedelta(days=shift)
+        values = _date_values(year=day.year, month=day.month, day=day.day)
+        return (values | {f"d{day.weekday()}"},)
+    step = {"last": -1, "next": 1, "this": 0}.get(before)
+    if step is None:
+        return ()
+    if word == "year":
+        return (frozenset({str(at.year + step)}),)
+    if word == "month":
+        months = at.year * 12 + at.month - 1 + step
+        return (frozenset({f"m{months % 12 + 1}", str(months // 12)}),)
+    return ()
+
+
+def _date_values(*, year: int, month: int, day: int) -> frozenset[str]:
+    return frozenset({str(year), f"m{month}", str(day)})

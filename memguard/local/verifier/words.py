@@ -1,0 +1,203 @@
+"""A text as words with the flags the support verifier aligns by: stems, numbers, names, clauses.
+
+Pure and without a model, so that every rule here can be tested alone.
+"""
+
+import re
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memguard.local.verifier import lexicon
+from memguard.local.verifier.numbers import Reading, read_numbers
+
+# Numbers keep their separators and ordinal endings; words keep one apostrophe; CJK stands alone,
+# or a whole Chinese sentence would be one word.
+_WORD = re.compile(
+    r"\d+(?:[.,:/\-]\d+)*(?:st|nd|rd|th)?(?![^\W\d_])"
+    r"|\d+(?:[.,:/\-]\d+)*"
+    r"|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
+    r"|[^\W\d_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+(?:['\u2019][^\W\d_]+)?"
+)
+_PAUSE = re.compile(r"[.,;:!?()\n\u2014]")
+_SENTENCE_END = re.compile(r"[.!?\n:]")
+_ENDINGS = re.compile(r"['\u2019](?:m|s|re|ve|ll|d)$")
+_MIN_STEM = 3
+
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One word and where it stands."""
+
+    text: str
+    """The word as written."""
+    start: int
+    """First character."""
+    end: int
+    """One past the last character."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Words:
+    """The words of one text, column by column."""
+
+    spans: tuple[Span, ...]
+    """The words as written."""
+    stems: tuple[str, ...]
+    """Their stems."""
+    keys: NDArray[np.int64]
+    """Hashes of the stems, to compare many at once."""
+    stop: Flags
+    """Carries no detail of its own."""
+    number: Flags
+    """States a number or a date that must be found again."""
+    negation: Flags
+    """Turns its statement round."""
+    capital: Flags
+    """Capitalised, and not because a sentence begins there."""
+    positive: Flags
+    """A word of liking."""
+    negative: Flags
+    """A word of disliking."""
+    clause: NDArray[np.int64]
+    """Number of the clause a word stands in."""
+    readings: tuple[Reading, ...]
+    """What each word may mean as a number or date; empty for most."""
+
+    def __len__(self) -> int:
+        return len(self.spans)
+
+    @property
+    def values(self) -> frozenset[str]:
+        """Every number or date value the text states."""
+        return frozenset(
+            value for reading in self.readings for option in reading for value in option
+        )
+
+
+def split_words(text: str) -> list[Span]:
+    """Words and numbers of a text; punctuation and emoji are no words."""
+    return [Span(hit.group(), hit.start(), hit.end()) for hit in _WORD.finditer(text)]
+
+
+def stem(word: str) -> str:
+    """A rough stem: close enough to see that `moved` and `moving` are the same verb."""
+    base = _ENDINGS.sub("", word.lower())
+    base = lexicon.IRREGULAR.get(base, base)
+    for ending, replacement in (("ies", "y"), ("ing", ""), ("ed", ""), ("ly", "")):
+        if base.endswith(ending) and len(base) - len(ending) >= _MIN_STEM:
+            base = _undouble(base[: -len(ending)] + replacement)
+            break
+    else:
+        if base.endswith("s") and not base.endswith(("ss", "us", "is")) and len(base) > _MIN_STEM:
+            base = base[:-2] if base.endswith(("sses", "shes", "ches", "xes")) else base[:-1]
+    return base[:-1] if base.endswith("e") and len(base) > _MIN_STEM else base
+
+
+def read_words(text: str, *, at: date | None = None) -> Words:
+    """Split a text and flag its words.
+
+    Args:
+        text: Any text.
+        at: When it was said; words such as `yesterday` are then read as that date too.
+    """
+    spans = tuple(split_words(text))
+    lowered = [span.text.lower().replace("\u2019", "'") for span in spans]
+    stems = tuple(stem(word) for word in lowered)
+    demanded, readings = read_numbers(lowered, [span.text for span in spans], at=at)
+    bases = [_ENDINGS.sub("", word) for word in lowered]
+    negation = [
+        word.endswith("n't") or base in lexicon.NEGATIONS
+        for word, base in zip(lowered, bases, strict=True)
+    ]
+    stop = [base in lexicon.STOP for base in bases]
+    return Words(
+        spans=spans,
+        stems=stems,
+        keys=np.array([_key(each) for each in stems], dtype=np.int64),
+        stop=np.array(stop, dtype=bool) & ~np.array(negation, dtype=bool),
+        number=np.array(demanded, dtype=bool),
+        negation=np.array(negation, dtype=bool),
+        capital=np.array(_capitals(text, spans, stop), dtype=bool),
+        positive=np.array([each in _POSITIVE_STEMS for each in stems], dtype=bool),
+        negative=np.array([each in _NEGATIVE_STEMS for each in stems], dtype=bool),
+        clause=np.array(_clauses(text, spans, lowered), dtype=np.int64),
+        readings=tuple(readings),
+    )
+
+
+def idf_of(words: Words, *, table: Mapping[str, float], default: float) -> NDArray[np.float32]:
+    """How rare each word is; a word the table has never seen is as rare as can be."""
+    return np.array([table.get(each, default) for each in words.stems], dtype=np.float32)
+
+
+def looks_foreign(text: str) -> bool:
+    """Whether a text seems not to be English: another script, or another language's small words."""
+    letters = [char for char in text if char.isalpha()]
+    if not letters:
+        return False
+    beyond_latin = sum(ord(char) > _LAST_LATIN for char in letters)
+    if beyond_latin > len(letters) / 5:
+        return True
+    words = [span.text.lower() for span in split_words(text)]
+    abroad = sum(word in lexicon.ABROAD for word in words)
+    english = sum(word in lexicon.STOP and word not in lexicon.ABROAD for word in words)
+    accents = sum(ord(char) > _LAST_ASCII for char in letters)
+    return abroad > english or (english == 0 and accents > 0 and len(words) > _FEW_WORDS)
+
+
+def same_script(left: str, right: str) -> bool:
+    """Whether two texts are both written in Latin letters, or both not; no letters fit anything."""
+    shares: list[float] = []
+    for text in (left, right):
+        letters = [char for char in text if char.isalpha()]
+        if not letters:
+            return True
+        shares.append(sum(ord(char) > _LAST_LATIN for char in letters) / len(letters))
+    return abs(shares[0] - shares[1]) < _HALF
+
+
+_HALF = 0.5
+_LAST_LATIN = 0x24F
+_LAST_ASCII = 0x7F
+_FEW_WORDS = 3
+
+
+def _undouble(base: str) -> str:
+    doubled = len(base) > _MIN_STEM and base[-1] == base[-2] and base[-1] not in "lsz"
+    return base[:-1] if doubled else base
+
+
+def _key(word: str) -> int:
+    return zlib.crc32(word.encode("utf-8", "surrogatepass"))
+
+
+def _capitals(text: str, spans: Sequence[Span], stop: Sequence[bool]) -> list[bool]:
+    flags: list[bool] = []
+    end = 0
+    for index, span in enumerate(spans):
+        initial = index == 0 or _SENTENCE_END.search(text, end, span.start) is not None
+        flags.append(not initial and span.text[0].isupper() and not stop[index])
+        end = span.end
+    return flags
+
+
+def _clauses(text: str, spans: Sequence[Span], lowered: Sequence[str]) -> list[int]:
+    numbers: list[int] = []
+    clause, end = 0, 0
+    for span, word in zip(spans, lowered, strict=True):
+        if numbers and (word in lexicon.BREAKS or _PAUSE.search(text, end, span.start)):
+            clause += 1
+        numbers.append(clause)
+        end = span.end
+    return numbers
+
+
+_POSITIVE_STEMS = frozenset(stem(word) for word in lexicon.POSITIVE)
+_NEGATIVE_STEMS = frozenset(stem(word) for word in lexicon.NEGATIVE)
