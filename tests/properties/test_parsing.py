@@ -1,5 +1,8 @@
 """What holds for every answer a model may give."""
 
+# Answers are unions and fixtures untyped here: the assertions say what each one is.
+# pyright: reportArgumentType=false
+
 import math
 
 from hypothesis import given
@@ -52,7 +55,9 @@ def test_an_object_validates_or_is_inconclusive(text):
     assert isinstance(parse_json(text, Shape), Inconclusive | Shape)
 
 
-@given(st.one_of(ANSWERS, st.none(), st.lists(st.one_of(ANSWERS, st.dictionaries(st.text(), ANSWERS)))))
+@given(
+    st.one_of(ANSWERS, st.none(), st.lists(st.one_of(ANSWERS, st.dictionaries(st.text(), ANSWERS))))
+)
 def test_no_message_makes_reading_raise(content):
     class Message:
         pass
@@ -77,7 +82,9 @@ def test_an_earlier_quotation_never_wins(quoted, own):
     assert parse_score(text) == float(f"{own:.3f}")
 
 
-TOKENS = st.sampled_from(["Yes", " yes", "YES", "\u2581yes", "No", "\u0120no", "no", "The", "Not", ","])
+TOKENS = st.sampled_from(
+    ["Yes", " yes", "YES", "\u2581yes", "No", "\u0120no", "no", "The", "Not", ","]
+)
 LOGPROBS = st.one_of(
     st.floats(-30, 0), st.sampled_from([-9999.0, -math.inf, math.nan, 0.0, 1e-9, 5.0])
 )

@@ -1,5 +1,11 @@
 """One request over real HTTP: attempts, failures, settings, what is counted."""
 
+# Answers are unions and fixtures untyped here: the assertions say what each one is.
+# pyright: reportArgumentType=false
+# pyright: reportAttributeAccessIssue=false
+# pyright: reportOptionalMemberAccess=false
+# pyright: reportUnknownLambdaType=false
+
 import asyncio
 import logging
 import time
@@ -27,10 +33,7 @@ def model_at(server, **settings):
 
 
 async def call(model, meter=None, **settings):
-    return await request(
-        model, PROMPT, settings=CallSettings(**settings), meter=meter or Meter()
-    )
-
+    return await request(model, PROMPT, settings=CallSettings(**settings), meter=meter or Meter())
 
 
 @pytest.mark.parametrize("row", range(6))
@@ -41,7 +44,10 @@ async def test_k02_what_will_not_heal_costs_one_wave(row, n, caplog):
     caplog.set_level(logging.DEBUG)
     with LoopbackModelServer(
         lambda _: ServerReply.error(
-            reply["status"], f"{body['message']} {KEY}", code=body.get("code"), kind=body.get("type")
+            reply["status"],
+            f"{body['message']} {KEY}",
+            code=body.get("code"),
+            kind=body.get("type"),
         ),
         n=n,
     ) as server:
@@ -54,7 +60,9 @@ async def test_k02_what_will_not_heal_costs_one_wave(row, n, caplog):
         assert time.perf_counter() - began < 3
         sent = len(server.chats)
     assert KEY not in repr(results)
-    assert not any(KEY in record.getMessage() for record in caplog.records if "memguard" in record.name)
+    assert not any(
+        KEY in record.getMessage() for record in caplog.records if "memguard" in record.name
+    )
     if reply["status"] == 400:
         # Each prompt is asked at most as often as the method asks for, and never again.
         assert sent <= (10 if n == "yes" else 60)
@@ -149,9 +157,11 @@ async def test_settings_that_a_model_refuses_are_dropped_once():
 
 
 async def test_settings_that_may_not_be_dropped():
-    with LoopbackModelServer("0.9", refuses=["max_completion_tokens"]) as server:
-        with pytest.raises(ModelConfigurationError) as caught:
-            await call(model_at(server), max_tokens=5)
+    with (
+        LoopbackModelServer("0.9", refuses=["max_completion_tokens"]) as server,
+        pytest.raises(ModelConfigurationError) as caught,
+    ):
+        await call(model_at(server), max_tokens=5)
     assert caught.value.code == ErrorCode.MODEL_REQUEST
 
 
@@ -186,9 +196,7 @@ async def test_calls_show_in_the_callbacks_of_the_run():
     model = resolve_model(ScriptedChatModel(["0.9"]))
 
     async def node(_):
-        await request(
-            model, PROMPT, settings=CallSettings(), meter=Meter(), name="gate.support"
-        )
+        await request(model, PROMPT, settings=CallSettings(), meter=Meter(), name="gate.support")
 
     seen = Seen()
     config = {"callbacks": [seen], "tags": ["host"], "metadata": {"thread": "1"}}

@@ -1,7 +1,5 @@
 """What an exception means, and that no key is in what is said about it."""
 
-import asyncio
-
 import pytest
 from langchain_core.exceptions import (
     ContextOverflowError,
@@ -45,7 +43,6 @@ def test_unhealable(error, code):
         (ProviderError(status=503), "provider_error"),
         (ModelRateLimitError("slow down"), "provider_error"),
         (TimeoutError(), "timeout"),
-        (asyncio.TimeoutError(), "timeout"),
         (ProviderError(status=504), "timeout"),
         (ConnectionResetError(), "provider_error"),
         (RuntimeError("Event loop is closed"), "provider_error"),
@@ -77,7 +74,10 @@ def test_final(error, reason):
     ("error", "setting"),
     [
         (ProviderError(status=400, body={"error": {"param": "temperature"}}), "temperature"),
-        (ProviderError(status=400, body={"param": "response_format.json_schema"}), "response_format"),
+        (
+            ProviderError(status=400, body={"param": "response_format.json_schema"}),
+            "response_format",
+        ),
         (ProviderError(status=400, body={"param": "top_logprobs"}), "logprobs"),
         (ProviderError("'seed' is not supported here", status=400), "seed"),
         (ProviderError("Unknown field `n`", status=422), "n"),

@@ -1,5 +1,11 @@
 """Reading answers: the recorded cases, and one test per promise of the parsers."""
 
+# Answers are unions and fixtures untyped here: the assertions say what each one is.
+# pyright: reportArgumentType=false
+# pyright: reportAttributeAccessIssue=false
+# pyright: reportCallIssue=false
+# pyright: reportUnknownLambdaType=false
+
 import json
 from types import SimpleNamespace
 
@@ -68,7 +74,9 @@ def test_f05_blocks_and_tool_calls(kind):
         given = row["message"]
         # `content: null` reaches us from integrations that build messages without validation.
         message = (
-            SimpleNamespace(**given) if given["content"] is None else AIMessage.model_validate(given)
+            SimpleNamespace(**given)
+            if given["content"] is None
+            else AIMessage.model_validate(given)
         )
         value = read_answer(message, parsers[kind])
         if isinstance(value, SupportSample | Verdict):

@@ -1,5 +1,10 @@
 """K answers to one prompt."""
 
+# Answers are unions and fixtures untyped here: the assertions say what each one is.
+# pyright: reportArgumentType=false
+# pyright: reportAttributeAccessIssue=false
+# pyright: reportUnknownLambdaType=false
+
 import asyncio
 
 import pytest
@@ -129,9 +134,7 @@ async def test_settled_sees_answers_and_what_remains():
         return False
 
     scripted = ScriptedChatModel(["0.5"] * 4)
-    await sample(
-        resolve_model(scripted, concurrency=1), PROMPT, parse_score, k=4, settled=settled
-    )
+    await sample(resolve_model(scripted, concurrency=1), PROMPT, parse_score, k=4, settled=settled)
     assert seen[-1] == (4, 0)
     assert all(done + remaining == 4 for done, remaining in seen)
     scripted.assert_consumed()
@@ -143,7 +146,7 @@ async def test_settled_sees_answers_and_what_remains():
     tau=st.sampled_from([0.3, 0.5, 0.7]),
 )
 def test_early_stop_never_changes_the_ruling(outputs, tau):
-    async def ruling(early: bool):
+    async def ruling(*, early: bool):
         model = resolve_model(ScriptedChatModel(outputs), concurrency=1)
         drawn = await sample(
             model,
@@ -160,7 +163,7 @@ def test_early_stop_never_changes_the_ruling(outputs, tau):
         )
         return rule_on_support(scores_of(drawn), k=5, tau=tau).ruling
 
-    assert asyncio.run(ruling(True)) == asyncio.run(ruling(False))
+    assert asyncio.run(ruling(early=True)) == asyncio.run(ruling(early=False))
 
 
 async def test_cancelling_the_whole_leaves_nothing_behind():
