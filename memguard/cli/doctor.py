@@ -86,13 +86,12 @@ def _store(store: str, *, embed: str | None) -> tuple[bool, str]:
 
 
 def _receipts(store: str) -> tuple[bool, str]:
-    from memguard.cli.opening import JOURNAL_FILE, open_journal, server_address
+    from memguard.cli.opening import journal_path, open_journal
     from memguard.cli.output import counts_line
     from memguard.errors import MemguardError
     from memguard.stores.receipts import ReceiptLog
 
-    server = server_address(store) is not None
-    if not (Path() if server else Path(store)).joinpath(JOURNAL_FILE).exists():
+    if not journal_path(store).exists():
         return True, "none yet"
     try:
         with open_journal(store) as journal:

@@ -24,16 +24,25 @@ def open_store(store: str, *, embed: str | None) -> "ChromaStore":
     return ChromaStore.local(store, embed=embed)
 
 
-def open_journal(store: str) -> "Journal":
-    """The journal beside a store; for a server, the one in this folder."""
+def journal_path(store: str) -> Path:
+    """The file of the journal: beside a local store, in this folder for a server."""
+    return (Path() if server_address(store) is not None else Path(store)) / JOURNAL_FILE
+
+
+def make_journal(store: str) -> "Journal":
+    """The journal of a store; a new one where there is none."""
     from memguard.stores.journal import Journal
 
-    server = server_address(store)
-    folder = Path() if server is not None else Path(store)
-    if server is None and not (folder / JOURNAL_FILE).exists():
-        msg = f"there is no memguard store at {store!r}: write to it first, or name another folder"
+    return Journal.open(journal_path(store))
+
+
+def open_journal(store: str) -> "Journal":
+    """The journal of a store that was written to before."""
+    path = journal_path(store)
+    if not path.exists():
+        msg = f"no receipts at {str(path)!r}: write to this store first, or name another one"
         raise InvalidInputError(msg, code=ErrorCode.STORE_PATH)
-    return Journal.open(folder / JOURNAL_FILE)
+    return make_journal(store)
 
 
 def open_model(model: str | None, *, base_url: str | None) -> "Model":

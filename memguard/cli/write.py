@@ -47,23 +47,28 @@ def write(
     """
     import asyncio
 
-    from memguard.cli.opening import gate_preset, open_model, open_store
+    from memguard.cli.opening import gate_preset, make_journal, open_model, open_store
     from memguard.conversations import load_conversation
     from memguard.guard import create_write_guard
+    from memguard.guard.report import first_error
 
     parts = load_conversation(file, name=conversation)
     gate = gate_preset(preset)
     judge = open_model(model, base_url=base_url)
-    with open_store(store, embed=embed) as opened:
+    with open_store(store, embed=embed) as opened, make_journal(store) as journal:
         guard = create_write_guard(
             judge,
             store=opened,
             namespace=namespace_of(user, namespace),
             gates=[gate],
-            receipts=None if opened.journal_path else Path("memguard.sqlite3"),
+            receipts=journal,
+            on_failure="report",
         )
         reports = asyncio.run(_write_all(guard, parts, at_once=sessions, quiet=as_json))
     _show(reports, as_json=as_json, store=store)
+    error = first_error([failure for report in reports for failure in report.failures])
+    if error is not None:
+        raise error
 
 
 async def _write_all(

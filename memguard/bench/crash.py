@@ -1,0 +1,158 @@
+"""Kill a guarded writer at random moments, and see what is left.
+
+```text
+python -m memguard.bench.crash --trials 30 --writes 500
+```
+
+A child process writes facts through the write guard into a local Chroma store and names each one
+once it is acknowledged. The parent kills it with SIGKILL at a random moment. Then, in a new
+process: every acknowledged fact must be in the store, and store, receipts and quarantine must
+agree after recovery.
+"""
+
+import argparse
+import asyncio
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memguard.guard import create_write_guard
+from memguard.schema.config import ConsistencyGate
+from memguard.stores import ChromaStore
+from memguard.stores.audit import audit
+from memguard.stores.commit import recover
+from memguard.stores.journal import Journal
+from memguard.testing import ScriptedChatModel
+from memguard.testing.embeddings import HashEmbeddings
+
+NAMESPACE = ("memories", "crash")
+_BATCH = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """What one kill left behind."""
+
+    acknowledged: int
+    """Facts the child named before it died."""
+    lost: int
+    """Acknowledged facts that are not in the store."""
+    redone: int
+    """Writes that recovery finished."""
+    disagreements: int
+    """Between store, receipts and quarantine, after recovery."""
+    finished: bool
+    """Whether the child was done before it was killed."""
+
+
+def run_trial(folder: Path, *, writes: int, kill_after: float) -> Trial:
+    """Run a writer, kill it after some seconds, and check what is left."""
+    command = [sys.executable, "-m", "memguard.bench.crash", "--child", str(folder)]
+    child = subprocess.Popen(  # noqa: S603 - our own module
+        [*command, "--writes", str(writes)], stdout=subprocess.PIPE, text=True
+    )
+    if child.stdout is None:
+        msg = "the child has no output"
+        raise AssertionError(msg)
+    acknowledged: list[str] = []
+    first = child.stdout.readline()  # the store is open: the time to die counts from here
+    finished = False
+    deadline = time.monotonic() + kill_after
+    try:
+        child.wait(timeout=max(0.0, deadline - time.monotonic()))
+        finished = True
+    except subprocess.TimeoutExpired:
+        child.kill()
+    for line in (first, *child.stdout):
+        # A line that was cut by the kill was not seen by anybody.
+        if line.endswith("\n") and line.startswith("ack "):
+            acknowledged.append(json.loads(line[4:]))
+    child.wait()
+    child.stdout.close()
+    return asyncio.run(_check(folder, acknowledged=acknowledged, finished=finished))
+
+
+async def _check(folder: Path, *, acknowledged: list[str], finished: bool) -> Trial:
+    store = ChromaStore.local(folder, embed=HashEmbeddings())
+    async with store:
+        journal = await Journal.aopen(folder / "memguard.sqlite3")
+        async with journal:
+            redone = await recover(journal, store)
+            found = await audit(journal, store, namespace=NAMESPACE)
+        stored: set[str] = set()
+        while page := await store.asearch(NAMESPACE, limit=500, offset=len(stored)):
+            stored |= {str(item.value["content"]) for item in page}
+    return Trial(
+        acknowledged=len(acknowledged),
+        lost=len(set(acknowledged) - stored),
+        redone=len(redone.records),
+        disagreements=len(found.without_receipt)
+        + len(found.without_record)
+        + len(found.altered)
+        + len(found.pending),
+        finished=finished,
+    )
+
+
+async def _write(folder: Path, *, writes: int) -> None:
+    """The child: writes facts and names each one that is acknowledged."""
+    model = ScriptedChatModel(rules=[(lambda _: True, _verdict)])
+    store = ChromaStore.local(folder, embed=HashEmbeddings())
+    await store.aopen()
+    guard = create_write_guard(
+        model, store=store, namespace=NAMESPACE, gates=[ConsistencyGate(k=1)]
+    )
+    sys.stdout.write("open\n")
+    sys.stdout.flush()
+    for start in range(0, writes, _BATCH):
+        facts = [f"Fact number {n} holds." for n in range(start, min(start + _BATCH, writes))]
+        given: dict[str, Any] = {"messages": [("user", " ".join(facts))], "candidates": facts}
+        async for event in guard.astream(given, stream_mode="custom"):
+            if event["step"] == "gated" and event["outcome"] == "stored":
+                sys.stdout.write(f"ack {json.dumps(event['text'])}\n")
+                sys.stdout.flush()
+
+
+def _verdict(messages: Any) -> str:
+    """Some facts are held, some rejected, so that quarantine and receipts are exercised too."""
+    text = str(messages[-1].content).split("<memory>")[1]
+    if "5 holds" in text:
+        return "I cannot say."
+    return "0.1" if "3 holds" in text else "0.9"
+
+
+def main() -> None:
+    """Run the trials and print one line each, then the sum."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--trials", type=int, default=30)
+    parser.add_argument("--writes", type=int, default=500)
+    parser.add_argument("--seconds", type=float, default=6.0, help="the latest moment of the kill")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--child", type=Path)
+    options = parser.parse_args()
+    if options.child is not None:
+        asyncio.run(_write(options.child, writes=options.writes))
+        return
+    rng = random.Random(options.seed)
+    trials: list[Trial] = []
+    for number in range(options.trials):
+        with tempfile.TemporaryDirectory() as folder:
+            moment = rng.uniform(0.0, options.seconds)
+            trial = run_trial(Path(folder), writes=options.writes, kill_after=moment)
+        trials.append(trial)
+        print(f"{number + 1:3} killed after {moment:5.2f} s: {trial}")
+    lost = sum(trial.lost for trial in trials)
+    apart = sum(trial.disagreements for trial in trials)
+    said = sum(trial.acknowledged for trial in trials)
+    print(f"{len(trials)} kills, {said} acknowledged writes, {lost} lost, {apart} disagreements")
+    sys.exit(1 if lost or apart else 0)
+
+
+if __name__ == "__main__":
+    main()
