@@ -7,8 +7,11 @@ of a shared machine drifts; figures are medians and ratios of medians.
 import argparse
 import asyncio
 import statistics
+import subprocess
+import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypedDict
 
 from langchain_core.messages import HumanMessage
@@ -20,7 +23,6 @@ from memguard.llm.models import Model, resolve_model
 from memguard.llm.parsing import parse_score
 from memguard.llm.sample import sample
 from memguard.portal import dual, run_sync
-from memguard.testing import LoopbackModelServer
 
 PROMPT = [HumanMessage("How well does the conversation support the memory?")]
 K = 5
@@ -28,26 +30,34 @@ TARGETS = {"K in one request": 1.15, "K concurrent requests": 1.3}
 """Wall time over that of one call, at 50 ms server latency."""
 
 
-async def measure_calls(rounds: int, latency: float) -> dict[str, float]:
-    """Median seconds of each way to call."""
-    with (
-        LoopbackModelServer("0.9", latency=latency) as able,
-        LoopbackModelServer("0.9", latency=latency, n="ignored") as unable,
-    ):
-        one = resolve_model("openai:one", base_url=able.url)
-        together = resolve_model("openai:n", base_url=able.url)
-        apart = resolve_model("openai:m", base_url=unable.url)
-        bare = ChatOpenAI(model="bare", base_url=able.url, api_key=lambda: "test-key")
-        ways: dict[str, Callable[[], Awaitable[Any]]] = {
-            "bare ainvoke": lambda: bare.ainvoke(PROMPT),
-            "one call": lambda: _draw(one, 1),
-            "K in one request": lambda: _draw(together, K),
-            "K concurrent requests": lambda: _draw(apart, K),
-        }
-        for warm_up in ways.values():
-            await warm_up()
-            await warm_up()
-        return await _interleaved(ways, rounds)
+async def measure_calls(rounds: int, able: str, unable: str) -> dict[str, float]:
+    """Median seconds of each way to call, by servers with and without `n`."""
+    one = resolve_model("openai:one", base_url=able)
+    together = resolve_model("openai:n", base_url=able)
+    apart = resolve_model("openai:m", base_url=unable)
+    bare = ChatOpenAI(model="bare", base_url=able, api_key=lambda: "test-key")
+    ways: dict[str, Callable[[], Awaitable[Any]]] = {
+        "bare ainvoke": lambda: bare.ainvoke(PROMPT),
+        "one call": lambda: _draw(one, 1),
+        "K in one request": lambda: _draw(together, K),
+        "K concurrent requests": lambda: _draw(apart, K),
+        "K bare ainvoke": lambda: asyncio.gather(*(bare.ainvoke(PROMPT) for _ in range(K))),
+    }
+    for warm_up in ways.values():
+        await warm_up()
+        await warm_up()
+    return await _interleaved(ways, rounds)
+
+
+@contextmanager
+def _server(latency: float, *more: str) -> Generator[str]:
+    """A loopback server in a process of its own, so that it takes no time from the client."""
+    command = [sys.executable, "-m", "memguard.testing.server", "--latency", f"{latency}", *more]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
+        try:
+            yield process.stdout.readline().strip() if process.stdout else ""
+        finally:
+            process.terminate()
 
 
 async def _draw(model: Model, k: int) -> None:
@@ -128,7 +138,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--latency", type=float, default=50.0, help="milliseconds per request")
     options = parser.parse_args(argv)
-    calls = asyncio.run(measure_calls(options.rounds, options.latency / 1_000))
+    latency = options.latency
+    with _server(latency) as able, _server(latency, "--n", "ignored") as unable:
+        calls = asyncio.run(measure_calls(options.rounds, able, unable))
     base = calls["one call"]
     print(f"one call at {options.latency:g} ms server latency, K = {K}, {options.rounds} rounds")
     for name, taken in calls.items():
