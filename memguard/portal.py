@@ -14,7 +14,7 @@ import os
 import threading
 import types
 import typing
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import CancelledError, Future
 from typing import Any, TypeVar, cast
 
@@ -166,7 +166,9 @@ NodeFunction = Callable[..., Awaitable[Any]]
 """An async LangGraph node: takes the state, and `runtime` or `config` where it names them."""
 
 
-def dual(node: NodeFunction, *, name: str | None = None) -> Runnable[Any, Any]:
+def dual(
+    node: NodeFunction, *, name: str | None = None, asks: Sequence[Runnable[Any, Any]] = ()
+) -> Runnable[Any, Any]:
     """Make an async node usable in a graph that is invoked either way.
 
     LangGraph refuses an async-only node under `invoke`. The result of `dual` is awaited under
@@ -177,11 +179,13 @@ def dual(node: NodeFunction, *, name: str | None = None) -> Runnable[Any, Any]:
         node: `async def node(state) -> dict`; parameters named `runtime` and `config` are filled
             in. A `functools.partial` of one is welcome.
         name: Shown in graphs and traces; the function's own name when left out.
+        asks: Graphs that the node invokes, where LangGraph cannot see them by itself; for drawing
+            and for streams of subgraphs.
 
     Returns:
         A runnable for `add_node`; calling it calls the function, so a test can await it directly.
     """
-    return _DualNode(node, name=name)
+    return _DualNode(node, name=name, asks=asks)
 
 
 class _DualNode(RunnableLambda[Any, Any]):
@@ -191,7 +195,14 @@ class _DualNode(RunnableLambda[Any, Any]):
     trace, which costs more than the hop itself. So the two entry points are written here.
     """
 
-    def __init__(self, node: NodeFunction, *, name: str | None = None) -> None:
+    def __init__(
+        self,
+        node: NodeFunction,
+        *,
+        name: str | None = None,
+        asks: Sequence[Runnable[Any, Any]] = (),
+    ) -> None:
+        self._asks = tuple(asks)
         function = _unwrapped(node)
 
         @functools.wraps(function)
@@ -226,7 +237,7 @@ class _DualNode(RunnableLambda[Any, Any]):
     @functools.cached_property
     def deps(self) -> list[Runnable[Any, Any]]:
         """Graphs that the function reaches, for drawing and for streams of subgraphs."""
-        return [
+        return [*self._asks] + [
             found
             for value in inspect.getclosurevars(_unwrapped(self._node)).nonlocals.values()
             if isinstance(found := getattr(value, "__self__", value), Runnable)

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from memguard.schema.memory import Conversation
     from memguard.schema.write import WriteReport
 
+_MOST_SHOWN = 40
+"""Decisions printed in full after a write."""
+
 
 def write(
     file: Annotated[
@@ -76,44 +79,23 @@ async def _write_all(
 ) -> list["WriteReport"]:
     import asyncio
 
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
+    from memguard.cli.progress import WriteProgress
     from memguard.methods.writer import readable_turns
     from memguard.schema.config import Writer
 
     reports: dict[int, WriteReport] = {}
     queue = iter(enumerate(parts))
-    counts: dict[str, int] = {}
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[said]}"),
-    )
-    with Progress(*columns, disable=quiet) as progress:
-        total = sum(len(readable_turns(part.turns, spec=Writer())) for part in parts)
-        turns = progress.add_task("turns", total=total, said="")
-        gated = progress.add_task("candidates", total=0, said="")
+    turns = sum(len(readable_turns(part.turns, spec=Writer())) for part in parts)
 
-        def note(event: dict[str, Any]) -> None:
-            if event.get("step") == "extracted":
-                progress.advance(turns, event["turns"])
-            elif event.get("step") == "screened":
-                known = progress.tasks[gated].total or 0
-                progress.update(gated, total=known + event["to_gate"])
-            elif event.get("step") == "gated":
-                counts[event["outcome"]] = counts.get(event["outcome"], 0) + 1
-                said = ", ".join(f"{n} {what}" for what, n in counts.items())
-                progress.update(gated, advance=1, said=said)
+    async def work() -> None:
+        for index, part in queue:
+            reports[index] = await _write_one(guard, part, note=progress.note)
 
-        async def work() -> None:
-            for index, part in queue:
-                reports[index] = await _write_one(guard, part, note=note)
-
+    with WriteProgress(turns=turns, quiet=quiet) as progress:
         async with asyncio.TaskGroup() as group:
             for _ in range(min(at_once, len(parts))):
                 group.create_task(work())
-        progress.update(turns, completed=total)
+        progress.finish()
     return [reports[index] for index in sorted(reports)]
 
 
@@ -148,7 +130,13 @@ def _show(reports: Sequence["WriteReport"], *, as_json: bool, store: str) -> Non
         )
         return
     receipts = [receipt for report in reports for receipt in report.receipts]
-    print_decisions(receipts, title=f"Decided on {len(receipts)} candidates")
+    shown = receipts
+    if len(receipts) > _MOST_SHOWN:
+        # What was stored as it should be is the least news.
+        shown = [receipt for receipt in receipts if receipt.outcome != "stored"][:_MOST_SHOWN]
+    print_decisions(shown, title=f"Decided on {len(receipts)} candidates")
+    if len(shown) < len(receipts):
+        console().print(f"and {len(receipts) - len(shown)} more: `memguard receipts list`")
     out = console()
     out.print(f"\n{counts_line(counts)}; {usage.calls} model calls, {usage.tokens} tokens")
     resumed = sum(report.resumed for report in reports)

@@ -253,9 +253,17 @@ def create_write_guard(
 def _compile(guard: Guard) -> CompiledStateGraph[Any, Any, Any, Any]:
     builder = StateGraph(WriteState, input_schema=WriteInput, output_schema=WriteOutput)
     builder.add_node("prepare", dual(partial(prepare, guard=guard)))
-    builder.add_node("extract", dual(partial(extract, guard=guard)), input_schema=PassState)
+    builder.add_node(
+        "extract",
+        dual(partial(extract, guard=guard), asks=[guard.writer]),
+        input_schema=PassState,
+    )
     builder.add_node("screen", dual(partial(screen, guard=guard)))
-    builder.add_node("gate", dual(partial(gate, guard=guard)), input_schema=GateState)
+    builder.add_node(
+        "gate",
+        dual(partial(gate, guard=guard), asks=[each.graph for each in guard.gates]),
+        input_schema=GateState,
+    )
     builder.add_node("report", dual(partial(report, guard=guard)))
     builder.add_edge(START, "prepare")
     builder.add_conditional_edges("prepare", to_extract, ["extract", "screen"])

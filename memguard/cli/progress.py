@@ -1,0 +1,58 @@
+"""Progress bars for a write: turns read, candidates decided."""
+
+from types import TracebackType
+from typing import Any, Self
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+
+class WriteProgress:
+    """Follows the events of a write; shows nothing where output is for programs."""
+
+    def __init__(self, *, turns: int, quiet: bool) -> None:
+        """Show that there are `turns` to read."""
+        self._counts: dict[str, int] = {}
+        self._bars = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[said]}"),
+            disable=quiet,
+        )
+        self._turns = self._bars.add_task("turns", total=turns, said="")
+        self._candidates = self._bars.add_task("candidates", total=0, said="")
+
+    def __enter__(self) -> Self:
+        """Begin to draw."""
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Leave the bars as they are."""
+        self._bars.stop()
+
+    def note(self, event: dict[str, Any]) -> None:
+        """Take in one event of the guard."""
+        match event.get("step"):
+            case "extracted":
+                self._bars.advance(self._turns, event["turns"])
+            case "screened":
+                known = self._bars.tasks[self._candidates].total or 0
+                self._bars.update(self._candidates, total=known + event["to_gate"])
+            case "gated":
+                outcome = event["outcome"]
+                self._counts[outcome] = self._counts.get(outcome, 0) + 1
+                said = ", ".join(f"{count} {what}" for what, count in self._counts.items())
+                self._bars.update(self._candidates, advance=1, said=said)
+            case _:
+                pass
+
+    def finish(self) -> None:
+        """All turns are read; some were read by an earlier run."""
+        task = self._bars.tasks[self._turns]
+        self._bars.update(self._turns, completed=task.total)
