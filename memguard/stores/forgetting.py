@@ -65,9 +65,10 @@ def candidate_of(db: sqlite3.Connection, which: str) -> str:
         InvalidInputError: If the log knows nothing of that id.
     """
     row = db.execute(
-        """SELECT candidate_id FROM events WHERE candidate_id = :id
+        """SELECT candidate_id FROM receipts WHERE candidate_id = :id
         UNION SELECT candidate_id FROM extracted WHERE candidate_id = :id
-        UNION SELECT candidate_id FROM events WHERE receipt_id = :id AND kind = 'forgotten'
+        UNION SELECT candidate_id FROM events
+            WHERE kind = 'forgotten' AND (candidate_id = :id OR receipt_id = :id)
         LIMIT 1""",
         {"id": which},
     ).fetchone()

@@ -49,7 +49,6 @@ CREATE TABLE events (
     UNIQUE (receipt_id, candidate_id, kind)
 );
 CREATE INDEX events_by_kind ON events (kind, receipt_id);
-CREATE INDEX events_by_candidate ON events (candidate_id, kind);
 CREATE TABLE extractions (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     conversation_key TEXT NOT NULL,

@@ -58,7 +58,10 @@ class ReceiptFilter:
         if self.namespace:
             # Within JSON a longer namespace goes on with a comma, and "-" follows it in ASCII.
             whole = to_json(self.namespace)
-            parts.append("(namespace = ? OR (namespace > ? AND namespace < ?))")
+            parts.append(
+                "seq IN (SELECT seq FROM receipts WHERE namespace = ? "
+                "UNION ALL SELECT seq FROM receipts WHERE namespace > ? AND namespace < ?)"
+            )
             values.extend((whole, whole[:-1] + ",", whole[:-1] + "-"))
         return " AND ".join(parts), tuple(values)
 

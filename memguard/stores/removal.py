@@ -84,7 +84,7 @@ def _note(
     noted: list[str] = []
     for namespace, key in places:
         rows = db.execute(
-            "SELECT DISTINCT id, receipts.candidate_id FROM receipts JOIN events "
+            "SELECT DISTINCT id, receipts.candidate_id FROM receipts CROSS JOIN events "
             "ON events.receipt_id = receipts.id WHERE namespace = ? AND record_key = ? "
             "AND kind IN ('stored', 'released')",
             (to_json(namespace), key),

@@ -17,6 +17,7 @@ from langgraph.store.base import Op
 from langgraph.store.memory import InMemoryStore
 
 from memguard.errors import InvalidInputError, MemguardError, ReceiptError
+from memguard.policy.dedupe import record_key, same_text_form
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import CandidateMemory, Turn
 from memguard.schema.receipt import MethodReport, PromptStamp, Receipt
@@ -27,7 +28,6 @@ from memguard.stores.events import live_states
 from memguard.stores.journal import Journal
 from memguard.stores.quarantine import Quarantine
 from memguard.stores.receipts import ReceiptFilter, ReceiptLog
-from memguard.stores.records import record_key, same_text
 from memguard.stores.removal import delete_memory, forget_memory
 
 T = TypeVar("T")
@@ -142,8 +142,10 @@ def test_the_log_gives_back_what_it_was_given(given_receipts: list[Receipt]):
 def test_a_namespace_filter_is_the_prefix(one: tuple[str, ...], other: tuple[str, ...]):
     where, values = ReceiptFilter(namespace=one).where()
     db = sqlite3.connect(":memory:")
-    db.execute("CREATE TABLE receipts (namespace TEXT)")
-    db.execute("INSERT INTO receipts VALUES (?)", (json.dumps(other, separators=(",", ":")),))
+    db.execute("CREATE TABLE receipts (seq INTEGER PRIMARY KEY, namespace TEXT)")
+    db.execute(
+        "INSERT INTO receipts (namespace) VALUES (?)", (json.dumps(other, separators=(",", ":")),)
+    )
     matched = db.execute(f"SELECT count(*) FROM receipts WHERE {where}", values).fetchone()[0]
     db.close()
     assert bool(matched) == (other[: len(one)] == one)
@@ -152,7 +154,7 @@ def test_a_namespace_filter_is_the_prefix(one: tuple[str, ...], other: tuple[str
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.sampled_from([" ", "\n", "\t  "]))
 def test_white_space_never_changes_the_key(text: str, space: str):
     assert record_key(text) == record_key(f"{space}{text.replace(' ', space)}{space}")
-    assert record_key(text) == record_key(same_text(text))
+    assert record_key(text) == record_key(same_text_form(text))
 
 
 def receipt_of(number: int, outcome: str, text: str) -> Receipt:

@@ -38,11 +38,17 @@ class TestExtractionLog:
     async def test_a_conversation_that_grew(self, journal: Journal):
         log = ExtractionLog(journal)
         more = Extraction(conversation_key="c", writer_digest="w", turn_keys=("k3",))
-        log.record(CHUNK)
-        log.record(more)
-        assert log.read_turns("c", writer_digest="w") == {"k1", "k2", "k3"}
+        await log.arecord(CHUNK)
+        await log.arecord(more)
+        assert await log.aread_turns("c", writer_digest="w") == {"k1", "k2", "k3"}
         assert await log.aread_turns("c", writer_digest="other") == frozenset()
-        assert log.list("c", writer_digest="w") == (CHUNK, more)
+        assert await log.alist("c", writer_digest="w") == (CHUNK, more)
+
+    def test_without_a_loop(self, journal: Journal):
+        log = ExtractionLog(journal)
+        log.record(CHUNK)
+        assert log.read_turns("c", writer_digest="w") == {"k1", "k2"}
+        assert log.list("c", writer_digest="w") == (CHUNK,)
 
 
 class TestKeys:

@@ -1,3 +1,4 @@
+import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -79,7 +80,7 @@ class TestRelease:
     ):
         first = await quarantine.arelease("r1", actor="ana", store=store)
         second = await quarantine.arelease("r1", actor="bob", store=store)
-        third = quarantine.release("r1", actor="bob", store=store)
+        third = await asyncio.to_thread(lambda: quarantine.release("r1", actor="bob", store=store))
         assert second == third
         assert second.already
         assert second.record == first.record
@@ -108,7 +109,9 @@ class TestRelease:
         self, quarantine: Quarantine, journal: Journal, held: Receipt
     ):
         with pytest.raises(StoreError, match="RuntimeError: down"):
-            quarantine.release("r1", actor="ana", store=DownStore())
+            await asyncio.to_thread(
+                lambda: quarantine.release("r1", actor="ana", store=DownStore())
+            )
         with pytest.raises(StoreError, match="RuntimeError: down"):
             await quarantine.arelease("r1", actor="ana", store=DownStore())
         with pytest.raises(InvalidInputError, match="is 'releasing'"):

@@ -1,3 +1,4 @@
+import asyncio
 import inspect
 import json
 from collections.abc import Callable
@@ -135,8 +136,8 @@ class TestList:
 class TestReplay:
     async def test_is_the_whole_log_in_order(self, log: ReceiptLog, make_receipt: MakeReceipt):
         for n in range(400):
-            log.append(make_receipt(f"r{n}", outcome="quarantine"))
-        events = list(log.replay())
+            await log.aappend(make_receipt(f"r{n}", outcome="quarantine"))
+        events = await asyncio.to_thread(lambda: list(log.replay()))
         assert len(events) == 800
         assert events == [event async for event in log.areplay()]
         assert [event.seq for event in events] == sorted({event.seq for event in events})
