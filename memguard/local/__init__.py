@@ -5,16 +5,29 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from memguard.local.embedder import LocalEmbeddings, MiniLmEncoder, TokenVectors
+    from memguard.local.verifier import SupportJudgement, SupportVerifier, WordEvidence
     from memguard.local.weights import Weights, find_weights
 
-__all__ = ["LocalEmbeddings", "MiniLmEncoder", "TokenVectors", "Weights", "find_weights"]
+__all__ = [
+    "LocalEmbeddings",
+    "MiniLmEncoder",
+    "SupportJudgement",
+    "SupportVerifier",
+    "TokenVectors",
+    "Weights",
+    "WordEvidence",
+    "find_weights",
+]
 
 # Importing numpy, onnxruntime and tokenizers costs a second; `import memguard.local` does not.
 _HOMES = {
     "LocalEmbeddings": "memguard.local.embedder",
     "MiniLmEncoder": "memguard.local.embedder",
+    "SupportJudgement": "memguard.local.verifier",
+    "SupportVerifier": "memguard.local.verifier",
     "TokenVectors": "memguard.local.embedder",
     "Weights": "memguard.local.weights",
+    "WordEvidence": "memguard.local.verifier",
     "find_weights": "memguard.local.weights",
 }
 

@@ -165,7 +165,9 @@ def change_number(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
     if span.text.isdigit():
         value = int(span.text)
         reach = max(_CLOSE, value // 4)
-        options = [str(value + step) for step in range(-reach, reach + 1) if step and value + step > 0]
+        options = [
+            str(value + step) for step in range(-reach, reach + 1) if step and value + step > 0
+        ]
     else:
         options = list(tables.SMALL)
     window = read_words(fact.window).values | read_words(fact.text).values
@@ -203,7 +205,8 @@ def _from_table(*groups: Sequence[str]) -> Change:
             for span in fact.spans
             for group in groups
             for plural in ("", "s")
-            if span.text.removesuffix(plural) in group or span.text.lower().removesuffix(plural) in group
+            if span.text.removesuffix(plural) in group
+            or span.text.lower().removesuffix(plural) in group
             if not plural or span.text.endswith("s")
         ]
         if not hits:
@@ -269,7 +272,7 @@ def change_object(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
 
 def change_swap(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
     """A word of the window that is not in the fact, where another of its kind should be."""
-    window = [span for span in split_words(fact.window)]
+    window = split_words(fact.window)
     stated = frozenset(read_words(fact.text).stems)
     theirs = [span for span in window if stem(span.text) not in stated]
     options = [
@@ -339,7 +342,7 @@ def change_unstated(fact: Fact, frames: Frames, rng: random.Random) -> str | Non
 def change_antonym(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
     """The opposite word."""
     del frames
-    pairs = {left: right for left, right in tables.ANTONYMS}
+    pairs = dict(tables.ANTONYMS)
     pairs |= {right: left for left, right in tables.ANTONYMS if " " not in right}
     hits = [
         span

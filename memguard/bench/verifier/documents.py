@@ -78,7 +78,12 @@ def read_begin(folder: Path) -> Iterator[Group]:
     Args:
         folder: The `begin` folder.
     """
-    for name in ("begin_dev_wow.tsv", "begin_test_wow.tsv", "begin_dev_cmu.tsv", "begin_dev_tc.tsv"):
+    for name in (
+        "begin_dev_wow.tsv",
+        "begin_test_wow.tsv",
+        "begin_dev_cmu.tsv",
+        "begin_dev_tc.tsv",
+    ):
         with (folder / name).open(encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
                 label = row["begin_label"]

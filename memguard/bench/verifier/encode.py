@@ -32,7 +32,7 @@ class Example:
 
 
 class VectorBank:
-    """Word vectors of many texts, in half precision; kept in a folder between runs when one is given.
+    """Word vectors of many texts, in half precision; kept in a folder when one is given.
 
     Args:
         encoder: The model.

@@ -148,13 +148,23 @@ def build_groups(
         memory_here = _with_names(memory, draw)
         if training:
             memory_here = _with_distractor(memory_here, draw)
-        yield _group(memory_here, memories, frames, style, draw, source, negatives, training)
+        yield _group(
+            memory_here,
+            memories,
+            frames,
+            style=style,
+            draw=draw,
+            source=source,
+            negatives=negatives,
+            training=training,
+        )
 
 
 def _group(
     memory: Memory,
     memories: Sequence[Memory],
     frames: Frames,
+    *,
     style: Style,
     draw: random.Random,
     source: str,
@@ -222,7 +232,7 @@ def _with_distractor(memory: Memory, draw: random.Random) -> Memory:
     words = read_words(memory.fact)
     sentences: list[str] = []
     if words.number.any():
-        n = draw.choice(tables.SMALL[1:] + [str(draw.randrange(2, 40))])
+        n = draw.choice([*tables.SMALL[1:], str(draw.randrange(2, 40))])
         sentences += [
             f"My cousin has {n} of those.",
             f"I slept {n} hours last night.",

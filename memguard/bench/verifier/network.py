@@ -73,28 +73,24 @@ def build_network(globals_: int, *, dropout: float) -> Any:
             self.register_buffer("mean", torch.zeros(globals_))
             self.register_buffer("scale", torch.ones(globals_))
 
-        def words(self, one: Any, two: Any, place: Any, own: Any, other: Any, scalars: Any) -> Any:
-            left, right = self.project(own), self.project(other)
+        def words(self, stream: str, batch: dict[str, Any]) -> Any:
+            one, two, place = (
+                getattr(self, f"{stream}_{part}") for part in ("one", "two", "place")
+            )
+            own, scalars = batch[stream], batch[f"{stream}_scalars"]
+            left, right = self.project(own), self.project(batch[f"{stream}_aligned"])
             parts = [left, right, (left - right).abs(), left * right, scalars]
             hidden = two(self.drop(self.gelu(one(torch.cat(parts, dim=-1)))))
             return hidden + place[: own.shape[1]]
 
         def forward(self, batch: dict[str, Any]) -> Any:
             fact_mask, context_mask = batch["fact_mask"], batch["context_mask"]
-            fact = self.words(
-                self.fact_one, self.fact_two, self.fact_place,
-                batch["fact"], batch["fact_aligned"], batch["fact_scalars"],
-            )  # fmt: skip
+            fact = self.words("fact", batch)
             fact = fact * fact_mask[..., None]
             edge = torch.zeros_like(fact[:, :1])
             beside = [torch.cat([edge, fact[:, :-1]], 1), fact, torch.cat([fact[:, 1:], edge], 1)]
             fact = self.fact_norm(fact + self.drop(self.gelu(self.mix(torch.cat(beside, -1)))))
-            context = self.context_norm(
-                self.words(
-                    self.context_one, self.context_two, self.context_place,
-                    batch["context"], batch["context_aligned"], batch["context_scalars"],
-                )
-            )  # fmt: skip
+            context = self.context_norm(self.words("context", batch))
             heat = self.attend(fact)[..., 0].masked_fill(fact_mask == 0, -1e9)
             share = torch.softmax(heat, dim=1)
             low = (1 - fact_mask[..., None]) * -1e9
@@ -151,8 +147,7 @@ def train_network(
         order = draw.permutation(len(groups))
         for start in range(0, len(order), settings.batch):
             chosen = [groups[int(index)] for index in order[start : start + settings.batch]]
-            rows = [row for group in chosen for row in group]
-            loss = _loss(network, examples, rows, chosen, weights, settings)
+            loss = _loss(network, examples, chosen, weights, settings)
             optimiser.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
@@ -185,7 +180,6 @@ def _by_group(examples: Sequence[Example]) -> list[list[int]]:
 def _loss(
     network: Any,
     examples: Sequence[Example],
-    rows: Sequence[int],
     groups: Sequence[Sequence[int]],
     weights: NDArray[np.float64],
     settings: Settings,
@@ -193,6 +187,7 @@ def _loss(
     import torch
     from torch.nn import functional
 
+    rows = [row for group in groups for row in group]
     logits = network(_batch([examples[row] for row in rows]))
     labels = torch.tensor([float(examples[row].claim.supported) for row in rows])
     smooth = labels * (1 - 2 * settings.smoothing) + settings.smoothing

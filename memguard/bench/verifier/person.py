@@ -8,20 +8,26 @@ _IRREGULAR = {
     "were": "was", "don't": "doesn't", "haven't": "hasn't", "aren't": "isn't", "'ve": " has",
     "'ll": " will", "'d": " would",
 }  # fmt: skip
-_UNCHANGED = frozenset(
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_UNCHANGED = _words(
     """can could will would shall should may might must had did didn't can't cannot couldn't won't
     wouldn't shouldn't used never always also just really only often sometimes usually still
-    recently currently hardly rarely once mostly both already even now""".split()
+    recently currently hardly rarely once mostly both already even now"""
 )
-_ADVERBS = frozenset(
+_ADVERBS = _words(
     """never always also just really only often sometimes usually still recently currently hardly
-    rarely mostly both already even now once not probably actually""".split()
+    rarely mostly both already even now once not probably actually"""
 )
-_PAST = frozenset(
+_PAST = _words(
     """went bought ate saw took made taught thought wrote ran drove spoke broke chose grew knew met
     left lost sold told spent felt kept won swam sang flew gave began found built caught brought
     fell heard rode wore got came became said slept paid held stood understood lent sent lived had
-    read put cut hurt hit quit let set""".split()
+    read put cut hurt hit quit let set"""
 )
 _WORDS = re.compile(r"\w+(?:'\w+)?|[^\w\s]|\s+")
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
-from memguard.bench.verifier.corruptor import Fact, Frames, corrupt
+from memguard.bench.verifier.corruptor import Fact, Frames, corrupt, read_frames
 from memguard.bench.verifier.multi_session import build_groups, read_memories
 from memguard.bench.verifier.pairs import Claim, Group, correct, wrong
 from memguard.local.verifier.words import read_words
@@ -27,6 +27,18 @@ def data_folder() -> Path:
     """Where the data sets are: `MEMGUARD_DATA`, or `../shared/data` beside the repository."""
     named = os.environ.get("MEMGUARD_DATA")
     return Path(named) if named else Path(__file__).parents[4] / "shared" / "data"
+
+
+def training_frames(folder: Path) -> Frames:
+    """Words that can stand for one another, counted over the training memories and their turns.
+
+    Args:
+        folder: `msc_personasummary`.
+    """
+    memories = list(read_memories(folder, split="valid"))
+    return read_frames(
+        [each.fact for each in memories] + [each.turns[each.at][1] for each in memories]
+    )
 
 
 def locomo_groups(path: Path, frames: Frames, *, facts: int = _LOCOMO_FACTS) -> list[Group]:

@@ -84,6 +84,6 @@ ANTONYMS: tuple[tuple[str, str], ...] = (
     ("morning", "evening"), ("city", "country"), ("favorite", "least favorite"), ("new", "old"),
     ("tall", "short"), ("best", "worst"), ("quit", "started"), ("gained", "lost"),
 )  # fmt: skip
-SMALL = (
-    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
-).split()
+SMALL = _list(
+    "one,two,three,four,five,six,seven,eight,nine,ten,eleven,twelve,thirteen,fourteen,fifteen"
+)

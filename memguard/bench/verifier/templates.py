@@ -6,9 +6,11 @@ tell which is which. Each pattern has two roles; a claim states one of them with
 of the other speaker with the same pattern and other values.
 """
 
+import json
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib import resources
 
 from memguard.bench.verifier import tables
 from memguard.bench.verifier.pairs import Claim, Group, correct, wrong
@@ -17,20 +19,26 @@ from memguard.bench.verifier.person import HE, SHE, third_person
 Draw = Callable[[random.Random], str]
 
 
-def _number(low: int, high: int) -> Draw:
-    return lambda draw: str(draw.randrange(low, high))
-
-
-def _small(draw: random.Random) -> str:
-    return draw.choice(tables.SMALL[1:12])
-
-
-def _of(group: Sequence[str]) -> Draw:
+def _values(kind: str | Sequence[int]) -> Draw:
+    """Where values of a kind come from; two numbers are a range."""
+    if not isinstance(kind, str):
+        low, high = kind
+        return lambda draw: str(draw.randrange(low, high))
+    if kind == "day":
+        return lambda draw: f"{draw.choice(tables.MONTHS)} {draw.randrange(1, 29)}"
+    group = _GROUPS[kind]
     return lambda draw: draw.choice(group)
 
 
-def _day(draw: random.Random) -> str:
-    return f"{draw.choice(tables.MONTHS)} {draw.randrange(1, 29)}"
+_GROUPS: dict[str, Sequence[str]] = {
+    "small": tables.SMALL[1:12],
+    "name": tables.FIRST_NAMES,
+    "place": tables.PLACES,
+    "month": tables.MONTHS,
+    "weekday": tables.WEEKDAYS,
+    "job": tables.OCCUPATIONS,
+    "hobby": tables.ACTIVITIES,
+}
 
 
 @dataclass(frozen=True)
@@ -47,53 +55,20 @@ class Pattern:
     """Where the values come from."""
 
 
-_NAMES, _PLACES, _MONTHS = _of(tables.FIRST_NAMES), _of(tables.PLACES), _of(tables.MONTHS)
-_JOBS, _HOBBIES, _DAYS = _of(tables.OCCUPATIONS), _of(tables.ACTIVITIES), _of(tables.WEEKDAYS)
-_YEARS = _number(1975, 2024)
+def read_patterns() -> list[Pattern]:
+    """The patterns of `data/patterns.json`; none is a sentence of a test set."""
+    file = resources.files("memguard.bench.verifier").joinpath("data", "patterns.json")
+    rows = json.loads(file.read_text(encoding="utf-8"))
+    return [
+        Pattern(
+            said=row["said"],
+            first=row["first"],
+            second=row["second"],
+            values=_values(row["values"]),
+        )
+        for row in rows
+    ]
 
-PATTERNS: tuple[Pattern, ...] = (
-    Pattern("I pay {a} for the flat and {b} for the garage.", "I pay {a} for the flat.", "I pay {b} for the garage.", _number(50, 1500)),
-    Pattern("I worked at the mill for {a} years and at the harbour for {b}.", "I worked at the mill for {a} years.", "I worked at the harbour for {b} years.", _number(2, 20)),
-    Pattern("We have {a} hens and {b} goats.", "I have {a} hens.", "I have {b} goats.", _small),
-    Pattern("My sister has {a} kids, my brother {b}.", "My sister has {a} kids.", "My brother has {b} kids.", _small),
-    Pattern("I have {a} nephews and {b} nieces.", "I have {a} nephews.", "I have {b} nieces.", _small),
-    Pattern("I ran the first lap in {a} minutes and the second in {b}.", "I ran the first lap in {a} minutes.", "I ran the second lap in {b} minutes.", _number(4, 20)),
-    Pattern("I started smoking at {a} and stopped at {b}.", "I started smoking at the age of {a}.", "I stopped smoking at the age of {b}.", _number(14, 60)),
-    Pattern("My daughter is {a} and my son is {b}.", "My daughter is {a} years old.", "My son is {b} years old.", _number(2, 30)),
-    Pattern("My husband is called {a} and my brother {b}.", "My husband's name is {a}.", "My brother's name is {b}.", _NAMES),
-    Pattern("{a} is my boss, {b} only sits next to me.", "My boss is {a}.", "{b} sits next to me.", _NAMES),
-    Pattern("I went out with {a} for a year, but I married {b}.", "I went out with {a} for a year.", "I married {b}.", _NAMES),
-    Pattern("The dog is {a}, the cat is {b}.", "My dog is called {a}.", "My cat is called {b}.", _NAMES),
-    Pattern("{a} taught me to drive and {b} taught me to swim.", "{a} taught me to drive.", "{b} taught me to swim.", _NAMES),
-    Pattern("I was born in {a} and grew up in {b}.", "I was born in {a}.", "I grew up in {b}.", _PLACES),
-    Pattern("I studied in {a} but found my first job in {b}.", "I studied in {a}.", "I found my first job in {b}.", _PLACES),
-    Pattern("My parents live in {a}, my sister moved to {b}.", "My parents live in {a}.", "My sister lives in {b}.", _PLACES),
-    Pattern("I flew to {a} for work and to {b} for the wedding.", "I flew to {a} for work.", "I flew to {b} for the wedding.", _PLACES),
-    Pattern("I have been to {a}, and next I want to see {b}.", "I have been to {a}.", "I want to see {b}.", _PLACES),
-    Pattern("My dad was a {a}, my mom a {b}.", "My father was a {a}.", "My mother was a {b}.", _JOBS),
-    Pattern("I used to be a {a}, now I am a {b}.", "I used to be a {a}.", "I am now a {b}.", _JOBS),
-    Pattern("I trained as a {a} although I wanted to be a {b}.", "I trained as a {a}.", "I wanted to be a {b}.", _JOBS),
-    Pattern("I love {a} but I cannot stand {b}.", "I love {a}.", "I cannot stand {b}.", _HOBBIES),
-    Pattern("On Mondays it is {a}, on Fridays {b}.", "I do {a} on Mondays.", "I do {b} on Fridays.", _HOBBIES),
-    Pattern("I gave up {a} and took up {b} instead.", "I gave up {a}.", "I took up {b}.", _HOBBIES),
-    Pattern("My son is into {a}, my daughter into {b}.", "My son likes {a}.", "My daughter likes {b}.", _HOBBIES),
-    Pattern("I was hired in {a} and promoted in {b}.", "I was hired in {a}.", "I was promoted in {b}.", _YEARS),
-    Pattern("We bought the house in {a} and sold it in {b}.", "I bought the house in {a}.", "I sold the house in {b}.", _YEARS),
-    Pattern("The wedding is on {a} and the party on {b}.", "The wedding is on {a}.", "The party is on {b}.", _day),
-    Pattern("I see the dentist on {a} and the eye doctor on {b}.", "I see the dentist on {a}.", "I see the eye doctor on {b}.", _day),
-    Pattern("My birthday is in {a}, my wife's is in {b}.", "My birthday is in {a}.", "My wife's birthday is in {b}.", _MONTHS),
-    Pattern("Classes begin in {a} and the exam is in {b}.", "My classes begin in {a}.", "My exam is in {b}.", _MONTHS),
-    Pattern("I train on {a} and rest on {b}.", "I train on {a}.", "I rest on {b}.", _DAYS),
-    Pattern("The shop is closed on {a}; on {b} we open late.", "My shop is closed on {a}.", "My shop opens late on {b}.", _DAYS),
-    Pattern("Invoice 12 is {a} euros, invoice 13 is {b}.", "Invoice 12 is {a} euros.", "Invoice 13 is {b} euros.", _number(40, 3000)),
-    Pattern("The deposit was {a} dollars and the balance {b}.", "The deposit was {a} dollars.", "The balance was {b} dollars.", _number(40, 3000)),
-    Pattern("The server in {a} failed, the one in {b} held.", "The server in {a} failed.", "The server in {b} held.", _PLACES),
-    Pattern("{a} reviews the code and {b} runs the release.", "{a} reviews the code.", "{b} runs the release.", _NAMES),
-    Pattern("I lent {a} my drill and {b} my ladder.", "I lent {a} my drill.", "I lent {b} my ladder.", _NAMES),
-    Pattern("It was {a} degrees at noon and {b} at night.", "It was {a} degrees at noon.", "It was {b} degrees at night.", _number(2, 40)),
-    Pattern("I drink {a} cups of coffee and {b} cups of tea a day.", "I drink {a} cups of coffee a day.", "I drink {b} cups of tea a day.", _small),
-)  # fmt: skip
-"""Chat and business sentences; no sentence of any test set."""
 
 _SMALL_TALK = (
     "How are you doing?", "Tell me more about that.", "Oh nice, I did not know.", "Same old here.",
@@ -108,9 +83,10 @@ def template_groups(count: int) -> Iterator[Group]:
     Args:
         count: How many contexts.
     """
+    patterns = read_patterns()
     for index in range(count):
         draw = random.Random(f"template/{index}")
-        yield _group(draw.choice(PATTERNS), draw, origin=f"template/{index}")
+        yield _group(draw.choice(patterns), draw, origin=f"template/{index}")
 
 
 def _group(pattern: Pattern, draw: random.Random, *, origin: str) -> Group:
@@ -138,9 +114,7 @@ def _group(pattern: Pattern, draw: random.Random, *, origin: str) -> Group:
     for _ in range(draw.randrange(3)):
         place = draw.randrange(len(context) + 1)
         context.insert(place, (draw.choice(speakers), draw.choice(_SMALL_TALK)))
-    return Group(
-        source="template", origin=origin, context=tuple(context), claims=tuple(claims)
-    )
+    return Group(source="template", origin=origin, context=tuple(context), claims=tuple(claims))
 
 
 def _two_names(draw: random.Random) -> tuple[str, str]:

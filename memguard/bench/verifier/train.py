@@ -7,6 +7,7 @@ from whole dialogues held back from those, never from a set the verifier is judg
 """
 
 import argparse
+import hashlib
 import json
 import math
 import random
@@ -19,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from memguard.bench.verifier.corruptor import Frames, read_frames
+from memguard.bench.verifier.control import CONTROL_FILE, train_control
 from memguard.bench.verifier.documents import read_begin, read_bump, read_q_squared
 from memguard.bench.verifier.encode import Example, VectorBank, examples_of, texts_of
 from memguard.bench.verifier.figures import admission, auc, platt
@@ -30,10 +31,11 @@ from memguard.bench.verifier.multi_session import (
 )
 from memguard.bench.verifier.network import Settings, train_network
 from memguard.bench.verifier.pairs import Group
-from memguard.bench.verifier.sets import data_folder
+from memguard.bench.verifier.sets import data_folder, training_frames
 from memguard.bench.verifier.templates import template_groups
 from memguard.local import MiniLmEncoder
 from memguard.local.embedder import Matrix
+from memguard.local.verifier.assets import PINNED
 from memguard.local.verifier.words import read_words
 
 _MEMORIES = 9000
@@ -60,14 +62,6 @@ def log(text: str) -> None:
     print(f"{(time.monotonic() - _START) / 60:5.1f} min  {text}", flush=True)
 
 
-def read_training_frames(data: Path) -> Frames:
-    """Words that can stand for one another, counted over the training memories and their turns."""
-    memories = list(read_memories(data / "msc" / "msc_personasummary", split="valid"))
-    return read_frames(
-        [each.fact for each in memories] + [each.turns[each.at][1] for each in memories]
-    )
-
-
 def read_corpus(data: Path, *, memories: int = _MEMORIES) -> Corpus:
     """Build all groups, and count how rare words are.
 
@@ -77,7 +71,7 @@ def read_corpus(data: Path, *, memories: int = _MEMORIES) -> Corpus:
     """
     folder = data / "msc" / "msc_personasummary"
     known = list(read_memories(folder, split="valid"))
-    frames = read_frames([each.fact for each in known] + [each.turns[each.at][1] for each in known])
+    frames = training_frames(folder)
     random.Random("memories").shuffle(known)
     groups = list(build_groups(known[:memories], frames, source="msc", negatives=_NEGATIVES))
     verifier = data / "verifier"
@@ -161,8 +155,10 @@ def choose_band(scores: Matrix, labels: NDArray[np.bool_]) -> dict[str, float]:
     return {"tau": tau, "low": min(low, tau), "high": max(high, tau)}
 
 
-def save(folder: Path, *, weights: dict[str, Matrix], corpus: Corpus, scale: dict[str, float]) -> None:
-    """Write the three files; their digests are pinned by `python -m ... --pin` afterwards."""
+def save(
+    folder: Path, *, weights: dict[str, Matrix], corpus: Corpus, scale: dict[str, float]
+) -> None:
+    """Write the three files; their digests belong into `assets.PINNED`."""
     folder.mkdir(parents=True, exist_ok=True)
     arrays = {name: value.astype(np.float32) for name, value in weights.items()}
     np.savez(folder / "verifier.npz", **arrays)  # pyright: ignore[reportArgumentType]  # numpy's stub takes `allow_pickle` for one of them
@@ -182,6 +178,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--memories", type=int, default=_MEMORIES)
     options = parser.parse_args(argv)
 
+    options.out.mkdir(parents=True, exist_ok=True)
     corpus = read_corpus(data_folder(), memories=options.memories)
     claims = [claim for group in corpus.groups for claim in group.claims]
     log(f"{len(corpus.groups)} groups, {len(claims)} claims, {len(corpus.idf)} stems")
@@ -198,12 +195,17 @@ def main(argv: Sequence[str] | None = None) -> None:
         logits.append(score(held))  # type: ignore[operator]
         report("held back", held, logits[-1])
 
+    counts = class_weights(rest)
+    control = train_control(rest, counts)
+    np.savez(options.out / CONTROL_FILE, **control)  # pyright: ignore[reportArgumentType]  # as below
     weights = train_network(
-        rest, class_weights(rest), settings=Settings(epochs=options.epochs), log=log, after=after
+        rest, counts, settings=Settings(epochs=options.epochs), log=log, after=after
     )
     scale = calibrate(held, logits[-1])
     save(options.out, weights=weights, corpus=corpus, scale=scale)
     log(f"wrote {options.out}: {scale}")
+    for name in PINNED:
+        log(f"    {name!r}: {hashlib.sha256((options.out / name).read_bytes()).hexdigest()!r}")
     msc = [index for index, each in enumerate(held) if each.group.source == "msc"]
     scores = 1 / (1 + np.exp(-(scale["slope"] * logits[-1][msc] + scale["offset"])))
     labels = [held[index].claim.supported for index in msc]

@@ -54,7 +54,7 @@ def _find(alignment: Alignment, row: int) -> tuple[int, WordStatus]:
         candidates = pooled if len(pooled) else columns
         column = int(candidates[np.argmax(alignment.cos[row, candidates])])
         details = words.number[row] or words.capital[row]
-        misplaced = details and alignment.rival_pull[row] >= _PULL
+        misplaced = details and alignment.roles.rival_pull[row] >= _PULL
         return column, "misplaced" if misplaced else "stated"
     column = int(alignment.cos[row].argmax())
     exact = words.number[row] or words.capital[row] or words.negation[row]

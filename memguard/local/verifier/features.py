@@ -1,5 +1,6 @@
 """What the support network is shown of an alignment: scalars by word, and of the whole pair."""
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,7 +90,7 @@ def _fact_scalars(alignment: Alignment, numbers: _Found) -> Matrix:
     near = cos[:, alignment.pool]
     ordered = np.sort(cos, axis=1)
     margin = ordered[:, -1] - (ordered[:, -2] if cos.shape[1] > 1 else 0.0)
-    place = alignment.place
+    place = alignment.roles.place
     heavy = np.flatnonzero(alignment.weight > 0)
     steps = np.diff(place, prepend=place[0])
     columns = (
@@ -113,15 +114,15 @@ def _fact_scalars(alignment: Alignment, numbers: _Found) -> Matrix:
         margin,
         np.abs(steps) <= 2,  # noqa: PLR2004  # aligned next to where the word before is
         _opposites(words, alignment),
-        alignment.beside,
-        alignment.beside_clause,
-        alignment.deficit,
-        alignment.deficit_clause,
-        alignment.rival_gain,
-        alignment.rival_gain_clause,
-        alignment.rival_cosine,
-        alignment.rival >= 0,
-        alignment.rival_pull,
+        alignment.roles.beside,
+        alignment.roles.beside_clause,
+        alignment.roles.deficit,
+        alignment.roles.deficit_clause,
+        alignment.roles.rival_gain,
+        alignment.roles.rival_gain_clause,
+        alignment.roles.rival_cosine,
+        alignment.roles.rival >= 0,
+        alignment.roles.rival_pull,
         *_distances(place, heavy, len(words)),
         words.number & ~numbers.anywhere,
         words.capital & ~same.any(axis=1) & ~alignment.subject,
@@ -142,7 +143,7 @@ def _distances(place: NDArray[np.int64], heavy: NDArray[np.int64], size: int) ->
     """Signed steps, in the context, from the weighty word before and to the one after."""
     before = np.zeros(size, dtype=np.float32)
     after = np.zeros(size, dtype=np.float32)
-    for left, right in zip(heavy[:-1], heavy[1:], strict=True):
+    for left, right in itertools.pairwise(heavy):
         step = float(np.clip((place[right] - place[left]) / 8.0, -1.5, 1.5))
         before[right], after[left] = step, step
     return before, after
@@ -178,13 +179,15 @@ def _context_scalars(alignment: Alignment, span: NDArray[np.int64]) -> Matrix:
     toward = alignment.cos[:, span]
     heavy = alignment.weight > 0
     content = toward[heavy] if heavy.any() else toward
-    aligned = np.isin(span, alignment.pool[alignment.place[heavy]])
+    aligned = np.isin(span, alignment.pool[alignment.roles.place[heavy]])
     spots = np.flatnonzero(aligned)
     steps = np.arange(len(span))
     distance = (
-        np.abs(steps[:, None] - spots[None, :]).min(axis=1) if len(spots) else np.full(len(span), 12)
+        np.abs(steps[:, None] - spots[None, :]).min(axis=1)
+        if len(spots)
+        else np.full(len(span), 12)
     )
-    rivals = alignment.pool[alignment.rival[alignment.rival >= 0]]
+    rivals = alignment.pool[alignment.roles.rival[alignment.roles.rival >= 0]]
     values = alignment.fact.words.values
     columns = (
         toward.max(axis=0),

@@ -4,6 +4,7 @@ Small enough that numpy is as fast as a runtime with its own file format, and th
 session to load. The same layers are trained in `memguard.bench.verifier.network`.
 """
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -14,7 +15,7 @@ from memguard.local.verifier.features import PairFeatures
 CLIP = 5.0
 """Standardised numbers of the whole pair are clipped here."""
 
-_GELU = float(np.sqrt(2.0 / np.pi))
+_GELU = math.sqrt(2.0 / math.pi)
 
 
 class Head:
@@ -73,4 +74,5 @@ class Head:
 
 
 def _gelu(rows: Matrix) -> Matrix:
-    return 0.5 * rows * (1.0 + np.tanh(_GELU * (rows + 0.044715 * rows**3)))
+    inner: Matrix = np.tanh(_GELU * (rows + 0.044715 * rows**3)).astype(np.float32)
+    return (0.5 * rows * (1.0 + inner)).astype(np.float32)

@@ -63,6 +63,4 @@ class SupportJudgement(Frozen):
     @property
     def unfound(self) -> tuple[str, ...]:
         """The words that found no support."""
-        return tuple(
-            each.word for each in self.words if each.status in {"missing", "misplaced"}
-        )
+        return tuple(each.word for each in self.words if each.status in {"missing", "misplaced"})

@@ -8,6 +8,10 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+def _ordered(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
 STOP = _words(
     "a an the this that these those i me my mine myself you your yours he him his she her hers it "
     "its we us our ours they them their theirs who whom whose which what where when why how am is "
@@ -90,8 +94,10 @@ WEEKDAYS: tuple[str, ...] = (
 SMALL_NUMBERS: dict[str, int] = {
     word: value
     for value, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-        "fifteen sixteen seventeen eighteen nineteen".split()
+        _ordered(
+            "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+            "fifteen sixteen seventeen eighteen nineteen"
+        )
     )
 }
 """Cardinals below twenty."""
@@ -99,7 +105,7 @@ SMALL_NUMBERS: dict[str, int] = {
 TENS: dict[str, int] = {
     word: 10 * value
     for value, word in enumerate(
-        "twenty thirty forty fifty sixty seventy eighty ninety".split(), start=2
+        _ordered("twenty thirty forty fifty sixty seventy eighty ninety"), start=2
     )
 }
 """Tens; `twenty five` is read as one number."""

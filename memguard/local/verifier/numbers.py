@@ -21,7 +21,7 @@ _DAY_MONTH = re.compile(r"^(\d{1,2})[/.\-](\d{1,2})(?:[/.\-](\d{2}|\d{4}))$")
 _CLOCK = re.compile(r"^(\d{1,2}):(\d{2})$")
 _ORDINAL = re.compile(r"(?:st|nd|rd|th)$")
 # `the blue one`, `one of them`: a pronoun, not a count.
-_BEFORE_PRONOUN = frozenset("the that this no any each every which another other".split())
+_BEFORE_PRONOUN = frozenset({"the", "that", "this", "no", "any", "each", "every", "which", "other"})
 _AMBIGUOUS_MONTHS = frozenset({"may", "march", "mar", "jan", "dec", "sep", "apr", "jun"})
 _NOON = 12
 _LAST_MONTH = 12

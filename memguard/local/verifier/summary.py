@@ -159,20 +159,20 @@ def _neighbours(alignment: Alignment, fact: Matrix, heavy: Flags) -> list[float]
     numbers = [float(fact[heavy, _CONTINUOUS].mean()) if heavy.any() else 0.0]
     for group in (heavy, words.number, names, heavy & ~names & ~words.number):
         numbers += [
-            _largest(alignment.deficit, group),
-            _largest(alignment.deficit_clause, group),
-            _largest(alignment.rival_gain, group, floor=-1.0),
-            _largest(alignment.rival_gain_clause, group, floor=-1.0),
-            _largest(alignment.rival_pull, group, floor=-1.0),
+            _largest(alignment.roles.deficit, group),
+            _largest(alignment.roles.deficit_clause, group),
+            _largest(alignment.roles.rival_gain, group, floor=-1.0),
+            _largest(alignment.roles.rival_gain_clause, group, floor=-1.0),
+            _largest(alignment.roles.rival_pull, group, floor=-1.0),
         ]
     weight = alignment.weight / alignment.weight.sum()
-    crowd = np.unique(alignment.place[heavy]).size / max(int(heavy.sum()), 1)
+    crowd = np.unique(alignment.roles.place[heavy]).size / max(int(heavy.sum()), 1)
     return [
         *numbers,
-        float(weight @ alignment.deficit),
-        float(weight @ alignment.deficit_clause),
-        float(weight @ alignment.beside),
-        float(weight @ alignment.beside_clause),
+        float(weight @ alignment.roles.deficit),
+        float(weight @ alignment.roles.deficit_clause),
+        float(weight @ alignment.roles.beside),
+        float(weight @ alignment.roles.beside_clause),
         crowd,
     ]
 

@@ -230,9 +230,7 @@ def _read_context(context: ConversationLike) -> _Context:
     conversation = read_conversation(context)
     turns = conversation.evidence
     units = [unit for index, turn in enumerate(turns) for unit in _units_of_turn(turn, index)]
-    return _Context(
-        units=tuple(units), turn_ids=tuple(turn.id for turn in turns), given=len(turns)
-    )
+    return _Context(units=tuple(units), turn_ids=tuple(turn.id for turn in turns), given=len(turns))
 
 
 def _units_of_turn(turn: Turn, index: int) -> list[Unit]:

@@ -6,8 +6,8 @@ from datetime import date
 
 import numpy as np
 
-from memguard.local.verifier.encoded import Encoded
 from memguard.local.verifier.align import Alignment, Source, align
+from memguard.local.verifier.encoded import Encoded
 from memguard.local.verifier.words import Flags, read_words, split_words, stem
 
 UNIT_WORDS = 80
