@@ -6,6 +6,7 @@ of a shared machine drifts; figures are medians and ratios of medians.
 
 import argparse
 import asyncio
+import random
 import statistics
 import subprocess
 import sys
@@ -75,10 +76,11 @@ async def _interleaved(
     ways: Mapping[str, Callable[[], Awaitable[Any]]], rounds: int
 ) -> dict[str, float]:
     times: dict[str, list[float]] = {name: [] for name in ways}
-    names = list(ways)
-    for i in range(rounds):
-        # Each way goes first equally often.
-        for name in names[i % len(names) :] + names[: i % len(names)]:
+    names, order = list(ways), random.Random(7)
+    for _ in range(rounds):
+        # Shuffled, so that no way always runs in the wake of the same other one.
+        order.shuffle(names)
+        for name in names:
             began = time.perf_counter()
             await ways[name]()
             times[name].append(time.perf_counter() - began)
