@@ -9,7 +9,7 @@ import pytest
 
 from memguard.errors import ErrorCode, InvalidInputError, ReceiptError
 from memguard.schema.memory import CandidateMemory
-from memguard.schema.receipt import Receipt
+from memguard.schema.receipt import MethodReport, Receipt
 from memguard.stores.events import live_states
 from memguard.stores.extractions import ExtractionLog
 from memguard.stores.journal import Journal
@@ -49,6 +49,15 @@ class TestAppend:
         assert log.find(first.candidate.id, policy_digest="p1") == first
         assert log.find(first.candidate.id, policy_digest="p2") == other
         assert log.find(first.candidate.id, policy_digest="p3") is None
+
+    def test_a_nan_is_logged_as_null(self, log: ReceiptLog, make_receipt: MakeReceipt):
+        receipt = make_receipt("r1", outcome="reject")
+        report = MethodReport(
+            method="m", spec={}, decision=receipt.decision, evidence={"score": float("nan")}
+        )
+        receipt = receipt.model_copy(update={"reports": (report,)})
+        log.append(receipt)
+        assert log.append(receipt).reports[0].evidence == {"score": None}
 
     def test_an_id_is_not_used_twice(self, log: ReceiptLog, make_receipt: MakeReceipt):
         log.append(make_receipt("r1"))
