@@ -237,15 +237,19 @@ class _DualNode(RunnableLambda[Any, Any]):
     @functools.cached_property
     def deps(self) -> list[Runnable[Any, Any]]:
         """Graphs that the function reaches, for drawing and for streams of subgraphs."""
-        return [*self._asks] + [
-            found
-            for value in inspect.getclosurevars(_unwrapped(self._node)).nonlocals.values()
-            if isinstance(found := getattr(value, "__self__", value), Runnable)
-        ] + [
-            value
-            for value in getattr(self._node, "keywords", {}).values()
-            if isinstance(value, Runnable)
-        ]
+        return (
+            [*self._asks]
+            + [
+                found
+                for value in inspect.getclosurevars(_unwrapped(self._node)).nonlocals.values()
+                if isinstance(found := getattr(value, "__self__", value), Runnable)
+            ]
+            + [
+                value
+                for value in getattr(self._node, "keywords", {}).values()
+                if isinstance(value, Runnable)
+            ]
+        )
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002
         """Run the node on the portal and wait."""

@@ -208,7 +208,8 @@ def _on_the_wire(job: _Request, sent: Mapping[str, Any], limit: float) -> dict[s
     """The settings as LangChain passes them to the provider."""
     wire = dict(sent)
     if job.model.is_openai_like:
-        wire["timeout"] = limit
+        if limit > job.model.timeout:
+            wire["timeout"] = limit  # the client's own, shorter one would cut in first
         if "response_format" in wire:
             # As a plain keyword it would go through the SDK's own parser, which raises on a
             # truncated answer and on a refusal, and takes the other n - 1 answers with it.
