@@ -18,8 +18,8 @@ from rich.console import Console
 from rich.table import Table
 
 from memguard.bench.verifier.control import control_scores
-from memguard.bench.verifier.corruptor import Frames
 from memguard.bench.verifier.figures import Share, admission, auc
+from memguard.bench.verifier.frames import Frames
 from memguard.bench.verifier.pairs import Claim, Group
 from memguard.bench.verifier.sets import (
     data_folder,

@@ -5,11 +5,11 @@ A substitute is never a word of the window, swaps excepted: there it must be one
 
 import random
 import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memguard.bench.verifier import tables
+from memguard.bench.verifier.frames import Frames, frame_at
 from memguard.local.verifier import lexicon
 from memguard.local.verifier.words import Span, read_words, split_words, stem
 
@@ -34,56 +34,7 @@ _NEGATED_WEIGHT = 2.5
 _COMMON_POWER = 0.75
 _DIGITS = re.compile(r"\d+")
 _CLOSE = 3
-_SHARED_FRAMES = 2
 _AUXILIARIES = ("is", "has", "was", "can", "does", "did", "will", "am", "have", "do")
-
-
-@dataclass(frozen=True)
-class Frames:
-    """Which words stand in the same surroundings, counted over a corpus."""
-
-    counts: Counter[str]
-    """How often each word occurs."""
-    fillers: Mapping[tuple[str, str, str], frozenset[str]]
-    """Words by the two before and the one after."""
-    places: Mapping[str, frozenset[tuple[str, str, str]]]
-    """The frames each word was seen in."""
-
-    def like(self, word: str, frame: tuple[str, str, str]) -> frozenset[str]:
-        """Words that could stand where this one stands."""
-        return self.fillers.get(frame, frozenset()) - {word}
-
-    def share_frame(self, left: str, right: str) -> bool:
-        """Whether two words were seen in at least two frames in common."""
-        theirs = self.places.get(right, frozenset())
-        return len(self.places.get(left, frozenset()) & theirs) >= _SHARED_FRAMES
-
-
-def read_frames(texts: Iterable[str]) -> Frames:
-    """Count words and frames over a corpus of short sentences."""
-    counts: Counter[str] = Counter()
-    fillers: dict[tuple[str, str, str], set[str]] = defaultdict(set)
-    places: dict[str, set[tuple[str, str, str]]] = defaultdict(set)
-    for text in texts:
-        words = [span.text.lower() for span in split_words(text)]
-        counts.update(words)
-        for index, word in enumerate(words):
-            if word in lexicon.STOP or not word.isalpha():
-                continue
-            frame = frame_at(words, index)
-            fillers[frame].add(word)
-            places[word].add(frame)
-    return Frames(
-        counts=counts,
-        fillers={key: frozenset(value) for key, value in fillers.items()},
-        places={key: frozenset(value) for key, value in places.items()},
-    )
-
-
-def frame_at(words: Sequence[str], index: int) -> tuple[str, str, str]:
-    """The two words before a place and the one after it."""
-    padded = ["", "", *words, ""]
-    return padded[index], padded[index + 1], padded[index + 3]
 
 
 @dataclass(frozen=True, kw_only=True)

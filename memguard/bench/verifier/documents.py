@@ -13,14 +13,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from memguard.bench.verifier.corruptor import Fact, Frames, corrupt
+from memguard.bench.verifier.corruptor import Fact, corrupt
+from memguard.bench.verifier.frames import Frames
 from memguard.bench.verifier.pairs import Claim, Group, correct, wrong
 from memguard.local.verifier.words import read_words
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(])")
 _BEST_SENTENCES = 3
 _LONGEST = 40
-_KNOWLEDGE_SENTENCES = 8
+_KNOWLEDGE_SENTENCES = 4
 
 
 def read_bump(folder: Path, frames: Frames) -> Iterator[Group]:

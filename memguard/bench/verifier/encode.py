@@ -56,10 +56,10 @@ class VectorBank:
             part = missing[start : start + _CHUNK]
             for text, row in zip(part, word_vectors(self._encoder, part), strict=True):
                 self._rows[text] = row.astype(np.float16)
-            if start % (20 * _CHUNK) == 0:
+            if start % (8 * _CHUNK) == 0:
                 progress(f"encoded {start + len(part)} of {len(missing)} texts")
-        if self._folder and missing:
-            self._keep(missing)
+            if self._folder:
+                self._keep(part)
 
     def row(self, text: str) -> Matrix:
         """The vectors of one text."""

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from memguard.bench.verifier import tables
-from memguard.bench.verifier.corruptor import WEIGHTS, Fact, Frames, corrupt
+from memguard.bench.verifier.corruptor import WEIGHTS, Fact, corrupt
+from memguard.bench.verifier.frames import Frames
 from memguard.bench.verifier.pairs import Claim, Group, correct, share, wrong
 from memguard.bench.verifier.person import HE, SHE, THEY, third_person
 from memguard.local.verifier.words import read_words

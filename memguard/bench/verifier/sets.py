@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
-from memguard.bench.verifier.corruptor import Fact, Frames, corrupt, read_frames
+from memguard.bench.verifier.corruptor import Fact, corrupt
+from memguard.bench.verifier.frames import Frames, read_frames
 from memguard.bench.verifier.multi_session import build_groups, read_memories
 from memguard.bench.verifier.pairs import Claim, Group, correct, wrong
 from memguard.local.verifier.words import read_words

@@ -41,6 +41,8 @@ from memguard.local.verifier.words import read_words
 _MEMORIES = 9000
 _NEGATIVES = 3
 _TEMPLATES = 3000
+# Of every document set at most so many: they are not what memories are made of, and long.
+_DOCUMENTS = 900
 _LEAST_TEXTS = 3
 _START = time.monotonic()
 
@@ -69,16 +71,22 @@ def read_corpus(data: Path, *, memories: int = _MEMORIES) -> Corpus:
         data: The data folder.
         memories: How many memories of Multi-Session Chat to use.
     """
+    scale = min(1.0, memories / _MEMORIES)
     folder = data / "msc" / "msc_personasummary"
     known = list(read_memories(folder, split="valid"))
     frames = training_frames(folder)
     random.Random("memories").shuffle(known)
     groups = list(build_groups(known[:memories], frames, source="msc", negatives=_NEGATIVES))
     verifier = data / "verifier"
-    groups += read_bump(verifier / "bump", frames)
-    groups += read_q_squared(verifier / "q_squared_wow")
-    groups += read_begin(verifier / "begin")
-    groups += template_groups(_TEMPLATES)
+    for source in (
+        read_bump(verifier / "bump", frames),
+        read_q_squared(verifier / "q_squared_wow"),
+        read_begin(verifier / "begin"),
+    ):
+        some = list(source)
+        random.Random("documents").shuffle(some)
+        groups += some[: int(_DOCUMENTS * scale)]
+    groups += template_groups(int(_TEMPLATES * scale))
     idf, default = count_idf(groups)
     return Corpus(groups=groups, idf=idf, default_idf=default)
 

@@ -94,21 +94,31 @@ def _digits(word: str) -> Reading:
 def _spoken(words: Sequence[str]) -> tuple[int, int]:
     """Value and length of the number that begins here: `two hundred and fifty` is one number."""
     total, current, length = 0, 0, 0
-    for word in words:
-        if word in lexicon.TENS and current % 100 == 0:
-            current += lexicon.TENS[word]
-        elif word in lexicon.SMALL_NUMBERS and (
-            length == 0 or (current and current % 10 == 0 and lexicon.SMALL_NUMBERS[word])
-        ):
-            current += lexicon.SMALL_NUMBERS[word]
-        elif word in lexicon.SCALES and length:
+    for index, word in enumerate(words):
+        value = lexicon.TENS.get(word) or lexicon.SMALL_NUMBERS.get(word)
+        if value is not None and (index == 0 or _continues(current, value)):
+            current += value
+        elif word in lexicon.SCALES and index:
             current = (current or 1) * lexicon.SCALES[word]
             if word != "hundred":
                 total, current = total + current, 0
+        elif (
+            word == "and" and words[index - 1] in lexicon.SCALES and _is_spoken(words[index + 1 :])
+        ):
+            continue
         else:
             break
-        length += 1
+        length = index + 1
     return total + current, max(length, 1)
+
+
+def _continues(current: int, value: int) -> bool:
+    """Whether a number word goes on from what was said: `twenty` then `five`, not `ten`."""
+    return value > 0 and (current % 100 == 0 or (current % 10 == 0 and value < 10))  # noqa: PLR2004
+
+
+def _is_spoken(words: Sequence[str]) -> bool:
+    return bool(words) and (words[0] in lexicon.TENS or words[0] in lexicon.SMALL_NUMBERS)
 
 
 def _is_pronoun(words: Sequence[str], index: int) -> bool:

@@ -1,0 +1,72 @@
+"""Words that can stand for one another: those seen in the same surroundings of a corpus."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from memguard.local.verifier import lexicon
+from memguard.local.verifier.words import split_words, stem
+
+_SHARED_FRAMES = 2
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Which words stand in the same surroundings, counted over a corpus."""
+
+    counts: Counter[str]
+    """How often each word occurs."""
+    fillers: Mapping[tuple[str, str, str], frozenset[str]]
+    """Words by the two before and the one after."""
+    places: Mapping[str, frozenset[tuple[str, str, str]]]
+    """The frames each word was seen in."""
+
+    def like(self, word: str, frame: tuple[str, str, str]) -> frozenset[str]:
+        """Words that could stand where this one stands."""
+        return self.fillers.get(frame, frozenset()) - {word}
+
+    def share_frame(self, left: str, right: str) -> bool:
+        """Whether two words were seen in at least two frames in common."""
+        theirs = self.places.get(right, frozenset())
+        return len(self.places.get(left, frozenset()) & theirs) >= _SHARED_FRAMES
+
+
+def read_frames(texts: Iterable[str]) -> Frames:
+    """Count words and frames over a corpus of short sentences."""
+    counts: Counter[str] = Counter()
+    fillers: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    places: dict[str, set[tuple[str, str, str]]] = defaultdict(set)
+    for text in texts:
+        words = [span.text.lower() for span in split_words(text)]
+        counts.update(words)
+        for index, word in enumerate(words):
+            if word in lexicon.STOP or not word.isalpha():
+                continue
+            frame = frame_at(words, index)
+            fillers[frame].add(word)
+            places[word].add(frame)
+    return Frames(
+        counts=counts,
+        fillers={key: frozenset(value) for key, value in fillers.items()},
+        places={key: frozenset(value) for key, value in places.items()},
+    )
+
+
+def frame_at(words: Sequence[str], index: int) -> tuple[str, str, str]:
+    """The two words before a place and the one after it, first and third person alike."""
+    padded = ["", "", *words, ""]
+    left, near, right = padded[index], padded[index + 1], padded[index + 3]
+    return _plain(left), _plain(near), _plain(right)
+
+
+@cache
+def _plain(word: str) -> str:
+    return _PERSONS.get(word) or stem(word)
+
+
+_PERSONS = {
+    "has": "have", "have": "have", "is": "be", "am": "be", "are": "be", "i'm": "be",
+    "does": "do", "do": "do", "doesn't": "don't", "don't": "don't", "his": "my", "her": "my",
+    "their": "my", "my": "my", "he": "i", "she": "i", "they": "i", "i": "i", "i've": "have",
+}  # fmt: skip

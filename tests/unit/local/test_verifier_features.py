@@ -1,0 +1,108 @@
+"""What the network is shown: alignment, roles, evidence; with vectors made by hand."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memguard.local.embedder import DIMS
+from memguard.local.verifier.align import align
+from memguard.local.verifier.encoded import Encoded
+from memguard.local.verifier.features import (
+    CONTEXT_SCALARS,
+    FACT_SCALARS,
+    MAX_CONTEXT,
+    MAX_FACT,
+    PairFeatures,
+    pair_features,
+)
+from memguard.local.verifier.units import Unit, lay_over
+from memguard.local.verifier.words import read_words
+
+
+def encoded(text: str, *, label: int = 0) -> Encoded:
+    """A text whose words have a random vector by stem, so that only equal stems are alike."""
+    words = read_words(text)
+    rows = [np.random.default_rng(int(key)).normal(size=DIMS) for key in words.keys]
+    vectors = np.array(rows, dtype=np.float32).reshape(len(words), DIMS)
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+    idf = np.full(len(words), 5.0, dtype=np.float32)
+    return Encoded(text=text, words=words, idf=idf, vectors=vectors, label=label)
+
+
+def laid(claim: str, *turns: tuple[str, str]):
+    units = [Unit(speaker=speaker, text=text, turn=n) for n, (speaker, text) in enumerate(turns)]
+    rows = [encoded(unit.labelled, label=unit.label_words) for unit in units]
+    return lay_over(encoded(claim), units, rows)
+
+
+def test_the_best_unit_is_the_one_that_says_it() -> None:
+    found = laid("Anna has a goat", ("Ben", "How are you?"), ("Anna", "I have a goat"))
+    assert found.best == 1
+    assert found.subject.tolist() == [True, False, False, False]
+    assert [source.own for source in found.sources] == [False, True]
+
+
+def test_a_swap_is_pulled_to_its_rival() -> None:
+    turn = ("Anna", "The blue bike cost 300 euros, the green lamp cost 40 euros")
+    true = laid("Anna's green lamp cost 40", turn)
+    swapped = laid("Anna's green lamp cost 300", turn)
+    number = int(np.flatnonzero(true.fact.words.number)[0])
+    assert swapped.roles.rival_pull[number] > 0.5
+    assert true.roles.rival_pull[number] < 0.1
+    assert swapped.roles.deficit_clause[number] > true.roles.deficit_clause[number]
+
+
+def test_a_number_that_is_nowhere_is_shown_as_missing() -> None:
+    features = pair_features(laid("Anna has 7 goats", ("Anna", "I have 9 goats")))
+    again = pair_features(laid("Anna has nine goats", ("Anna", "I have 9 goats")))
+    assert features.fact_scalars[2, -3] == 1.0
+    assert again.fact_scalars[2, -3] == 0.0
+
+
+def check(features: PairFeatures) -> None:
+    assert features.fact.shape[0] <= MAX_FACT
+    assert features.context.shape[0] <= MAX_CONTEXT
+    assert features.fact_scalars.shape == (len(features.fact), FACT_SCALARS)
+    assert features.context_scalars.shape == (len(features.context), CONTEXT_SCALARS)
+    for name in PairFeatures.__slots__:
+        assert np.isfinite(getattr(features, name)).all(), name
+
+
+VOCABULARY = "Anna Ben goat 7 seven 2024-01-02 not never loves hates Rome the and , . May 3rd half"
+WORDS = st.lists(
+    st.sampled_from(VOCABULARY.split()),
+    min_size=1,
+    max_size=70,
+).map(" ".join)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    claim=WORDS,
+    turns=st.lists(st.tuples(st.sampled_from(["Anna", "Ben", ""]), WORDS), min_size=1, max_size=5),
+)
+def test_features_of_anything_are_finite_and_of_one_size(
+    claim: str, turns: list[tuple[str, str]]
+) -> None:
+    if not len(read_words(claim)) or not any(len(read_words(text)) for _, text in turns):
+        return
+    kept = [turn for turn in turns if len(read_words(turn[1]))]
+    features = pair_features(laid(claim, *kept))
+    check(features)
+    assert features.whole.shape == pair_features(laid("a b", ("", "c"))).whole.shape
+
+
+def test_a_turn_more_never_lowers_the_best_cosine() -> None:
+    one = laid("Anna has a goat", ("Anna", "I have animals"))
+    two = laid("Anna has a goat", ("Anna", "I have animals"), ("Ben", "My goat is white"))
+    assert (two.cos.max(axis=1) >= one.cos.max(axis=1) - 1e-6).all()
+
+
+def test_align_without_any_weighty_word() -> None:
+    fact = encoded("it is")
+    found = align(
+        fact,
+        laid("x", ("", "it was so")).sources,
+        subject=np.zeros(2, dtype=bool),
+    )
+    check(pair_features(found))
