@@ -14,6 +14,7 @@ import os
 import threading
 import types
 import typing
+import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import CancelledError, Future
 from typing import Any, TypeVar, cast
@@ -41,8 +42,7 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
     Raises:
         ConfigurationError: If called from the portal's own loop, which would wait for itself.
     """
-    portal = _current_portal()
-    if portal.is_own_thread:
+    if threading.current_thread() in _threads:
         name = getattr(work, "__qualname__", repr(work))
         work.close()
         msg = (
@@ -50,7 +50,16 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
             f"wait for itself for ever; await the async form there"
         )
         raise ConfigurationError(msg, code=ErrorCode.INPUT_INVALID)
-    return portal.run(work)
+    # A worker thread that was begun by work on the portal gets the next one: the first may be
+    # blocked by a sync `invoke` that waits for exactly this thread.
+    return _portal_at(_depth.get()).run(work, depth=_depth.get() + 1)
+
+
+_depth: contextvars.ContextVar[int] = contextvars.ContextVar("memguard_portal_depth", default=0)
+"""How many portals the running work has come through."""
+
+_threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+"""The portals' threads."""
 
 
 class _Portal:
@@ -61,15 +70,13 @@ class _Portal:
         self._loop = asyncio.new_event_loop()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._thread = threading.Thread(target=self._serve, name="memguard-portal", daemon=True)
+        _threads.add(self._thread)
         self._thread.start()
 
-    @property
-    def is_own_thread(self) -> bool:
-        return threading.current_thread() is self._thread
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
+    def run(self, work: Coroutine[Any, Any, T], *, depth: int) -> T:
         done: Future[T] = Future()
         context = contextvars.copy_context()
+        context.run(_depth.set, depth)
         self._loop.call_soon_threadsafe(self._start, work, done, context)
         try:
             return done.result()
@@ -129,21 +136,22 @@ class _Portal:
 
 
 class _Slot:
-    """Where this process keeps its portal."""
+    """Where this process keeps its portals."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.portal: _Portal | None = None
+        self.portals: dict[int, _Portal] = {}
 
     def clear(self) -> None:
-        """After a fork: the thread did not come along, and the lock may be held by nobody."""
+        """After a fork: the threads did not come along, and the lock may be held by nobody."""
         self.lock = threading.Lock()
-        self.portal = None
+        self.portals = {}
 
     def close(self) -> None:
-        portal, self.portal = self.portal, None
-        if portal is not None:
+        """At the end of the process."""
+        for portal in self.portals.values():
             portal.close()
+        self.portals = {}
 
 
 _slot = _Slot()
@@ -152,14 +160,16 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_slot.clear)
 
 
-def _current_portal() -> _Portal:
-    portal = _slot.portal
+def _portal_at(depth: int) -> _Portal:
+    """The portal of a depth, begun on first use; there is one, save for calls within calls."""
+    portal = _slot.portals.get(depth)
     if portal is not None and portal.pid == os.getpid():
         return portal
     with _slot.lock:
-        if _slot.portal is None or _slot.portal.pid != os.getpid():
-            _slot.portal = _Portal()
-        return _slot.portal
+        portal = _slot.portals.get(depth)
+        if portal is None or portal.pid != os.getpid():
+            portal = _slot.portals[depth] = _Portal()
+        return portal
 
 
 NodeFunction = Callable[..., Awaitable[Any]]

@@ -264,3 +264,22 @@ def test_a_graph_that_a_node_reaches_is_found():
     builder.add_node("outer", dual(outer))
     builder.add_edge(START, "outer")
     assert [name for name, _ in builder.compile().get_subgraphs()] == ["outer"]
+
+
+def test_a_sync_graph_inside_a_node_does_not_wait_for_itself():
+    async def left(state: State) -> dict[str, Any]:
+        return {"seen": ["left"]}
+
+    async def right(state: State) -> dict[str, Any]:
+        return {"seen": ["right"]}
+
+    builder = StateGraph(State)
+    for node in (left, right):
+        builder.add_node(dual(node))
+        builder.add_edge(START, node.__name__)
+    graph = builder.compile()
+
+    async def careless():
+        return graph.invoke({"x": 1, "seen": []})
+
+    assert run_sync(careless())["seen"] == ["left", "right"]
