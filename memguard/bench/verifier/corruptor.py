@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from memguard.bench.verifier import tables
 from memguard.bench.verifier.frames import Frames, frame_at
 from memguard.local.verifier import lexicon
-from memguard.local.verifier.words import Span, read_words, split_words, stem
+from memguard.local.verifier.words import Span, read_words, split_words, stem, stems_of
 
 WEIGHTS: dict[str, float] = {
     "number": 2.5,
@@ -56,7 +56,7 @@ class Fact:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "spans", tuple(split_words(self.text)))
-        stems = frozenset(read_words(self.window).stems) | frozenset(read_words(self.text).stems)
+        stems = stems_of(self.window) | stems_of(self.text)
         object.__setattr__(self, "present", stems)
 
     def with_word(self, span: Span, word: str) -> str:
@@ -224,7 +224,7 @@ def change_object(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
 def change_swap(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
     """A word of the window that is not in the fact, where another of its kind should be."""
     window = split_words(fact.window)
-    stated = frozenset(read_words(fact.text).stems)
+    stated = stems_of(fact.text)
     theirs = [span for span in window if stem(span.text) not in stated]
     options = [
         (span, other.text)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from memguard.bench.verifier.pairs import Claim, Group
 from memguard.local.embedder import Matrix, MiniLmEncoder
@@ -42,7 +43,7 @@ class VectorBank:
     def __init__(self, encoder: MiniLmEncoder, *, folder: Path | None = None) -> None:
         self._encoder = encoder
         self._folder = folder
-        self._rows: dict[str, Matrix] = {}
+        self._rows: dict[str, NDArray[np.float16]] = {}
         for path in sorted(folder.glob("*.npz")) if folder else ():
             stored = np.load(path)
             texts = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))

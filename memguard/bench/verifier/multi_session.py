@@ -15,7 +15,7 @@ from memguard.bench.verifier.corruptor import WEIGHTS, Fact, corrupt
 from memguard.bench.verifier.frames import Frames
 from memguard.bench.verifier.pairs import Claim, Group, correct, share, wrong
 from memguard.bench.verifier.person import HE, SHE, THEY, third_person
-from memguard.local.verifier.words import read_words
+from memguard.local.verifier.words import read_words, stems_of
 
 _SENTENCE = re.compile(r"[^.!?]+[.!?]*")
 _SHORTEST, _LONGEST = 3, 18
@@ -98,11 +98,13 @@ def _tidy(text: str) -> str:
 
 
 def _usable(fact: str, window: Iterable[tuple[int, str]]) -> bool:
+    if not fact.startswith(("I ", "I'", "My ")):
+        return False
     words = read_words(fact)
-    if not fact.startswith(("I ", "I'", "My ")) or not _SHORTEST <= len(words) <= _LONGEST:
+    if not _SHORTEST <= len(words) <= _LONGEST:
         return False
     content = [each for each, stop in zip(words.stems, words.stop, strict=True) if not stop]
-    there = frozenset(read_words(" ".join(text for _, text in window)).stems)
+    there = stems_of(" ".join(text for _, text in window))
     return bool(content) and sum(each in there for each in content) >= _LEAST_OVERLAP * len(content)
 
 
@@ -203,7 +205,7 @@ def _is_unrelated(other: Memory, memory: Memory) -> bool:
         return False
     words = read_words(other.fact)
     content = {each for each, stop in zip(words.stems, words.stop, strict=True) if not stop}
-    there = frozenset(read_words(" ".join(text for _, text in memory.turns)).stems)
+    there = stems_of(" ".join(text for _, text in memory.turns))
     return len(content - there) * 2 > len(content)
 
 

@@ -137,9 +137,11 @@ def train_network(
     optimiser = torch.optim.AdamW(
         network.parameters(), lr=settings.rate, weight_decay=settings.decay
     )
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimiser, lambda step: _rate(step, steps, settings.warm_up)
-    )
+
+    def rate(step: int) -> float:
+        return _rate(step, steps, settings.warm_up)
+
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, rate)
     draw = np.random.default_rng(settings.seed)
     for epoch in range(settings.epochs):
         losses: list[float] = []

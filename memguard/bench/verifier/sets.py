@@ -14,9 +14,9 @@ from pathlib import Path
 
 from memguard.bench.verifier.corruptor import Fact, corrupt
 from memguard.bench.verifier.frames import Frames, read_frames
-from memguard.bench.verifier.multi_session import build_groups, read_memories
+from memguard.bench.verifier.multi_session import Memory, build_groups, read_memories
 from memguard.bench.verifier.pairs import Claim, Group, correct, wrong
-from memguard.local.verifier.words import read_words
+from memguard.local.verifier.words import read_words, stems_of
 
 _AROUND = 2
 _LOCOMO_FACTS = 500
@@ -36,7 +36,11 @@ def training_frames(folder: Path) -> Frames:
     Args:
         folder: `msc_personasummary`.
     """
-    memories = list(read_memories(folder, split="valid"))
+    return frames_of(list(read_memories(folder, split="valid")))
+
+
+def frames_of(memories: Sequence[Memory]) -> Frames:
+    """The same from memories that are read already."""
     return read_frames(
         [each.fact for each in memories] + [each.turns[each.at][1] for each in memories]
     )
@@ -110,7 +114,7 @@ def _subject(group: Group) -> str:
 
 
 def _unrelated(group: Group, facts: Sequence[str], draw: random.Random) -> tuple[str, ...]:
-    there = frozenset(read_words(" ".join(text for _, text in group.context)).stems)
+    there = stems_of(" ".join(text for _, text in group.context))
     for _ in range(5):
         other = draw.choice(facts)
         words = read_words(other)

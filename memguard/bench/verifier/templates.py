@@ -109,7 +109,7 @@ def _group(pattern: Pattern, draw: random.Random, *, origin: str) -> Group:
         context.append((speakers[1], pattern.said.format(a=values[3], b=values[4])))
         theirs = values[3] if role is pattern.first else values[4]
         claims.append(wrong(told(role.format(a=theirs, b=theirs), speakers[0]), "speaker"))
-    elif draws < 0.75:
+    if draws > 0.3:
         claims.append(wrong(told(role.format(a=c, b=c), speakers[0]), "value"))
     for _ in range(draw.randrange(3)):
         place = draw.randrange(len(context) + 1)

@@ -25,13 +25,14 @@ from memguard.bench.verifier.documents import read_begin, read_bump, read_q_squa
 from memguard.bench.verifier.encode import Example, VectorBank, examples_of, texts_of
 from memguard.bench.verifier.figures import admission, auc, platt
 from memguard.bench.verifier.multi_session import (
+    Memory,
     build_groups,
     is_validation,
     read_memories,
 )
 from memguard.bench.verifier.network import Settings, train_network
 from memguard.bench.verifier.pairs import Group
-from memguard.bench.verifier.sets import data_folder, training_frames
+from memguard.bench.verifier.sets import data_folder, frames_of
 from memguard.bench.verifier.templates import template_groups
 from memguard.local import MiniLmEncoder
 from memguard.local.embedder import Matrix
@@ -74,9 +75,10 @@ def read_corpus(data: Path, *, memories: int = _MEMORIES) -> Corpus:
     scale = min(1.0, memories / _MEMORIES)
     folder = data / "msc" / "msc_personasummary"
     known = list(read_memories(folder, split="valid"))
-    frames = training_frames(folder)
-    random.Random("memories").shuffle(known)
-    groups = list(build_groups(known[:memories], frames, source="msc", negatives=_NEGATIVES))
+    frames = frames_of(known)
+    groups = list(
+        build_groups(choose_memories(known, memories), frames, source="msc", negatives=_NEGATIVES)
+    )
     verifier = data / "verifier"
     for source in (
         read_bump(verifier / "bump", frames),
@@ -89,6 +91,26 @@ def read_corpus(data: Path, *, memories: int = _MEMORIES) -> Corpus:
     groups += template_groups(int(_TEMPLATES * scale))
     idf, default = count_idf(groups)
     return Corpus(groups=groups, idf=idf, default_idf=default)
+
+
+def choose_memories(known: Sequence[Memory], count: int) -> list[Memory]:
+    """Half of them with a number, a name or a place: these are rare here, and matter most.
+
+    Args:
+        known: All memories.
+        count: How many to take.
+    """
+    shuffled = list(known)
+    random.Random("memories").shuffle(shuffled)
+    rich, plain = [], []
+    for memory in shuffled:
+        words = read_words(memory.fact)
+        detailed = words.number.any() or words.capital.any()
+        (rich if detailed else plain).append(memory)
+    half = min(len(rich), count // 2)
+    chosen = rich[:half] + plain[: count - half]
+    random.Random("order").shuffle(chosen)
+    return chosen
 
 
 def count_idf(groups: Sequence[Group]) -> tuple[dict[str, float], float]:
@@ -138,7 +160,7 @@ def calibrate(examples: Sequence[Example], logits: Matrix) -> dict[str, float]:
     return {"slope": slope, "offset": offset, **choose_band(scores, labels)}
 
 
-def choose_band(scores: Matrix, labels: NDArray[np.bool_]) -> dict[str, float]:
+def choose_band(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> dict[str, float]:
     """The threshold and the zone around it in which a score decides nothing.
 
     With as many wrong claims as right ones: at `tau` one admitted claim in eight is wrong, above

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from memguard.local.embedder import Matrix
 from memguard.local.verifier.encoded import Encoded
+from memguard.local.verifier.product import product
 from memguard.local.verifier.roles import Roles, find_roles
 from memguard.local.verifier.words import Flags
 
@@ -73,7 +74,7 @@ def align(fact: Encoded, sources: Sequence[Source], *, subject: Flags) -> Alignm
     keys = np.concatenate([each.encoded.words.keys for each in sources])
     sizes = [len(each.encoded) for each in sources]
     unit = np.repeat(np.arange(len(sources)), sizes)
-    cos = fact.vectors @ vectors.T
+    cos = product(fact.vectors, vectors.T)
     same = fact.words.keys[:, None] == keys[None, :]
     weight = np.where(fact.words.stop | subject, 0.0, fact.idf).astype(np.float32)
     if not weight.any():

@@ -13,6 +13,7 @@ from memguard.local.verifier.words import Span, Words, idf_of, read_words, split
 
 # The model reads 256 pieces; English has about 1.3 of them per word.
 _SLICE_WORDS = 100
+_Key = tuple[str, int, date | None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +58,7 @@ class WordEncoder:
         self._default_idf = default_idf
         self._size = cache_size
         self._lock = threading.Lock()
-        self._rows: OrderedDict[str, Matrix] = OrderedDict()
+        self._texts: OrderedDict[_Key, Encoded] = OrderedDict()
 
     def encode(
         self, texts: Sequence[str], *, labels: Sequence[int], dates: Sequence[date | None]
@@ -69,39 +70,39 @@ class WordEncoder:
             labels: How many leading words of each are a speaker's label.
             dates: When each was said.
         """
-        known = self._known(texts)
-        missing = [text for text in dict.fromkeys(texts) if text not in known]
+        keys = list(zip(texts, labels, dates, strict=True))
+        known = self._known(keys)
+        missing = [key for key in dict.fromkeys(keys) if key not in known]
         if missing:
-            fresh = dict(zip(missing, word_vectors(self._encoder, missing), strict=True))
+            rows = word_vectors(self._encoder, [text for text, _, _ in missing])
+            fresh = {key: self._encoded(key, row) for key, row in zip(missing, rows, strict=True)}
             self._remember(fresh)
             known |= fresh
-        return [
-            self._encoded(text, known[text], label=label, at=at)
-            for text, label, at in zip(texts, labels, dates, strict=True)
-        ]
+        return [known[key] for key in keys]
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._texts)
 
-    def _encoded(self, text: str, vectors: Matrix, *, label: int, at: date | None) -> Encoded:
+    def _encoded(self, key: _Key, vectors: Matrix) -> Encoded:
+        text, label, at = key
         words = read_words(text, at=at)
         idf = idf_of(words, table=self._idf, default=self._default_idf)
         return Encoded(text=text, words=words, idf=idf, vectors=vectors, label=label)
 
-    def _known(self, texts: Sequence[str]) -> dict[str, Matrix]:
+    def _known(self, keys: Sequence[_Key]) -> dict[_Key, Encoded]:
         with self._lock:
-            known = {text: self._rows[text] for text in texts if text in self._rows}
-            for text in known:
-                self._rows.move_to_end(text)
+            known = {key: self._texts[key] for key in keys if key in self._texts}
+            for key in known:
+                self._texts.move_to_end(key)
             return known
 
-    def _remember(self, rows: Mapping[str, Matrix]) -> None:
+    def _remember(self, texts: Mapping[_Key, Encoded]) -> None:
         with self._lock:
-            for text, row in rows.items():
-                self._rows[text] = row
-                self._rows.move_to_end(text)
-            while len(self._rows) > self._size:
-                self._rows.popitem(last=False)
+            for key, text in texts.items():
+                self._texts[key] = text
+                self._texts.move_to_end(key)
+            while len(self._texts) > self._size:
+                self._texts.popitem(last=False)
 
 
 def word_vectors(encoder: MiniLmEncoder, texts: Sequence[str]) -> list[Matrix]:

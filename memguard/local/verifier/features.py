@@ -10,6 +10,7 @@ from memguard.local.embedder import Matrix
 from memguard.local.verifier import lexicon
 from memguard.local.verifier.align import Alignment
 from memguard.local.verifier.numbers import found_in
+from memguard.local.verifier.product import product
 from memguard.local.verifier.summary import summarise
 from memguard.local.verifier.words import Flags, Words, stem
 
@@ -56,10 +57,10 @@ def pair_features(alignment: Alignment) -> PairFeatures:
     whole = summarise(alignment, fact_scalars, context_scalars)
     return PairFeatures(
         fact=fact.vectors[:MAX_FACT],
-        fact_aligned=(_softmax(near) @ vectors[alignment.pool])[:MAX_FACT],
+        fact_aligned=product(_softmax(near), vectors[alignment.pool])[:MAX_FACT],
         fact_scalars=fact_scalars[:MAX_FACT],
         context=vectors[span],
-        context_aligned=_softmax(toward.T) @ fact.vectors,
+        context_aligned=product(_softmax(toward.T), fact.vectors),
         context_scalars=context_scalars,
         whole=whole,
     )

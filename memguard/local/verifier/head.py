@@ -11,6 +11,7 @@ import numpy as np
 
 from memguard.local.embedder import Matrix
 from memguard.local.verifier.features import PairFeatures
+from memguard.local.verifier.product import product
 
 CLIP = 5.0
 """Standardised numbers of the whole pair are clipped here."""
@@ -48,8 +49,8 @@ class Head:
                 np.clip(whole, -CLIP, CLIP),
             ]
         )
-        hidden = _gelu(self._linear("join", pooled))
-        return float(self._linear("out", hidden)[0])
+        hidden = _gelu(self._linear("join", pooled[None]))
+        return float(self._linear("out", hidden)[0, 0])
 
     def _words(self, stream: str, own: Matrix, other: Matrix, scalars: Matrix) -> Matrix:
         left, right = self._linear("project", own), self._linear("project", other)
@@ -65,7 +66,7 @@ class Head:
         return _gelu(self._linear("mix", np.concatenate([before, fact, after], axis=1)))
 
     def _linear(self, name: str, rows: Matrix) -> Matrix:
-        return rows @ self._weights[f"{name}.weight"].T + self._weights[f"{name}.bias"]
+        return product(rows, self._weights[f"{name}.weight"].T) + self._weights[f"{name}.bias"]
 
     def _normal(self, name: str, rows: Matrix) -> Matrix:
         centred = rows - rows.mean(axis=1, keepdims=True)

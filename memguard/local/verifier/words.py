@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,9 +87,15 @@ def split_words(text: str) -> list[Span]:
     return [Span(hit.group(), hit.start(), hit.end()) for hit in _WORD.finditer(text)]
 
 
+def stems_of(text: str) -> frozenset[str]:
+    """The stems of a text alone, for when nothing else of its words is asked."""
+    return frozenset(stem(span.text) for span in split_words(text))
+
+
+@lru_cache(maxsize=32_768)
 def stem(word: str) -> str:
     """A rough stem: close enough to see that `moved` and `moving` are the same verb."""
-    base = _ENDINGS.sub("", word.lower())
+    base = _ENDINGS.sub("", word.lower().replace("\u2019", "'"))
     base = lexicon.IRREGULAR.get(base, base)
     for ending, replacement in (("ies", "y"), ("ing", ""), ("ed", ""), ("ly", "")):
         if base.endswith(ending) and len(base) - len(ending) >= _MIN_STEM:

@@ -176,11 +176,16 @@ def test_many_threads_and_loops(verifier: SupportVerifier) -> None:
     texts = [f"Bob works as a nurse in city {n}." for n in range(8)]
     expected = [verifier.score(candidate=text, context=TURNS) for text in texts]
     fresh = SupportVerifier(encoder=MiniLmEncoder(threads=1), cache_size=2)
+
+    def sync_score(text: str) -> float:
+        return fresh.score(candidate=text, context=TURNS)
+
+    def loop_score(text: str) -> float:
+        return asyncio.run(fresh.ascore(candidate=text, context=TURNS))
+
     with ThreadPoolExecutor(4) as pool:
-        sync = list(pool.map(lambda text: fresh.score(candidate=text, context=TURNS), texts))
-        loops = list(
-            pool.map(lambda text: asyncio.run(fresh.ascore(candidate=text, context=TURNS)), texts)
-        )
+        sync = list(pool.map(sync_score, texts))
+        loops = list(pool.map(loop_score, texts))
     assert sync == loops == expected
 
 
