@@ -60,7 +60,6 @@ def run_trial(folder: Path, *, writes: int, kill_after: float) -> Trial:
     if child.stdout is None:
         msg = "the child has no output"
         raise AssertionError(msg)
-    acknowledged: list[str] = []
     first = child.stdout.readline()  # the store is open: the time to die counts from here
     finished = False
     deadline = time.monotonic() + kill_after
@@ -69,10 +68,12 @@ def run_trial(folder: Path, *, writes: int, kill_after: float) -> Trial:
         finished = True
     except subprocess.TimeoutExpired:
         child.kill()
-    for line in (first, *child.stdout):
-        # A line that was cut by the kill was not seen by anybody.
-        if line.endswith("\n") and line.startswith("ack "):
-            acknowledged.append(json.loads(line[4:]))
+    # A line that was cut by the kill was not seen by anybody.
+    acknowledged = [
+        json.loads(line[4:])
+        for line in (first, *child.stdout)
+        if line.endswith("\n") and line.startswith("ack ")
+    ]
     child.wait()
     child.stdout.close()
     return asyncio.run(_check(folder, acknowledged=acknowledged, finished=finished))
@@ -102,7 +103,7 @@ async def _check(folder: Path, *, acknowledged: list[str], finished: bool) -> Tr
 
 async def _write(folder: Path, *, writes: int) -> None:
     """The child: writes facts and names each one that is acknowledged."""
-    model = ScriptedChatModel(rules=[(lambda _: True, _verdict)])
+    model = ScriptedChatModel(rules=[("<memory>", _verdict)])
     store = ChromaStore.local(folder, embed=HashEmbeddings())
     await store.aopen()
     guard = create_write_guard(

@@ -84,6 +84,4 @@ def _filter(
         msg = f"there is no outcome {outcome!r}: use one of {sorted(known)}"
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
     place = namespace_of(user, namespace) if user or namespace else ()
-    return ReceiptFilter(
-        outcome=cast("WriteOutcome | None", outcome), run_id=run, namespace=place
-    )
+    return ReceiptFilter(outcome=cast("WriteOutcome | None", outcome), run_id=run, namespace=place)

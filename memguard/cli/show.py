@@ -42,7 +42,9 @@ def _print_report(report: "MethodReport") -> None:
 
     out = console()
     settings = ", ".join(f"{name} {value}" for name, value in report.models.items())
-    out.print(f"\n{report.method}: {report.decision.explanation}" + (f" ({settings})" * bool(settings)))
+    out.print(
+        f"\n{report.method}: {report.decision.explanation}" + (f" ({settings})" * bool(settings))
+    )
     samples: Any = report.evidence.get("samples") or []
     for number, sample in enumerate(samples, start=1):
         if "score" in sample:

@@ -101,7 +101,7 @@ async def _write_all(
 
 async def _write_one(guard: "GateGraph", part: "Conversation", *, note: Any) -> "WriteReport":
     result: dict[str, Any] = {}
-    stream = guard.astream({"conversation": part}, stream_mode=["custom", "values"])
+    stream: Any = guard.astream({"conversation": part}, stream_mode=["custom", "values"])
     async for mode, data in stream:
         if mode == "custom":
             note(data)

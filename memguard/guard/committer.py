@@ -64,9 +64,7 @@ class Committer:
 
     async def _commit_batch(self, batch: list[tuple[Receipt, asyncio.Future[Receipt]]]) -> None:
         try:
-            committed = await commit(
-                self._journal, self._store, [receipt for receipt, _ in batch]
-            )
+            committed = await commit(self._journal, self._store, [receipt for receipt, _ in batch])
         except StoreError as error:
             if len(batch) == 1:
                 _fail(batch[0][1], error)

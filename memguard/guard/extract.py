@@ -18,11 +18,6 @@ from memguard.schema.write import Failure
 from memguard.stores.extractions import Extraction
 
 
-def conversation_key(conversation: Conversation, *, namespace: Namespace) -> str:
-    """Under which key the journal keeps what was read of this conversation."""
-    return "/".join((*namespace, conversation.id))
-
-
 async def plan_passes(
     conversation: Conversation,
     *,
@@ -36,8 +31,8 @@ async def plan_passes(
     turns = readable_turns(conversation.turns, spec=spec)
     readable = Conversation(turns=turns, id=conversation.id)
     keys = turn_keys(readable, namespace=namespace)
-    log_key = conversation_key(conversation, namespace=namespace)
-    read = await backing.extractions.aread_turns(log_key, writer_digest=digest)
+    earlier = await backing.extractions.aof_turns(keys, writer_digest=digest)
+    read = {key for extraction in earlier for key in extraction.turn_keys}
     new = {index for index, key in enumerate(keys) if key not in read}
     if not conversation.has_user_words:
         new = set()
@@ -53,7 +48,6 @@ async def plan_passes(
         )
         for chunk in chunks
     )
-    earlier = await backing.extractions.alist(log_key, writer_digest=digest) if read else ()
     return passes, _proposed_before(earlier, readable, keys=keys, spec=spec)
 
 
@@ -86,7 +80,7 @@ async def read_pass(
         return Extracted(unread=turn_ids, usage=written["usage"], failures=(failure,))
     await backing.extractions.arecord(
         Extraction(
-            conversation_key=conversation_key(state.new, namespace=state.namespace),
+            conversation_key="/".join((*state.namespace, state.new.id)),
             writer_digest=digest,
             turn_keys=state.keys,
             candidates=candidates,

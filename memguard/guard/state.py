@@ -6,18 +6,12 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, Field
 
-from memguard.conversations import read_conversation
+from memguard.conversations.field import AnyConversation
 from memguard.schema.base import Frozen, Namespace
 from memguard.schema.memory import CandidateMemory, Conversation
 from memguard.schema.receipt import Receipt
 from memguard.schema.usage import Usage
 from memguard.schema.write import Failure, WriteReport
-
-
-def _conversation(value: Any) -> Any:
-    if value is None or (isinstance(value, Mapping) and "turns" in value):
-        return value
-    return read_conversation(value)
 
 
 def _candidates(value: Any) -> Any:
@@ -36,12 +30,10 @@ class WriteInput(BaseModel):
         description="Chat messages; what was read before is not read again.",
         examples=[[{"role": "user", "content": "I moved to Porto in May."}]],
     )
-    conversation: Annotated[Conversation | None, BeforeValidator(_conversation)] = Field(
+    conversation: AnyConversation | None = Field(
         default=None, description="A conversation with speakers, times and an id of its own."
     )
-    candidates: Annotated[
-        tuple[CandidateMemory, ...] | None, BeforeValidator(_candidates)
-    ] = Field(
+    candidates: Annotated[tuple[CandidateMemory, ...] | None, BeforeValidator(_candidates)] = Field(
         default=None,
         description="Candidates of your own; the writer is then not asked.",
         examples=[["The user lives in Porto."]],

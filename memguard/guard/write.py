@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from langgraph.config import get_config
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
@@ -72,7 +73,9 @@ class Guard:
 
 async def prepare(state: WriteState, *, guard: Guard) -> dict[str, Any]:
     """Read the input, find the namespace, mend what a crash left, plan what is to be read."""
-    conversation = state.conversation or read_conversation(state.messages)
+    # Turns are known again within their thread, where the host has threads.
+    thread = str(get_config().get("configurable", {}).get("thread_id") or "")
+    conversation = state.conversation or read_conversation(state.messages, conversation_id=thread)
     backing = guard.backings.current()
     namespace = resolve_namespace(guard.namespace, store=backing.store)
     problems = await backing.recover_once()
@@ -177,10 +180,8 @@ async def report(state: WriteState, *, guard: Guard) -> dict[str, Any]:
     """Say what became of every candidate; raise what stopped the run, now that all is safe."""
     meter = guard.meters.close(state.run_id)
     in_memory = guard.backings.current().journal.path is None
-    writes = build_report(
-        state, usage=meter.usage, notes=(IN_MEMORY_NOTE,) if in_memory else ()
-    )
-    emit("reported", counts=dict(writes.counts))
+    writes = build_report(state, usage=meter.usage, notes=(IN_MEMORY_NOTE,) if in_memory else ())
+    emit("reported", **writes.counts)
     error = first_error(writes.failures)
     if error is not None and guard.on_failure == "raise":
         raise error

@@ -37,9 +37,7 @@ def decide_on_support(
     )
 
 
-def _outcome(
-    score: SupportScore, *, on_inconclusive: OnInconclusive
-) -> tuple[Outcome, ReasonCode]:
+def _outcome(score: SupportScore, *, on_inconclusive: OnInconclusive) -> tuple[Outcome, ReasonCode]:
     match score.ruling:
         case "supported":
             return "admit", "supported"

@@ -1,7 +1,8 @@
 """How a conversation is cut into passes for the writer: nothing is left out, nothing cut off."""
 
 import hashlib
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from memguard.schema.base import Namespace
@@ -47,7 +48,7 @@ def _parts(text: str, *, max_chars: int) -> Iterator[str]:
     yield text
 
 
-def plan_chunks(turns: Sequence[Turn], *, new: Set[int], spec: Writer) -> tuple[Chunk, ...]:
+def plan_chunks(turns: Sequence[Turn], *, new: AbstractSet[int], spec: Writer) -> tuple[Chunk, ...]:
     """Cut the new turns into passes, each with the turns before it.
 
     Args:
@@ -94,16 +95,15 @@ def _earlier(before: Sequence[Turn], spec: Writer) -> tuple[Turn, ...]:
 def turn_keys(conversation: Conversation, *, namespace: Namespace) -> tuple[str, ...]:
     """A key per turn, to know it again when the conversation comes back longer.
 
-    A turn with an id of its own, or in a conversation with one, is named by that. A numbered turn
-    of an unnamed conversation means something only after what came before it, so its key is
-    chained: the first "Hello" of two conversations that go on differently is read in both.
+    A turn with an id of its own is named by that. A numbered turn means something only after what
+    came before it, so its key is chained: a "Yes." that answers another question is another turn.
     """
     keys: list[str] = []
-    chain = _digest(*namespace)
+    chain = _digest(*namespace, conversation.id)
     seen: dict[str, int] = {}
     for turn in conversation.turns:
         words = (turn.role, turn.speaker, turn.content)
-        if conversation.id or not turn.id.isdecimal():
+        if not turn.id.isdecimal():
             key = _digest(*namespace, conversation.id, turn.id, *words)
         else:
             chain = key = _digest(chain, *words)

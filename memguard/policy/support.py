@@ -98,9 +98,7 @@ def rule_on_support(scores: Sequence[float | None], *, k: int, tau: float) -> Su
     )
 
 
-def is_settled(
-    scores: Sequence[float | None], *, remaining: int, k: int, tau: float
-) -> bool:
+def is_settled(scores: Sequence[float | None], *, remaining: int, k: int, tau: float) -> bool:
     """Whether the remaining samples cannot change the ruling, whatever they turn out to be.
 
     Exact, not statistical: each remaining sample may be any score in [0, 1] or unusable. Never

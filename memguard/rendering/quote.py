@@ -1,7 +1,7 @@
-"""Untrusted text in prompts: quoted so that no text can leave its place.
+r"""Untrusted text in prompts: quoted so that no text can leave its place.
 
 Every piece of conversation or memory text is one JSON string on one line, with `<` and `>` written
-as JSON's own `\\u003c` and `\\u003e`. Inside a prompt, therefore, a tag is always ours, a line
+as JSON's own `\u003c` and `\u003e`. Inside a prompt, therefore, a tag is always ours, a line
 break always ends a turn, and an unescaped quotation mark always ends the text. The escape is
 JSON's, so a model reads it and nothing is lost.
 """
@@ -45,7 +45,9 @@ def quote_turns(turns: Iterable[Turn], *, first: int = 1) -> str:
     return "\n".join(lines) or "(none)"
 
 
-def named_turns(numbers: Sequence[str], turns: Sequence[Turn], *, first: int = 1) -> tuple[str, ...]:
+def named_turns(
+    numbers: Sequence[str], turns: Sequence[Turn], *, first: int = 1
+) -> tuple[str, ...]:
     """The ids of the turns that a model named by their numbers; what was not shown is left out."""
     ids: list[str] = []
     for number in numbers:

@@ -16,9 +16,9 @@ class Frozen(BaseModel):
 
 
 def clean_text(text: str) -> str:
-    """Make text safe to store, log and render, changing nothing a reader would see.
+    r"""Make text safe to store, log and render, changing nothing a reader would see.
 
-    Control characters (NUL, ESC, ...) are dropped, line ends become `\\n`, an unpaired surrogate
+    Control characters (NUL, ESC, ...) are dropped, line ends become `\n`, an unpaired surrogate
     becomes U+FFFD, and the result is NFC. Numbers, units and spacing stay as they were.
 
     Args:
@@ -29,9 +29,7 @@ def clean_text(text: str) -> str:
     """
     paired = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     unix = paired.replace("\r\n", "\n").replace("\r", "\n")
-    kept = "".join(
-        ch for ch in unix if ch in _KEPT_CONTROLS or unicodedata.category(ch) != "Cc"
-    )
+    kept = "".join(ch for ch in unix if ch in _KEPT_CONTROLS or unicodedata.category(ch) != "Cc")
     return unicodedata.normalize("NFC", kept)
 
 

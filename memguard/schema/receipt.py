@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Literal
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from memguard.schema.base import Frozen, Namespace, Text
 from memguard.schema.decision import AdmissionDecision
@@ -62,7 +62,7 @@ class MethodReport(Frozen):
     """Its model calls."""
     prompts: tuple[PromptStamp, ...] = ()
     """The prompts it used."""
-    models: dict[str, str] = {}
+    models: dict[str, str] = Field(default={})
     """Model name by stage."""
     notes: tuple[str, ...] = ()
     """What a reader should know: settings dropped, weaker stand-ins used."""

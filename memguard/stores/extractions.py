@@ -12,40 +12,27 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from memguard.schema.base import Frozen
-from memguard.schema.memory import CandidateMemory, Conversation, Turn
+from memguard.schema.memory import CandidateMemory
 from memguard.stores.events import moment, to_json
 from memguard.stores.journal import Journal
+
+_MOST_VARIABLES = 500
+"""Turns asked for in one statement; SQLite bears 999 variables at least."""
 
 
 class Extraction(Frozen):
     """One chunk that the writer read, and the candidates it drew from it."""
 
     conversation_key: str
-    """The conversation; see `conversation_key`."""
+    """The conversation, for a reader; what is looked up is its turns."""
     writer_digest: str
     """Of the writer's model, prompt and settings."""
     turn_keys: tuple[str, ...]
-    """The turns read as new, in order; see `turn_key`."""
+    """The turns read as new, in order; see `memguard.policy.chunks.turn_keys`."""
     candidates: tuple[CandidateMemory, ...] = ()
     """What was drawn, in order; without those forgotten since."""
     run_id: str = ""
     """The run that read it."""
-
-
-def turn_key(turn: Turn) -> str:
-    """Names a turn by its id and its words: a turn that was edited is read again."""
-    return _digest(turn.id, turn.role, turn.speaker, turn.content)
-
-
-def conversation_key(conversation: Conversation) -> str:
-    """Names a conversation: by its id, else by all its words.
-
-    Without an id a conversation that grew is another one. That reads some turns twice, where a
-    weaker name would take the "Hello" of one conversation for that of another and skip it.
-    """
-    if conversation.id:
-        return f"id:{conversation.id}"
-    return f"words:{_digest(*(turn_key(turn) for turn in conversation.turns))}"
 
 
 class ExtractionLog:
@@ -71,43 +58,15 @@ class ExtractionLog:
             functools.partial(_record, extraction=extraction, at=self._journal.now())
         )
 
-    def find(
-        self, conversation: str, *, writer_digest: str, turn_keys: Sequence[str]
-    ) -> Extraction | None:
-        """What this writer drew from exactly these turns, if it read them as one chunk.
+    def of_turns(self, turn_keys: Sequence[str], *, writer_digest: str) -> tuple[Extraction, ...]:
+        """All that this writer drew from any of these turns, in the order it was read."""
+        return self._journal.read(lambda db: _of_turns(db, turn_keys, writer=writer_digest))
 
-        Args:
-            conversation: The conversation's key.
-            writer_digest: The writer.
-            turn_keys: The turns, in order.
-        """
-        return self._journal.read(
-            lambda db: _find(db, conversation, writer_digest, chunk=_digest(*turn_keys))
-        )
-
-    async def afind(
-        self, conversation: str, *, writer_digest: str, turn_keys: Sequence[str]
-    ) -> Extraction | None:
-        """See `find`."""
-        return await self._journal.aread(
-            lambda db: _find(db, conversation, writer_digest, chunk=_digest(*turn_keys))
-        )
-
-    def list(self, conversation: str, *, writer_digest: str) -> tuple[Extraction, ...]:
-        """All that this writer drew from the conversation, in the order it was read."""
-        return self._journal.read(lambda db: _list(db, conversation, writer_digest))
-
-    async def alist(self, conversation: str, *, writer_digest: str) -> tuple[Extraction, ...]:
-        """See `list`."""
-        return await self._journal.aread(lambda db: _list(db, conversation, writer_digest))
-
-    def read_turns(self, conversation: str, *, writer_digest: str) -> frozenset[str]:
-        """The keys of the turns that this writer has read."""
-        return self._journal.read(lambda db: _read_turns(db, conversation, writer_digest))
-
-    async def aread_turns(self, conversation: str, *, writer_digest: str) -> frozenset[str]:
-        """See `read_turns`."""
-        return await self._journal.aread(lambda db: _read_turns(db, conversation, writer_digest))
+    async def aof_turns(
+        self, turn_keys: Sequence[str], *, writer_digest: str
+    ) -> tuple[Extraction, ...]:
+        """See `of_turns`."""
+        return await self._journal.aread(lambda db: _of_turns(db, turn_keys, writer=writer_digest))
 
 
 def _record(db: sqlite3.Connection, *, extraction: Extraction, at: datetime) -> Extraction:
@@ -141,25 +100,34 @@ def _find(
     db: sqlite3.Connection, conversation: str, writer: str, *, chunk: str
 ) -> Extraction | None:
     row = db.execute(
-        "SELECT seq, run_id FROM extractions "
+        "SELECT seq FROM extractions "
         "WHERE conversation_key = ? AND writer_digest = ? AND chunk_key = ?",
         (conversation, writer, chunk),
     ).fetchone()
-    return None if row is None else _load(db, conversation, writer, seq=row[0], run_id=row[1])
+    return None if row is None else _load(db, row[0])
 
 
-def _list(db: sqlite3.Connection, conversation: str, writer: str) -> tuple[Extraction, ...]:
-    rows = db.execute(
-        "SELECT seq, run_id FROM extractions "
-        "WHERE conversation_key = ? AND writer_digest = ? ORDER BY seq",
-        (conversation, writer),
-    ).fetchall()
-    return tuple(_load(db, conversation, writer, seq=seq, run_id=run_id) for seq, run_id in rows)
+def _of_turns(
+    db: sqlite3.Connection, turn_keys: Sequence[str], *, writer: str
+) -> tuple[Extraction, ...]:
+    found: set[int] = set()
+    for start in range(0, len(turn_keys), _MOST_VARIABLES):
+        keys = turn_keys[start : start + _MOST_VARIABLES]
+        marks = ", ".join("?" * len(keys))
+        rows = db.execute(
+            f"""SELECT DISTINCT extractions.seq FROM reads  -- only marks are put in
+            JOIN extractions ON extractions.seq = reads.extraction
+            WHERE reads.turn_key IN ({marks}) AND writer_digest = ?""",  # noqa: S608
+            (*keys, writer),
+        )
+        found.update(row[0] for row in rows)
+    return tuple(_load(db, seq) for seq in sorted(found))
 
 
-def _load(
-    db: sqlite3.Connection, conversation: str, writer: str, *, seq: int, run_id: str
-) -> Extraction:
+def _load(db: sqlite3.Connection, seq: int) -> Extraction:
+    conversation, writer, run_id = db.execute(
+        "SELECT conversation_key, writer_digest, run_id FROM extractions WHERE seq = ?", (seq,)
+    ).fetchone()
     turns = db.execute("SELECT turn_key FROM reads WHERE extraction = ? ORDER BY seq", (seq,))
     drawn = db.execute("SELECT body FROM extracted WHERE extraction = ? ORDER BY seq", (seq,))
     return Extraction(
@@ -169,15 +137,6 @@ def _load(
         candidates=tuple(CandidateMemory.model_validate_json(row[0]) for row in drawn),
         run_id=run_id,
     )
-
-
-def _read_turns(db: sqlite3.Connection, conversation: str, writer: str) -> frozenset[str]:
-    rows = db.execute(
-        "SELECT reads.turn_key FROM extractions JOIN reads ON reads.extraction = extractions.seq "
-        "WHERE conversation_key = ? AND writer_digest = ?",
-        (conversation, writer),
-    )
-    return frozenset(row[0] for row in rows)
 
 
 def _digest(*parts: str) -> str:

@@ -63,6 +63,7 @@ CREATE TABLE reads (
     extraction INTEGER NOT NULL REFERENCES extractions (seq),
     turn_key TEXT NOT NULL
 );
+CREATE INDEX reads_by_turn ON reads (turn_key, extraction);
 CREATE INDEX reads_by_extraction ON reads (extraction, turn_key);
 CREATE TABLE extracted (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,

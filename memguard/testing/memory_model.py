@@ -26,7 +26,7 @@ def memory_answer(request: Mapping[str, Any]) -> str:
     if "<memory>" in prompt:
         score, turns = _support(prompt)
         if "yes or no" in prompt:
-            return "yes" if score >= 0.7 else "no"  # noqa: PLR2004
+            return "yes" if score >= 0.7 else "no"
         return json.dumps({"reason": "words in common", "turns": turns, "score": score})
     return "OK."
 

@@ -1,8 +1,8 @@
-"""ConsistencyGate (arXiv 2607.22962): is a candidate supported by its source?
+r"""ConsistencyGate (arXiv 2607.22962): is a candidate supported by its source?
 
 ```text
 START -> gather -> judge -> decide -> END
-            \\________________/
+            \________________/
         nothing to judge: no model call
 ```
 """
@@ -152,9 +152,7 @@ def create_consistency_gate_graph(
     """
     spec = spec or ConsistencyGate()
     name = "support" if spec.variant == "soft" else "support_yes_no"
-    asker = Judge(
-        model=resolve_model(model), spec=spec, prompt=prompt or load_prompt(NAME, name)
-    )
+    asker = Judge(model=resolve_model(model), spec=spec, prompt=prompt or load_prompt(NAME, name))
     builder = StateGraph(GateState, input_schema=GateInput, output_schema=GateOutput)
     builder.add_node("gather", dual(partial(gather, spec=spec, store=store), name="gather"))
     builder.add_node("judge", dual(partial(judge, judge=asker), name="judge"))
@@ -177,4 +175,3 @@ def _store(store: BaseStore | None) -> BaseStore:
         )
         raise ConfigurationError(msg, code=ErrorCode.STORE_MISSING)
     return found
-

@@ -1,11 +1,10 @@
 """What goes into ConsistencyGate, and what it passes from node to node."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, Field
 
-from memguard.conversations import read_conversation
+from memguard.conversations.field import AnyConversation
 from memguard.schema.base import Frozen
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import CandidateMemory, Conversation, Turn
@@ -18,12 +17,6 @@ def _candidate(value: Any) -> Any:
     return {"text": value} if isinstance(value, str) else value
 
 
-def _conversation(value: Any) -> Any:
-    if isinstance(value, Mapping) and "turns" in value:
-        return value
-    return read_conversation(value)
-
-
 class GateInput(BaseModel):
     """One candidate and the text it must be supported by."""
 
@@ -31,7 +24,7 @@ class GateInput(BaseModel):
         description="The memory proposed for storage; a plain text will do.",
         examples=["The user is vegetarian."],
     )
-    context: Annotated[Conversation, BeforeValidator(_conversation)] = Field(
+    context: AnyConversation = Field(
         default_factory=Conversation,
         description="Its source: a text, chat messages, or a conversation.",
         examples=["My colleague doesn't eat meat."],

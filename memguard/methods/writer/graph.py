@@ -82,9 +82,7 @@ async def read(state: PassState, *, model: Model, prompt: Prompt) -> dict[str, A
     )
     if isinstance(answer.value, Inconclusive):
         turn_ids = tuple(dict.fromkeys(turn.id for turn in chunk.new))
-        unread = Unread(
-            turn_ids=turn_ids, reason=answer.value.reason, detail=answer.value.detail
-        )
+        unread = Unread(turn_ids=turn_ids, reason=answer.value.reason, detail=answer.value.detail)
         return {"written": [Written(unread=(unread,), usage=answer.usage)]}
     candidates, notes = attribute_facts(
         answer.value.facts, chunk=chunk, conversation_id=state.conversation_id

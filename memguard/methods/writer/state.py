@@ -1,22 +1,15 @@
 """What goes into the writer, and what comes out."""
 
 import operator
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from memguard.conversations import read_conversation
+from memguard.conversations.field import AnyConversation
 from memguard.schema.base import Frozen
-from memguard.schema.memory import CandidateMemory, Conversation, Turn
+from memguard.schema.memory import CandidateMemory, Turn
 from memguard.schema.usage import Usage
 from memguard.schema.verdict import InconclusiveReason
-
-
-def _conversation(value: Any) -> Any:
-    if isinstance(value, Mapping) and "turns" in value:
-        return value
-    return read_conversation(value)
 
 
 class ExtractedFact(BaseModel):
@@ -71,7 +64,7 @@ class Written(Frozen):
 class WriterInput(BaseModel):
     """A conversation to draw candidates from."""
 
-    conversation: Annotated[Conversation, BeforeValidator(_conversation)] = Field(
+    conversation: AnyConversation = Field(
         description="Chat messages, a text, or a conversation.",
         examples=[[{"role": "user", "content": "I moved to Porto in May."}]],
     )

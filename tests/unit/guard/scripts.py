@@ -35,13 +35,13 @@ def scripted(
 
 def memory_in(prompt: str) -> str:
     """The memory that a support prompt asks about."""
-    quoted = prompt.split("<memory>\n")[1].split("\n</memory>")[0]
+    quoted = prompt.partition("<memory>\n")[2].partition("\n</memory>")[0]
     return json.loads(quoted)
 
 
 def one_fact_per_user_turn(prompt: str) -> list[dict[str, Any]]:
     """What a writer would draw that repeats every user turn word for word."""
-    new = prompt.split("<new_turns>\n")[1].split("\n</new_turns>")[0]
+    new = prompt.partition("<new_turns>\n")[2].partition("\n</new_turns>")[0]
     lines = re.findall(r'^\[(\d+)\] user(?: "[^"]*")?[^"]*: (".*")$', new, re.MULTILINE)
     return [{"text": json.loads(text), "about": "user", "turns": [int(n)]} for n, text in lines]
 

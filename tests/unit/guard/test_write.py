@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
+from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 
 from memguard import Budget, ConsistencyGate, WriteReport, create_write_guard
@@ -37,9 +38,8 @@ def texts(store: Any, namespace: tuple[str, ...] = NAMESPACE) -> list[str]:
 
 
 def guard_of(model: Any, store: Any, **settings: Any) -> Any:
-    return create_write_guard(
-        model, store=store, **{"namespace": NAMESPACE, "gates": [ONE], **settings}
-    )
+    given: dict[str, Any] = {"namespace": NAMESPACE, "gates": [ONE], **settings}
+    return create_write_guard(model, store=store, **given)
 
 
 def test_supported_is_stored_unsupported_is_not_doubt_is_held() -> None:
@@ -228,7 +228,7 @@ def test_what_was_read_and_decided_is_not_asked_again(tmp_path: Path) -> None:
     assert [receipt.candidate.text for receipt in writes.receipts] == ["Fact 5."]
     assert len(model.calls) == 2
     shown = str(model.calls[0].messages[-1].content)
-    assert "Fact 4." in shown.split("<new_turns>")[0]
+    assert "Fact 4." in shown.partition("<new_turns>")[0]
 
 
 def test_another_setting_judges_anew_but_does_not_read_anew() -> None:
@@ -338,7 +338,11 @@ def test_namespaces_are_filled_from_the_run_and_fail_closed() -> None:
         assert caught.value.code == ErrorCode.NAMESPACE_UNRESOLVED
     with pytest.raises(InvalidInputError):
         guard.invoke(talk, context={"user_id": "  "})
-    called = guard_of(scripted(), store, namespace=lambda runtime: ("m", runtime.context["who"]))
+
+    def place(runtime: Runtime[Any]) -> tuple[str, ...]:
+        return ("m", runtime.context["who"])
+
+    called = guard_of(scripted(), store, namespace=place)
     called.invoke(talk, context={"who": "{user_id}"})
     assert texts(store, ("m", "{user_id}")) == ["I row."]
 
@@ -358,7 +362,7 @@ def test_no_store_is_an_error() -> None:
 
 def test_a_wrong_role_is_refused_before_any_work() -> None:
     model = scripted()
-    with pytest.raises(InvalidInputError, match="message 2.*'robot'"):
+    with pytest.raises(InvalidInputError, match=r"message 2.*'robot'"):
         guard_of(model, InMemoryStore()).invoke({"messages": [("user", "a"), ("robot", "b")]})
     assert model.calls == []
 
@@ -393,7 +397,7 @@ async def test_as_a_node_of_a_host_graph_with_a_checkpointer() -> None:
     builder.add_edge(START, "answer")
     builder.add_edge("answer", "remember")
     builder.add_edge("remember", END)
-    host = builder.compile(checkpointer=InMemorySaver(), store=store)
+    host: Any = builder.compile(checkpointer=InMemorySaver(), store=store)
     config: Any = {"configurable": {"thread_id": "1", "user_id": "ana"}}
     await host.ainvoke({"messages": [HumanMessage("I row.")]}, config)
     out = await host.ainvoke({"messages": [HumanMessage("I ski.")]}, config)
@@ -409,7 +413,7 @@ async def test_as_a_node_of_a_host_graph_with_a_checkpointer() -> None:
 def test_progress_is_streamed() -> None:
     talk = [("user", "one"), ("user", "two")]
     guard = guard_of(scripted(scores={"two": "0.1"}), InMemoryStore())
-    events = [event for event in guard.stream({"messages": talk}, stream_mode="custom")]
+    events = list(guard.stream({"messages": talk}, stream_mode="custom"))
     assert [event["step"] for event in events] == [
         "planned",
         "extracted",

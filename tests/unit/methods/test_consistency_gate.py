@@ -73,7 +73,8 @@ def test_f03_failed_samples_are_dropped_and_counted(index: int) -> None:
     row = given["rows"][index]
     k = row.get("K", given["config"]["K"])
     failures = {"<HTTP 500>": RuntimeError("HTTP 500"), "<timeout>": TimeoutError("slow")}
-    model = ScriptedChatModel([failures.get(text, text) for text in row["outputs"]])
+    steps: list[Any] = [failures.get(text, text) for text in row["outputs"]]
+    model = ScriptedChatModel(steps)
     spec = ConsistencyGate(k=k, tau=given["config"]["tau"], early_stop=False)
     gate = create_consistency_gate_graph(_once(model), spec=spec)
     result = gate.invoke({"candidate": "The user is vegetarian.", "context": SOURCE})
@@ -151,9 +152,7 @@ def test_h02_a_quoted_verdict_is_not_the_judges(index: int) -> None:
         ("The user paints.", [{"role": "system", "content": "Paint."}], "no_source"),
     ],
 )
-def test_e01_what_cannot_be_judged_costs_no_call(
-    candidate: str, context: Any, reason: str
-) -> None:
+def test_e01_what_cannot_be_judged_costs_no_call(candidate: str, context: Any, reason: str) -> None:
     result = ask_gate([], spec=ConsistencyGate(), candidate=candidate, context=context)
     assert result["decision"].outcome == "reject"
     assert result["decision"].reason == reason

@@ -25,7 +25,7 @@ def test_e02_odd_characters_are_cleaned_not_refused() -> None:
 
 
 def test_d01_numbers_and_units_stay_as_they_were() -> None:
-    text = "18.5 °C, 1.250,00 € a year, 2 to 3 m³, -2 °C, 03/04/2026"  # noqa: RUF001
+    text = "18.5 °C, 1.250,00 € a year, 2 to 3 m³, -2 °C, 03/04/2026"
     assert clean_text(text) == text
 
 
@@ -37,7 +37,9 @@ def test_e01_blank_is_what_a_reader_cannot_see() -> None:
 
 
 def test_a_naive_time_is_utc() -> None:
-    turn = Turn.model_validate({"id": "1", "role": "user", "content": "x", "at": "2026-07-25T02:00:00"})
+    turn = Turn.model_validate(
+        {"id": "1", "role": "user", "content": "x", "at": "2026-07-25T02:00:00"}
+    )
     assert turn.at is not None
     assert turn.at.isoformat() == "2026-07-25T02:00:00+00:00"
 

