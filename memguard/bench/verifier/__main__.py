@@ -22,6 +22,7 @@ from memguard.bench.verifier.figures import Share, admission, auc
 from memguard.bench.verifier.frames import Frames
 from memguard.bench.verifier.pairs import Claim, Group
 from memguard.bench.verifier.sets import (
+    DETAILS,
     data_folder,
     handmade_groups,
     locomo_groups,
@@ -170,6 +171,8 @@ def load_sets(console: Console, *, frames: Frames | None) -> list[tuple[str, lis
     else:
         if (data / _LOCOMO).is_file():
             sets.append(("LoCoMo-R", locomo_groups(data / _LOCOMO, frames)))
+            details = locomo_groups(data / _LOCOMO, frames, weights=DETAILS)
+            sets.append(("LoCoMo details", details))
         else:
             console.print(f"LoCoMo-R skipped: {str(data / _LOCOMO)!r} is missing")
         sets.append(("MSC-R", msc_groups(data / _MSC, frames)))

@@ -89,7 +89,7 @@ def corrupt(
         The changed sentence and the kind of change; `None` when no kind applies.
     """
     weights = dict(weights)
-    if read_words(fact.text).negation.any():
+    if "negation" in weights and read_words(fact.text).negation.any():
         # Otherwise `not` would nearly always mean `false`.
         weights["negation"] = _NEGATED_WEIGHT
     kinds = [kind for kind in weights if kind not in skip]
@@ -201,20 +201,11 @@ def change_date(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
 
 def change_object(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
     """Another word that is seen in the same surroundings."""
-    words = [span.text.lower() for span in fact.spans]
     hits: list[tuple[Span, list[str]]] = []
-    for index, span in enumerate(fact.spans):
-        if words[index] in lexicon.STOP or span.text == fact.subject or not span.text.isalpha():
-            continue
-        options = [
-            word
-            for word in frames.like(words[index], frame_at(words, index))
-            if stem(word) not in fact.present
-            and word not in lexicon.NEGATIONS
-            and frames.counts[word] > 1
-        ]
+    for span, fitting in _fitting(fact, frames):
+        options = [word for word in fitting if stem(word) not in fact.present]
         if options:
-            hits.append((span, sorted(options)))
+            hits.append((span, options))
     if not hits:
         return None
     span, options = rng.choice(hits)
@@ -223,25 +214,61 @@ def change_object(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
 
 def change_swap(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
     """A word of the window that is not in the fact, where another of its kind should be."""
-    window = split_words(fact.window)
     stated = stems_of(fact.text)
-    theirs = [span for span in window if stem(span.text) not in stated]
-    options = [
-        (span, other.text)
-        for span in fact.spans
-        for other in theirs
-        if span.text != fact.subject
-        and other.text not in {fact.subject, fact.other}
-        and _same_kind(span.text, other.text, frames)
+    theirs = [
+        span.text
+        for span in split_words(fact.window)
+        if stem(span.text) not in stated and span.text not in {fact.subject, fact.other}
     ]
+    fitting = {span.start: frozenset(words) for span, words in _fitting(fact, frames)}
+    options: dict[Span, list[str]] = {}
+    for span in fact.spans:
+        fits = fitting.get(span.start, frozenset())
+        words = [word for word in theirs if word.lower() in fits or _same_kind(span.text, word)]
+        if words and span.text != fact.subject:
+            options[span] = sorted(set(words))
     if not options:
         return None
     # By the word replaced first, or a long window would decide which one it is.
-    span = rng.choice(sorted({span.start: span for span, _ in options}.items()))[1]
-    other = rng.choice(sorted({word for each, word in options if each.start == span.start}))
+    span = rng.choice(list(options))
+    other = rng.choice(options[span])
     new = other if other in tables.FIRST_NAMES or other in tables.PLACES else other.lower()
     return fact.with_word(span, new)
 
+
+def _fitting(fact: Fact, frames: Frames) -> list[tuple[Span, list[str]]]:
+    """Words that were seen between the same neighbours, for every word that has a meaning."""
+    words = ["i" if span.text == fact.subject else span.text.lower() for span in fact.spans]
+    found: list[tuple[Span, list[str]]] = []
+    for index, span in enumerate(fact.spans):
+        word = words[index]
+        if word in lexicon.STOP or word in lexicon.NEGATIONS or not span.text.isalpha():
+            continue
+        if not _is_nominal(words, index):
+            continue
+        options = [
+            other
+            for other in frames.like(word, frame_at(words, index))
+            if frames.counts[other] > 1
+            and stem(other) != stem(word)
+            and other not in lexicon.NEGATIONS
+        ]
+        if options and span.text != fact.subject:
+            found.append((span, sorted(options)))
+    return found
+
+
+def _is_nominal(words: Sequence[str], index: int) -> bool:
+    """Whether a word stands where nouns and adjectives stand: a verb exchanged is no detail."""
+    before = words[index - 1] if index else ""
+    return before in _BEFORE_NOUNS or (index == len(words) - 1 and before not in _BEFORE_VERBS)
+
+
+_BEFORE_NOUNS = frozenset({
+    "a", "an", "the", "my", "his", "her", "their", "our", "some", "of", "in", "at", "with", "for",
+    "on", "as", "from", "new", "old", "favorite", "own", "many", *tables.SMALL,
+})  # fmt: skip
+_BEFORE_VERBS = frozenset({"", "to", "i", "is", "was", "be", "not", "very", "so", "been", "are"})
 
 _GROUPS = tuple(
     frozenset(each.lower() for each in group)
@@ -257,22 +284,13 @@ _GROUPS = tuple(
 )
 
 
-def _same_kind(left: str, right: str, frames: Frames) -> bool:
+def _same_kind(left: str, right: str) -> bool:
+    """Whether both are numbers, or both of one word list."""
     left, right = left.lower(), right.lower()
-    if left == right or left in lexicon.STOP or right in lexicon.STOP:
-        return False
     numbers = [_DIGITS.fullmatch(each) or each in tables.SMALL[1:] for each in (left, right)]
     if any(numbers):
         return all(numbers) and read_words(left).values != read_words(right).values
-    if any(each in lexicon.NEGATIONS or "'" in each for each in (left, right)):
-        return False
-    in_group = any(left in group and right in group for group in _GROUPS)
-    return in_group or (
-        left.isalpha()
-        and right.isalpha()
-        and stem(left) != stem(right)
-        and frames.share_frame(left, right)
-    )
+    return any(left in group and right in group for group in _GROUPS)
 
 
 def change_speaker(fact: Fact, frames: Frames, rng: random.Random) -> str | None:

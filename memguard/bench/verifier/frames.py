@@ -8,8 +8,6 @@ from functools import cache
 from memguard.local.verifier import lexicon
 from memguard.local.verifier.words import split_words, stem
 
-_SHARED_FRAMES = 2
-
 
 @dataclass(frozen=True)
 class Frames:
@@ -19,37 +17,26 @@ class Frames:
     """How often each word occurs."""
     fillers: Mapping[tuple[str, str, str], frozenset[str]]
     """Words by the two before and the one after."""
-    places: Mapping[str, frozenset[tuple[str, str, str]]]
-    """The frames each word was seen in."""
 
     def like(self, word: str, frame: tuple[str, str, str]) -> frozenset[str]:
         """Words that could stand where this one stands."""
         return self.fillers.get(frame, frozenset()) - {word}
-
-    def share_frame(self, left: str, right: str) -> bool:
-        """Whether two words were seen in at least two frames in common."""
-        theirs = self.places.get(right, frozenset())
-        return len(self.places.get(left, frozenset()) & theirs) >= _SHARED_FRAMES
 
 
 def read_frames(texts: Iterable[str]) -> Frames:
     """Count words and frames over a corpus of short sentences."""
     counts: Counter[str] = Counter()
     fillers: dict[tuple[str, str, str], set[str]] = defaultdict(set)
-    places: dict[str, set[tuple[str, str, str]]] = defaultdict(set)
     for text in texts:
         words = [span.text.lower() for span in split_words(text)]
         counts.update(words)
         for index, word in enumerate(words):
             if word in lexicon.STOP or not word.isalpha():
                 continue
-            frame = frame_at(words, index)
-            fillers[frame].add(word)
-            places[word].add(frame)
+            fillers[frame_at(words, index)].add(word)
     return Frames(
         counts=counts,
         fillers={key: frozenset(value) for key, value in fillers.items()},
-        places={key: frozenset(value) for key, value in places.items()},
     )
 
 

@@ -142,8 +142,9 @@ def build_groups(
         third_only: Whether every memory is written in the third person with two names.
         training: Whether same-context swaps are made likelier and turns get distractors.
     """
-    for index, memory in enumerate(memories):
-        draw = random.Random(f"{source}/{index}/{memory.dialogue}/{memory.fact}")
+    for memory in memories:
+        said = memory.turns[memory.at][1]
+        draw = random.Random(f"{source}/{memory.dialogue}/{memory.fact}/{said}")
         style = style_of(memory.dialogue)
         if third_only:
             names = draw.sample(tables.FIRST_NAMES, 2)

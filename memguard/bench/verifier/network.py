@@ -7,7 +7,7 @@ torch is imported when training begins and is no dependency of memguard.
 # torch is not installed where memguard is checked: it is needed for this script alone.
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +16,7 @@ from numpy.typing import NDArray
 
 from memguard.bench.verifier.encode import Example
 from memguard.local.embedder import Matrix
-from memguard.local.verifier.features import CONTEXT_SCALARS, FACT_SCALARS, MAX_CONTEXT, MAX_FACT
-from memguard.local.verifier.head import CLIP
 
-_WIDTH, _PROJECTED, _DIMS = 96, 64, 384
 Log = Callable[[str], None]
 
 
@@ -47,73 +44,13 @@ class Settings:
     """Weight of telling a claim from its changed twin."""
 
 
-def build_network(globals_: int, *, dropout: float) -> Any:
-    """The layers, with the names that `Head` reads them by."""
-    import torch
-    from torch import nn
-
-    def stream(scalars: int) -> tuple[Any, Any]:
-        return nn.Linear(4 * _PROJECTED + scalars, _WIDTH), nn.Linear(_WIDTH, _WIDTH)
-
-    class Network(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.project = nn.Linear(_DIMS, _PROJECTED)
-            self.fact_one, self.fact_two = stream(FACT_SCALARS)
-            self.context_one, self.context_two = stream(CONTEXT_SCALARS)
-            self.fact_place = nn.Parameter(torch.zeros(MAX_FACT, _WIDTH))
-            self.context_place = nn.Parameter(torch.zeros(MAX_CONTEXT, _WIDTH))
-            self.mix = nn.Linear(3 * _WIDTH, _WIDTH)
-            self.fact_norm, self.context_norm = nn.LayerNorm(_WIDTH), nn.LayerNorm(_WIDTH)
-            self.attend = nn.Linear(_WIDTH, 1, bias=False)
-            self.join = nn.Linear(4 * _WIDTH + globals_, _WIDTH)
-            self.out = nn.Linear(_WIDTH, 1)
-            self.gelu = nn.GELU(approximate="tanh")
-            self.drop = nn.Dropout(dropout)
-            self.register_buffer("mean", torch.zeros(globals_))
-            self.register_buffer("scale", torch.ones(globals_))
-
-        def words(self, stream: str, batch: dict[str, Any]) -> Any:
-            one, two, place = (
-                getattr(self, f"{stream}_{part}") for part in ("one", "two", "place")
-            )
-            own, scalars = batch[stream], batch[f"{stream}_scalars"]
-            left, right = self.project(own), self.project(batch[f"{stream}_aligned"])
-            parts = [left, right, (left - right).abs(), left * right, scalars]
-            hidden = two(self.drop(self.gelu(one(torch.cat(parts, dim=-1)))))
-            return hidden + place[: own.shape[1]]
-
-        def forward(self, batch: dict[str, Any]) -> Any:
-            fact_mask, context_mask = batch["fact_mask"], batch["context_mask"]
-            fact = self.words("fact", batch)
-            fact = fact * fact_mask[..., None]
-            edge = torch.zeros_like(fact[:, :1])
-            beside = [torch.cat([edge, fact[:, :-1]], 1), fact, torch.cat([fact[:, 1:], edge], 1)]
-            fact = self.fact_norm(fact + self.drop(self.gelu(self.mix(torch.cat(beside, -1)))))
-            context = self.context_norm(self.words("context", batch))
-            heat = self.attend(fact)[..., 0].masked_fill(fact_mask == 0, -1e9)
-            share = torch.softmax(heat, dim=1)
-            low = (1 - fact_mask[..., None]) * -1e9
-            pooled = [
-                (share[..., None] * fact).sum(1),
-                (fact + low).amax(1),
-                (fact * fact_mask[..., None]).sum(1) / fact_mask.sum(1, keepdim=True),
-                (context + (1 - context_mask[..., None]) * -1e9).amax(1),
-                ((batch["whole"] - self.mean) / self.scale).clamp(-CLIP, CLIP),
-            ]
-            hidden = self.gelu(self.join(self.drop(torch.cat(pooled, -1))))
-            return self.out(self.drop(hidden))[:, 0]
-
-    return Network()
-
-
 def train_network(
     examples: Sequence[Example],
     weights: NDArray[np.float64],
     *,
     settings: Settings,
     log: Log,
-    after: Callable[[Callable[[Sequence[Example]], Matrix]], None] | None = None,
+    after: Callable[[Callable[[Sequence[Example]], Matrix]], None],
 ) -> dict[str, Matrix]:
     """Train, and give the weights back by name.
 
@@ -126,29 +63,19 @@ def train_network(
     """
     import torch
 
+    from memguard.bench.verifier.layers import Network
+
     torch.manual_seed(settings.seed)
     torch.set_num_threads(1)
     whole = np.stack([each.features.whole for each in examples])
-    network = build_network(whole.shape[1], dropout=settings.dropout)
-    network.mean.copy_(torch.from_numpy(whole.mean(axis=0)))
-    network.scale.copy_(torch.from_numpy(whole.std(axis=0) + 1e-3))
-    groups = _by_group(examples)
-    steps = settings.epochs * math.ceil(len(groups) / settings.batch)
-    optimiser = torch.optim.AdamW(
-        network.parameters(), lr=settings.rate, weight_decay=settings.decay
-    )
-
-    def rate(step: int) -> float:
-        return _rate(step, steps, settings.warm_up)
-
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, rate)
-    draw = np.random.default_rng(settings.seed)
+    network = Network(whole.shape[1], dropout=settings.dropout)
+    for name, row in (("mean", whole.mean(axis=0)), ("scale", whole.std(axis=0) + 1e-3)):
+        getattr(network, name).copy_(torch.from_numpy(row))
+    groups, draw = _by_group(examples), np.random.default_rng(settings.seed)
+    optimiser, schedule = _optimiser(network, math.ceil(len(groups) / settings.batch), settings)
     for epoch in range(settings.epochs):
         losses: list[float] = []
-        network.train()
-        order = draw.permutation(len(groups))
-        for start in range(0, len(order), settings.batch):
-            chosen = [groups[int(index)] for index in order[start : start + settings.batch]]
+        for chosen in _steps(groups, draw, settings.batch):
             loss = _loss(network, examples, chosen, weights, settings)
             optimiser.zero_grad()
             loss.backward()
@@ -157,9 +84,29 @@ def train_network(
             schedule.step()
             losses.append(float(loss.detach()))
         log(f"epoch {epoch + 1}: loss {np.mean(losses):.4f}")
-        if after is not None:
-            after(lambda some: _logits(network, some))
+        after(lambda some: _logits(network, some))
     return {name: value.numpy().copy() for name, value in network.state_dict().items()}
+
+
+def _optimiser(network: Any, steps: int, settings: Settings) -> tuple[Any, Any]:
+    """AdamW and its rate: a rise, then half a cosine down to nothing."""
+    import torch
+
+    def rate(step: int) -> float:
+        return _rate(step, steps * settings.epochs, settings.warm_up)
+
+    optimiser = torch.optim.AdamW(
+        network.parameters(), lr=settings.rate, weight_decay=settings.decay
+    )
+    return optimiser, torch.optim.lr_scheduler.LambdaLR(optimiser, rate)
+
+
+def _steps(
+    groups: Sequence[list[int]], draw: np.random.Generator, size: int
+) -> Iterator[list[list[int]]]:
+    order = draw.permutation(len(groups))
+    for start in range(0, len(order), size):
+        yield [groups[int(index)] for index in order[start : start + size]]
 
 
 def _rate(step: int, steps: int, warm_up: float) -> float:

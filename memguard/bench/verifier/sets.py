@@ -8,11 +8,12 @@ import json
 import os
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
-from memguard.bench.verifier.corruptor import Fact, corrupt
+from memguard.bench.verifier.corruptor import WEIGHTS, Fact, corrupt
 from memguard.bench.verifier.frames import Frames, read_frames
 from memguard.bench.verifier.multi_session import Memory, build_groups, read_memories
 from memguard.bench.verifier.pairs import Claim, Group, correct, wrong
@@ -21,6 +22,11 @@ from memguard.local.verifier.words import read_words, stems_of
 _AROUND = 2
 _LOCOMO_FACTS = 500
 _MSC_FACTS = 400
+DETAILS = {
+    kind: WEIGHTS[kind] for kind in ("number", "name", "place", "occupation", "date", "activity")
+}
+"""The kinds of detail ConsistencyGate names; rare among LoCoMo's facts, so they get a set."""
+
 HANDMADE = {"en": "handmade_en.json", "de": "handmade_de.json"}
 
 
@@ -46,13 +52,20 @@ def frames_of(memories: Sequence[Memory]) -> Frames:
     )
 
 
-def locomo_groups(path: Path, frames: Frames, *, facts: int = _LOCOMO_FACTS) -> list[Group]:
+def locomo_groups(
+    path: Path,
+    frames: Frames,
+    *,
+    facts: int = _LOCOMO_FACTS,
+    weights: Mapping[str, float] = WEIGHTS,
+) -> list[Group]:
     """`observation` facts with the cited turn and two turns on either side, and a changed twin.
 
     Args:
         path: `locomo10.json`.
         frames: Words that can stand for one another.
-        facts: How many facts.
+        facts: How many facts at most.
+        weights: How often each kind of change is tried first; kinds left out are not tried.
     """
     groups: list[Group] = []
     for row in json.loads(path.read_text(encoding="utf-8")):
@@ -63,26 +76,27 @@ def locomo_groups(path: Path, frames: Frames, *, facts: int = _LOCOMO_FACTS) -> 
         by_speaker.setdefault(_subject(group), []).append(group.claims[0].text)
     chosen: list[Group] = []
     for group in groups:
-        draw = random.Random(f"locomo-r/{group.origin}/{group.claims[0].text}")
-        speaker = _subject(group)
-        labels = list(dict.fromkeys(label for label, _ in group.context))
-        others = [label for label in labels if label != speaker]
-        fact = Fact(
-            text=group.claims[0].text,
-            window="\n".join(f"{label}: {text}" for label, text in group.context),
-            subject=speaker,
-            other=others[0] if others else "",
-            unrelated=_unrelated(group, by_speaker[speaker], draw),
-        )
-        changed = corrupt(fact, frames, draw)
-        if changed is not None and len(chosen) < facts:
-            claims = (*group.claims, wrong(*changed))
-            chosen.append(
-                Group(
-                    source=group.source, origin=group.origin, context=group.context, claims=claims
-                )
-            )
+        twin = _changed(group, by_speaker[_subject(group)], frames, weights)
+        if twin is not None and len(chosen) < facts:
+            chosen.append(replace(group, claims=(*group.claims, twin)))
     return chosen
+
+
+def _changed(
+    group: Group, facts: Sequence[str], frames: Frames, weights: Mapping[str, float]
+) -> Claim | None:
+    text, speaker = group.claims[0].text, _subject(group)
+    draw = random.Random(f"locomo-r/{group.origin}/{text}")
+    others = [label for label, _ in group.context if label != speaker]
+    fact = Fact(
+        text=text,
+        window="\n".join(f"{label}: {said}" for label, said in group.context),
+        subject=speaker,
+        other=others[0] if others else "",
+        unrelated=_unrelated(group, facts, draw),
+    )
+    changed = corrupt(fact, frames, draw, weights=weights)
+    return None if changed is None else wrong(*changed)
 
 
 def _of_conversation(row: dict[str, object]) -> list[Group]:

@@ -13,7 +13,7 @@ import math
 import random
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -234,10 +234,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     scale = calibrate(held, logits[-1])
     save(options.out, weights=weights, corpus=corpus, scale=scale)
     log(f"wrote {options.out}: {scale}")
+    _print_result(options.out, held, logits[-1], scale)
+
+
+def _print_result(
+    folder: Path, held: Sequence[Example], logits: Matrix, scale: Mapping[str, float]
+) -> None:
     for name in PINNED:
-        log(f"    {name!r}: {hashlib.sha256((options.out / name).read_bytes()).hexdigest()!r}")
+        log(f"    {name!r}: {hashlib.sha256((folder / name).read_bytes()).hexdigest()!r}")
     msc = [index for index, each in enumerate(held) if each.group.source == "msc"]
-    scores = 1 / (1 + np.exp(-(scale["slope"] * logits[-1][msc] + scale["offset"])))
+    scores = 1 / (1 + np.exp(-(scale["slope"] * logits[msc] + scale["offset"])))
     labels = [held[index].claim.supported for index in msc]
     figures = admission(scores.tolist(), labels, tau=scale["tau"])
     log(f"held back at tau: contamination {figures.contamination}, recall {figures.recall}")

@@ -72,25 +72,17 @@ def align(fact: Encoded, sources: Sequence[Source], *, subject: Flags) -> Alignm
     """
     vectors = np.concatenate([each.encoded.vectors for each in sources])
     keys = np.concatenate([each.encoded.words.keys for each in sources])
-    sizes = [len(each.encoded) for each in sources]
-    unit = np.repeat(np.arange(len(sources)), sizes)
+    unit = np.repeat(np.arange(len(sources)), [len(each.encoded) for each in sources])
     cos = product(fact.vectors, vectors.T)
     same = fact.words.keys[:, None] == keys[None, :]
-    weight = np.where(fact.words.stop | subject, 0.0, fact.idf).astype(np.float32)
-    if not weight.any():
-        weight = np.where(subject, 0.1, 1.0).astype(np.float32)
-    unit_best = np.full((len(fact), len(sources)), _NOWHERE, dtype=np.float32)
-    for index in range(len(sources)):
-        inside = cos[:, unit == index]
-        if inside.shape[1]:
-            unit_best[:, index] = inside.max(axis=1)
+    weight = _weights(fact, subject)
+    unit_best = _best_by_unit(cos, unit, count=len(sources))
     unit_score = (weight @ unit_best / weight.sum()).astype(np.float32)
     owns = np.array([each.own for each in sources])
     order = np.argsort(-(unit_score + OWN_BONUS * owns), kind="stable")
     best, second = int(order[0]), int(order[min(1, len(order) - 1)])
-    pool = np.flatnonzero(unit == best)
-    if second != best:
-        pool = np.concatenate([pool, np.flatnonzero(unit == second)])
+    # The best unit first; only once when it is the only one.
+    pool = np.concatenate([np.flatnonzero(unit == each) for each in dict.fromkeys((best, second))])
     roles = find_roles(
         fact, [each.encoded for each in sources], cos[:, pool], same[:, pool], pool, weight=weight
     )
@@ -110,3 +102,18 @@ def align(fact: Encoded, sources: Sequence[Source], *, subject: Flags) -> Alignm
         pool=pool,
         roles=roles,
     )
+
+
+def _best_by_unit(cos: Matrix, unit: NDArray[np.int64], *, count: int) -> Matrix:
+    best = np.full((len(cos), count), _NOWHERE, dtype=np.float32)
+    for index in range(count):
+        inside = cos[:, unit == index]
+        if inside.shape[1]:
+            best[:, index] = inside.max(axis=1)
+    return best
+
+
+def _weights(fact: Encoded, subject: Flags) -> Matrix:
+    weight = np.where(fact.words.stop | subject, 0.0, fact.idf).astype(np.float32)
+    # `She is there` has no word of weight; then all of them have the same.
+    return weight if weight.any() else np.where(subject, 0.1, 1.0).astype(np.float32)

@@ -92,7 +92,6 @@ def _fact_scalars(alignment: Alignment, numbers: _Found) -> Matrix:
     ordered = np.sort(cos, axis=1)
     margin = ordered[:, -1] - (ordered[:, -2] if cos.shape[1] > 1 else 0.0)
     place = alignment.roles.place
-    heavy = np.flatnonzero(alignment.weight > 0)
     steps = np.diff(place, prepend=place[0])
     columns = (
         cos.max(axis=1),
@@ -115,21 +114,28 @@ def _fact_scalars(alignment: Alignment, numbers: _Found) -> Matrix:
         margin,
         np.abs(steps) <= 2,  # noqa: PLR2004  # aligned next to where the word before is
         _opposites(words, alignment),
-        alignment.roles.beside,
-        alignment.roles.beside_clause,
-        alignment.roles.deficit,
-        alignment.roles.deficit_clause,
-        alignment.roles.rival_gain,
-        alignment.roles.rival_gain_clause,
-        alignment.roles.rival_cosine,
-        alignment.roles.rival >= 0,
-        alignment.roles.rival_pull,
-        *_distances(place, heavy, len(words)),
+        *_role_columns(alignment),
         words.number & ~numbers.anywhere,
         words.capital & ~same.any(axis=1) & ~alignment.subject,
         words.capital & ~words.number & ~same[:, in_best].any(axis=1) & ~alignment.subject,
     )
     return np.stack([np.asarray(each, dtype=np.float32) for each in columns], axis=1)
+
+
+def _role_columns(alignment: Alignment) -> tuple[NDArray[np.generic], ...]:
+    roles, heavy = alignment.roles, np.flatnonzero(alignment.weight > 0)
+    return (
+        roles.beside,
+        roles.beside_clause,
+        roles.deficit,
+        roles.deficit_clause,
+        roles.rival_gain,
+        roles.rival_gain_clause,
+        roles.rival_cosine,
+        roles.rival >= 0,
+        roles.rival_pull,
+        *_distances(roles.place, heavy, len(alignment.fact)),
+    )
 
 
 FACT_SCALARS = 34

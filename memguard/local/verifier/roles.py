@@ -64,37 +64,32 @@ def find_roles(
 
     Args:
         fact: The candidate.
-        units: All units of the context.
-        near: Cosines of its words with the pool, the words of the two best units.
+        units: All units.
+        near: Cosines of its words with the words of the two best units, the pool.
         equal: Whether these have the same stem.
-        pool: Places of those words in the context.
+        pool: Places of the pool in the context.
         weight: What each word of the candidate counts.
     """
-    unit = np.repeat(np.arange(len(units)), [len(each) for each in units])
-    home = unit[pool]
-    first = home == home[0]
-    place = np.argmax(near + _STEM_BONUS * equal + _BEST_UNIT_BONUS * first, axis=1)
+    home = np.repeat(np.arange(len(units)), [len(each) for each in units])[pool]
     clause = np.concatenate([each.words.clause for each in units])[pool]
+    place = np.argmax(near + _STEM_BONUS * equal + _BEST_UNIT_BONUS * (home == home[0]), axis=1)
     neighbours = _neighbours(weight)
     clause_best = _clause_best(near, home, clause)
-    around = neighbours @ _window_best(near, home)
-    within = neighbours @ clause_best
-    whole = neighbours @ near.max(axis=1)
-    rows = np.arange(len(fact))
-    here, here_clause = around[rows, place], within[rows, place]
+    around, within = neighbours @ _window_best(near, home), neighbours @ clause_best
+    here, here_clause = (each[np.arange(len(fact)), place] for each in (around, within))
+    elsewhere = neighbours @ near.max(axis=1)
     kind = _rivals(fact, units, near, equal, pool)
     gain = np.where(kind, around - here[:, None], -1.0)
     gain_clause = np.where(kind, within - here_clause[:, None], -1.0)
-    rival = np.argmax(gain + gain_clause, axis=1)
     return Roles(
         place=place,
         beside=here,
         beside_clause=here_clause,
-        deficit=whole - here,
-        deficit_clause=whole - here_clause,
+        deficit=elsewhere - here,
+        deficit_clause=elsewhere - here_clause,
         rival_gain=gain.max(axis=1),
         rival_gain_clause=gain_clause.max(axis=1),
-        rival=np.where(kind.any(axis=1), rival, -1),
+        rival=np.where(kind.any(axis=1), np.argmax(gain + gain_clause, axis=1), -1),
         rival_cosine=np.where(kind, near, 0.0).max(axis=1),
         rival_pull=_pull(neighbours > 0, clause_best, place, kind),
     )

@@ -1,42 +1,32 @@
 """Whether a sentence is supported by the turns it comes from, judged with no language model."""
 
 import asyncio
-import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
-from memguard.conversations.messages import ConversationLike, read_conversation
+from memguard.conversations.messages import ConversationLike
 from memguard.errors import ErrorCode, InvalidInputError
 from memguard.local.embedder import MiniLmEncoder
 from memguard.local.verifier.assets import PINNED, Assets, load_assets
-from memguard.local.verifier.encoded import WordEncoder
+from memguard.local.verifier.context import Context, read_context
+from memguard.local.verifier.encoded import Encoded, WordEncoder
 from memguard.local.verifier.evidence import word_evidence
 from memguard.local.verifier.features import pair_features
 from memguard.local.verifier.judgement import Note, Ruling, SupportJudgement, WordEvidence
 from memguard.local.verifier.retrieve import best_units
 from memguard.local.verifier.sentences import Sentence, cut_candidate
-from memguard.local.verifier.units import Unit, cut_text, find_subject, lay_over
-from memguard.local.verifier.words import looks_foreign, same_script, split_words
-from memguard.schema.memory import CandidateMemory, Turn
+from memguard.local.verifier.units import Unit, find_subject, lay_over
+from memguard.local.verifier.words import looks_foreign, same_script
+from memguard.schema.memory import CandidateMemory
 
 MAX_UNITS = 24
 """Units laid beside a candidate at most; of more, the ones that share the rarest words with it."""
 
-_LABELS = {"user": "User", "assistant": "Assistant", "tool": "Tool", "system": "System"}
-_LINE = re.compile(r"^\s*([A-Z][\w'.-]*(?: [A-Z0-9][\w'.-]*)?): +(\S.*)$")
-
 Candidate = str | CandidateMemory
 """A memory as proposed, or its text alone."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Context:
-    units: tuple[Unit, ...]
-    turn_ids: tuple[str, ...]
-    given: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +34,7 @@ class _Judged:
     score: float
     words: tuple[WordEvidence, ...]
     turns: frozenset[int]
+    retrieved: bool
 
 
 class SupportVerifier:
@@ -116,7 +107,7 @@ class SupportVerifier:
         """
         text = candidate if isinstance(candidate, str) else candidate.text
         named = "" if isinstance(candidate, str) else candidate.subject
-        source = _read_context(context)
+        source = read_context(context)
         sentences = cut_candidate(text)
         if not sentences:
             return self._nothing("the candidate has no words", source)
@@ -124,6 +115,24 @@ class SupportVerifier:
             return self._nothing("the source has no words", source)
         judged = self._judge_sentences(sentences, source, named=named)
         return self._ruled(text, sentences, source, judged)
+
+    def prepare(self, *, context: ConversationLike) -> int:
+        """Encode turns as they arrive, so that the first judgement on them need not.
+
+        Args:
+            context: A text, turns or messages, or a conversation.
+
+        Returns:
+            How many turns were given.
+        """
+        source = read_context(context)
+        self._encode(source.units)
+        return source.given
+
+    async def aprepare(self, *, context: ConversationLike) -> int:
+        """As `prepare`, in the verifier's own thread."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._worker, lambda: self.prepare(context=context))
 
     async def ascore(self, *, candidate: Candidate, context: ConversationLike) -> float:
         """As `score`, in the verifier's own thread."""
@@ -149,10 +158,17 @@ class SupportVerifier:
                 self._loaded = assets, words
             return self._loaded
 
+    def _encode(self, units: Sequence[Unit]) -> list[Encoded]:
+        return self._load()[1].encode(
+            [unit.labelled for unit in units],
+            labels=[unit.label_words for unit in units],
+            dates=[unit.at for unit in units],
+        )
+
     def _judge_sentences(
-        self, sentences: Sequence[Sentence], source: _Context, *, named: str
+        self, sentences: Sequence[Sentence], source: Context, *, named: str
     ) -> list[_Judged]:
-        assets, words = self._load()
+        assets = self._load()[0]
         labels = [unit.speaker for unit in source.units]
         judged: list[_Judged] = []
         for sentence in sentences:
@@ -162,11 +178,7 @@ class SupportVerifier:
                 sentence.text, source.units, limit=MAX_UNITS, idf=assets.idf,
                 default=assets.default_idf,
             )  # fmt: skip
-            encoded = words.encode(
-                [sentence.text, *(unit.labelled for unit in chosen)],
-                labels=[0, *(unit.label_words for unit in chosen)],
-                dates=[None, *(unit.at for unit in chosen)],
-            )
+            encoded = self._encode([Unit(speaker="", text=sentence.text), *chosen])
             alignment = lay_over(encoded[0], chosen, encoded[1:], named=named)
             logit = assets.head.logit(pair_features(alignment))
             judged.append(
@@ -176,6 +188,7 @@ class SupportVerifier:
                         word_evidence(alignment, chosen, source.turn_ids, start=sentence.start)
                     ),
                     turns=frozenset(unit.turn for unit in chosen),
+                    retrieved=len(chosen) < len(source.units),
                 )
             )
         return judged
@@ -184,14 +197,15 @@ class SupportVerifier:
         self,
         text: str,
         sentences: Sequence[Sentence],
-        source: _Context,
+        source: Context,
         judged: Sequence[_Judged],
     ) -> SupportJudgement:
         scale = self._load()[0].calibration
         score = min(each.score for each in judged)
         read = len(frozenset[int]().union(*(each.turns for each in judged)))
         whole = " ".join(unit.text for unit in source.units)
-        notes = _notes(text, whole, retrieved=read < source.given, cut=len(sentences) > 1)
+        retrieved = any(each.retrieved for each in judged)
+        notes = _notes(text, whole, retrieved=retrieved, cut=len(sentences) > 1)
         ruling: Ruling = "inconclusive"
         if not {"language", "script"} & set(notes):
             ruling = "supported" if score >= scale.high else ruling
@@ -210,7 +224,7 @@ class SupportVerifier:
             version=self.version,
         )
 
-    def _nothing(self, reason: str, source: _Context) -> SupportJudgement:
+    def _nothing(self, reason: str, source: Context) -> SupportJudgement:
         scale = self._load()[0].calibration
         return SupportJudgement(
             ruling="unsupported",
@@ -221,37 +235,6 @@ class SupportVerifier:
             turns_given=source.given,
             version=self.version,
         )
-
-
-def _read_context(context: ConversationLike) -> _Context:
-    if isinstance(context, str):
-        units = _units_of_text(context)
-        return _Context(units=units, turn_ids=("",) * len(units), given=len(units))
-    conversation = read_conversation(context)
-    turns = conversation.evidence
-    units = [unit for index, turn in enumerate(turns) for unit in _units_of_turn(turn, index)]
-    return _Context(units=tuple(units), turn_ids=tuple(turn.id for turn in turns), given=len(turns))
-
-
-def _units_of_turn(turn: Turn, index: int) -> list[Unit]:
-    label = turn.speaker or _LABELS[turn.role]
-    at = turn.at.date() if turn.at else None
-    return [
-        Unit(speaker=label, text=piece, turn=index, at=at)
-        for piece in cut_text(turn.content)
-        if split_words(piece)
-    ]
-
-
-def _units_of_text(text: str) -> tuple[Unit, ...]:
-    """A plain text by lines; a line that begins with a name and a colon is that speaker's turn."""
-    units: list[Unit] = []
-    lines = [line for line in text.splitlines() if split_words(line)]
-    for index, line in enumerate(lines):
-        hit = _LINE.match(line)
-        speaker, said = (hit[1], hit[2]) if hit else ("", line.strip())
-        units += [Unit(speaker=speaker, text=piece, turn=index) for piece in cut_text(said)]
-    return tuple(units)
 
 
 def _notes(text: str, source: str, *, retrieved: bool, cut: bool) -> tuple[Note, ...]:

@@ -1,0 +1,75 @@
+"""The layers of the alignment network in torch; imported when training begins, and only then."""
+
+# pyright: reportMissingImports=false, reportUntypedBaseClass=false
+# torch is not installed where memguard is checked: it is needed for training alone.
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from memguard.local.verifier.features import CONTEXT_SCALARS, FACT_SCALARS, MAX_CONTEXT, MAX_FACT
+from memguard.local.verifier.head import CLIP
+
+_WIDTH, _PROJECTED, _DIMS = 96, 64, 384
+
+
+class Network(nn.Module):
+    """The layers, with the names that `memguard.local.verifier.head` reads them by.
+
+    Args:
+        globals_: How many numbers there are of the pair as a whole.
+        dropout: Share of hidden values left out in a step.
+    """
+
+    def __init__(self, globals_: int, *, dropout: float) -> None:
+        super().__init__()
+        self.project = nn.Linear(_DIMS, _PROJECTED)
+        self.fact_one, self.fact_two = _stream(FACT_SCALARS)
+        self.context_one, self.context_two = _stream(CONTEXT_SCALARS)
+        self.fact_place = nn.Parameter(torch.zeros(MAX_FACT, _WIDTH))
+        self.context_place = nn.Parameter(torch.zeros(MAX_CONTEXT, _WIDTH))
+        self.mix = nn.Linear(3 * _WIDTH, _WIDTH)
+        self.fact_norm, self.context_norm = nn.LayerNorm(_WIDTH), nn.LayerNorm(_WIDTH)
+        self.attend = nn.Linear(_WIDTH, 1, bias=False)
+        self.join = nn.Linear(4 * _WIDTH + globals_, _WIDTH)
+        self.out = nn.Linear(_WIDTH, 1)
+        self.gelu = nn.GELU(approximate="tanh")
+        self.drop = nn.Dropout(dropout)
+        self.register_buffer("mean", torch.zeros(globals_))
+        self.register_buffer("scale", torch.ones(globals_))
+
+    def words(self, stream: str, batch: dict[str, Any]) -> Any:
+        """Every word of a stream beside what it was aligned with."""
+        one, two, place = (getattr(self, f"{stream}_{part}") for part in ("one", "two", "place"))
+        own, scalars = batch[stream], batch[f"{stream}_scalars"]
+        left, right = self.project(own), self.project(batch[f"{stream}_aligned"])
+        parts = [left, right, (left - right).abs(), left * right, scalars]
+        hidden = two(self.drop(self.gelu(one(torch.cat(parts, dim=-1)))))
+        return hidden + place[: own.shape[1]]
+
+    def forward(self, batch: dict[str, Any]) -> Any:
+        """A logit per pair."""
+        fact_mask, context_mask = batch["fact_mask"], batch["context_mask"]
+        fact = self.words("fact", batch)
+        fact = fact * fact_mask[..., None]
+        edge = torch.zeros_like(fact[:, :1])
+        beside = [torch.cat([edge, fact[:, :-1]], 1), fact, torch.cat([fact[:, 1:], edge], 1)]
+        fact = self.fact_norm(fact + self.drop(self.gelu(self.mix(torch.cat(beside, -1)))))
+        context = self.context_norm(self.words("context", batch))
+        heat = self.attend(fact)[..., 0].masked_fill(fact_mask == 0, -1e9)
+        share = torch.softmax(heat, dim=1)
+        low = (1 - fact_mask[..., None]) * -1e9
+        pooled = [
+            (share[..., None] * fact).sum(1),
+            (fact + low).amax(1),
+            (fact * fact_mask[..., None]).sum(1) / fact_mask.sum(1, keepdim=True),
+            (context + (1 - context_mask[..., None]) * -1e9).amax(1),
+            ((batch["whole"] - self.mean) / self.scale).clamp(-CLIP, CLIP),
+        ]
+        hidden = self.gelu(self.join(self.drop(torch.cat(pooled, -1))))
+        return self.out(self.drop(hidden))[:, 0]
+
+
+def _stream(scalars: int) -> tuple[Any, Any]:
+    return nn.Linear(4 * _PROJECTED + scalars, _WIDTH), nn.Linear(_WIDTH, _WIDTH)
