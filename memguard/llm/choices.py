@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memguard.llm.failures import shorten
-from memguard.llm.texts import json_objects, without_reasoning
+from memguard.llm.texts import MOST_CHARS, json_objects, without_reasoning
 from memguard.schema.verdict import Inconclusive, InconclusiveReason
 
 _CHOICE_KEYS = (
@@ -47,7 +47,7 @@ def parse_choice(text: str, options: Sequence[str]) -> str | Inconclusive:
     Returns:
         The option; `off_menu` for a word that was not offered, `parse_failure` for none.
     """
-    plain = unicodedata.normalize("NFKC", without_reasoning(text)).strip()
+    plain = unicodedata.normalize("NFKC", without_reasoning(text[-MOST_CHARS:])).strip()
     by_name = {option.casefold(): option for option in options}
     bare = plain.strip(_MARKUP)
     if bare.casefold() in by_name:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from memguard.llm.failures import shorten
-from memguard.llm.texts import JsonObject, json_objects, without_reasoning
+from memguard.llm.texts import MOST_CHARS, JsonObject, json_objects, without_reasoning
 from memguard.schema.verdict import Inconclusive, InconclusiveReason
 
 Reading: TypeAlias = float | InconclusiveReason
@@ -45,11 +45,12 @@ _LABEL = re.compile(
 _SPEAKING_FOR_ITSELF = re.compile(r"(?:support[ _-]?)?score|rating|grade", re.IGNORECASE)
 """Words that name a score even with nothing between them and the number."""
 
+# Every run of white space is bounded: an answer may be thousands of blanks, and `\s*` beside `\s*`
+# would try every way to share them out.
 _SCALE = re.compile(
-    r"(?:on\s+)?(?:a\s+|the\s+)?(?:scale|range)?\s*(?:of|from|between)?\s*"
-    r"[\[(]?(?<![\d.,])0(?:\.0+)?\s*(?:to|and|through|\.{2,3}|[-\u2013\u2014])\s*1(?:\.0+)?"
+    r"[\[(]?(?<![\d.,])0(?:\.0+)?\s{0,3}(?:to|and|through|\.{2,3}|[-\u2013\u2014])\s{0,3}1(?:\.0+)?"
     r"(?![.,]?\d)[\])]?"
-    r"|\[\s*0(?:\.0+)?\s*,\s*1(?:\.0+)?\s*\]",
+    r"|\[\s{0,3}0(?:\.0+)?\s{0,3},\s{0,3}1(?:\.0+)?\s{0,3}\]",
     re.IGNORECASE,
 )
 _RANGE_GOES_ON = re.compile(r"\s*(?:[-\u2013\u2014~]|to\b|\.\.+)\s*[.,]?\d", re.IGNORECASE)
@@ -99,7 +100,7 @@ def parse_score(text: str) -> float | Inconclusive:
 
 def find_score(text: str) -> FoundScore | Inconclusive:
     """The score of an answer, with the place it was found at."""
-    plain = unicodedata.normalize("NFKC", without_reasoning(text)).strip()
+    plain = unicodedata.normalize("NFKC", without_reasoning(text[-MOST_CHARS:])).strip()
     objects = json_objects(plain)
     prose = _without_objects(plain, objects)
     named = sorted(

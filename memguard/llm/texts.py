@@ -85,6 +85,10 @@ class JsonObject:
 
 _DECODER = json.JSONDecoder()
 _TRAILING_COMMA = re.compile(r",(\s*[}\]])")
+MOST_CHARS = 8_000
+"""Characters of an answer that are searched for a score or a choice, from its end: a verdict is
+stated last, and a runaway answer must not hold up the event loop."""
+
 _MOST_TRIES = 200
 """Openings tried in one text; bounds the work on a text made of braces."""
 

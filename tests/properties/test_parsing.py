@@ -5,7 +5,7 @@
 
 import math
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -110,3 +110,16 @@ def test_yes_no_is_the_softmax_of_two(yes, no):
     assert value == math.exp(yes) / (math.exp(yes) + math.exp(no)) or math.isclose(
         value, 1 / (1 + math.exp(no - yes)), rel_tol=1e-9
     )
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(list(" \n\t\"'{}[]<.,:0159") + ["<think>", "score ", "1 out of ", "0 to 1 "])
+)
+def test_an_answer_of_one_thing_ten_thousand_times_is_read(piece):
+    # These ended in a regular expression that tried every way to share out white space.
+    text = piece * 10_000
+    for answer in (text, f"{text} Score: 0.5", f"{{{text}}}"):
+        parse_score(answer)
+        parse_support(answer, turn_ids=["1"])
+        parse_choice(answer, ["A", "B"])
