@@ -39,6 +39,11 @@ class Network(nn.Module):
         self.register_buffer("mean", torch.zeros(globals_))
         self.register_buffer("scale", torch.ones(globals_))
 
+    def standardise(self, whole: Any) -> None:
+        """Learn centre and spread of the numbers of whole pairs."""
+        self.mean.copy_(whole.mean(dim=0))
+        self.scale.copy_(whole.std(dim=0) + 1e-3)
+
     def words(self, stream: str, batch: dict[str, Any]) -> Any:
         """Every word of a stream beside what it was aligned with."""
         one, two, place = (getattr(self, f"{stream}_{part}") for part in ("one", "two", "place"))

@@ -69,20 +69,14 @@ def train_network(
     torch.set_num_threads(1)
     whole = np.stack([each.features.whole for each in examples])
     network = Network(whole.shape[1], dropout=settings.dropout)
-    for name, row in (("mean", whole.mean(axis=0)), ("scale", whole.std(axis=0) + 1e-3)):
-        getattr(network, name).copy_(torch.from_numpy(row))
+    network.standardise(torch.from_numpy(whole))
     groups, draw = _by_group(examples), np.random.default_rng(settings.seed)
     optimiser, schedule = _optimiser(network, math.ceil(len(groups) / settings.batch), settings)
     for epoch in range(settings.epochs):
-        losses: list[float] = []
-        for chosen in _steps(groups, draw, settings.batch):
-            loss = _loss(network, examples, chosen, weights, settings)
-            optimiser.zero_grad()
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-            optimiser.step()
-            schedule.step()
-            losses.append(float(loss.detach()))
+        losses = [
+            _step(network, optimiser, schedule, _loss(network, examples, some, weights, settings))
+            for some in _steps(groups, draw, settings.batch)
+        ]
         log(f"epoch {epoch + 1}: loss {np.mean(losses):.4f}")
         after(lambda some: _logits(network, some))
     return {name: value.numpy().copy() for name, value in network.state_dict().items()}
@@ -99,6 +93,17 @@ def _optimiser(network: Any, steps: int, settings: Settings) -> tuple[Any, Any]:
         network.parameters(), lr=settings.rate, weight_decay=settings.decay
     )
     return optimiser, torch.optim.lr_scheduler.LambdaLR(optimiser, rate)
+
+
+def _step(network: Any, optimiser: Any, schedule: Any, loss: Any) -> float:
+    import torch
+
+    optimiser.zero_grad()
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+    optimiser.step()
+    schedule.step()
+    return float(loss.detach())
 
 
 def _steps(

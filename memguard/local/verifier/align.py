@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from memguard.local.embedder import Matrix
 from memguard.local.verifier.encoded import Encoded
 from memguard.local.verifier.product import product
-from memguard.local.verifier.roles import Roles, find_roles
+from memguard.local.verifier.roles import Roles, find_roles, neighbours_of
 from memguard.local.verifier.words import Flags
 
 OWN_BONUS = 0.04
@@ -83,9 +83,8 @@ def align(fact: Encoded, sources: Sequence[Source], *, subject: Flags) -> Alignm
     best, second = int(order[0]), int(order[min(1, len(order) - 1)])
     # The best unit first; only once when it is the only one.
     pool = np.concatenate([np.flatnonzero(unit == each) for each in dict.fromkeys((best, second))])
-    roles = find_roles(
-        fact, [each.encoded for each in sources], cos[:, pool], same[:, pool], pool, weight=weight
-    )
+    units, beside = [each.encoded for each in sources], neighbours_of(weight)
+    roles = find_roles(fact, units, cos[:, pool], same[:, pool], pool, neighbours=beside)
     return Alignment(
         fact=fact,
         sources=sources,

@@ -58,7 +58,7 @@ def find_roles(
     equal: Flags,
     pool: NDArray[np.int64],
     *,
-    weight: Matrix,
+    neighbours: Matrix,
 ) -> Roles:
     """Ask the neighbours of every word of a candidate.
 
@@ -68,13 +68,11 @@ def find_roles(
         near: Cosines of its words with the words of the two best units, the pool.
         equal: Whether these have the same stem.
         pool: Places of the pool in the context.
-        weight: What each word of the candidate counts.
+        neighbours: What each word's neighbours count, from `neighbours_of`.
     """
     home = np.repeat(np.arange(len(units)), [len(each) for each in units])[pool]
-    clause = np.concatenate([each.words.clause for each in units])[pool]
     place = np.argmax(near + _STEM_BONUS * equal + _BEST_UNIT_BONUS * (home == home[0]), axis=1)
-    neighbours = _neighbours(weight)
-    clause_best = _clause_best(near, home, clause)
+    clause_best = _clause_best(near, home, units, pool)
     around, within = neighbours @ _window_best(near, home), neighbours @ clause_best
     here, here_clause = (each[np.arange(len(fact)), place] for each in (around, within))
     elsewhere = neighbours @ near.max(axis=1)
@@ -104,8 +102,8 @@ def _pull(beside: Flags, clause_best: Matrix, place: NDArray[np.int64], kind: Fl
     return pull
 
 
-def _neighbours(weight: Matrix) -> Matrix:
-    """Row-normalised: the nearest words of weight, two on either side."""
+def neighbours_of(weight: Matrix) -> Matrix:
+    """For every word the nearest words of weight, two on either side; rows add up to 1."""
     matrix = np.zeros((len(weight), len(weight)), dtype=np.float32)
     heavy = np.flatnonzero(weight > 0)
     for row in range(len(weight)):
@@ -132,8 +130,11 @@ def _window_best(near: Matrix, home: NDArray[np.int64]) -> Matrix:
     return np.maximum(best, 0.0)
 
 
-def _clause_best(near: Matrix, home: NDArray[np.int64], clause: NDArray[np.int64]) -> Matrix:
+def _clause_best(
+    near: Matrix, home: NDArray[np.int64], units: Sequence[Encoded], pool: NDArray[np.int64]
+) -> Matrix:
     """Best cosine of each candidate word within the clause of each pool word."""
+    clause = np.concatenate([each.words.clause for each in units])[pool]
     change = np.flatnonzero((np.diff(home) != 0) | (np.diff(clause) != 0)) + 1
     starts = np.concatenate([[0], change])
     best = np.maximum.reduceat(near, starts, axis=1)
