@@ -158,7 +158,8 @@ Chroma scans the log of all unsaved writes, of every collection, at each write. 
 
 
 def _check_metric(collection: Collection) -> None:
-    configuration = cast("Mapping[str, Any]", collection.configuration)
+    # As JSON: the parsed form warns about an embedding function that was never set.
+    configuration = cast("Mapping[str, Any]", collection.configuration_json)
     index = configuration.get("hnsw") or configuration.get("spann") or {}
     found = index.get("space", "l2")
     if found != METRIC:

@@ -1,8 +1,17 @@
 """Where a Chroma is; values that can be compared, and no Chroma yet."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
+
+
+class _Fixed:
+    """A place with one name."""
+
+    def resolved(self) -> Self:
+        """The place itself."""
+        return self
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -11,12 +20,16 @@ class Local:
 
     path: Path
 
+    def resolved(self) -> Self:
+        """The same directory by its one absolute path, so that two names of it are one place."""
+        return replace(self, path=self.path.expanduser().resolve())
+
     def __str__(self) -> str:
         return f"path {str(self.path)!r}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Memory:
+class Memory(_Fixed):
     """A Chroma of its own in this process, gone when it is closed."""
 
     serial: int
@@ -26,7 +39,7 @@ class Memory:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Server:
+class Server(_Fixed):
     """A `chroma run` somewhere."""
 
     host: str

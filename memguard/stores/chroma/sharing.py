@@ -27,6 +27,8 @@ def acquire(place: Place, *, collection: str, budget: int) -> Engine:
         StoreConfigurationError: If the place cannot be used.
         StoreError: If it cannot be reached.
     """
+    # Here and not at construction: resolving a path asks the disk, which must not block a loop.
+    place = place.resolved()
     with _lock:
         held = _held.get(place)
         if held is None:
@@ -45,8 +47,9 @@ def acquire(place: Place, *, collection: str, budget: int) -> Engine:
         return engine
 
 
-def release(place: Place) -> None:
-    """Leave a place; the last one closes it."""
+def release(engine: Engine) -> None:
+    """Leave the place of an engine; the last one closes it."""
+    place = engine.connection.place
     with _lock:
         held = _held[place]
         held.users -= 1

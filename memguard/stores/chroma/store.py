@@ -86,8 +86,7 @@ class ChromaStore(AnyLabelStore):
         Raises:
             StoreConfigurationError: If the path, the metric or the embedder does not fit.
         """
-        # `abspath` asks nothing of the disk but the working directory; `resolve` would.
-        return cls(Local(path=Path(os.path.abspath(path))), **options)  # noqa: PTH100
+        return cls(Local(path=Path(path)), **options)
 
     @classmethod
     def memory(cls, **options: Unpack[StoreOptions]) -> Self:
@@ -280,7 +279,7 @@ class ChromaStore(AnyLabelStore):
                 try:
                     running.check_stamp(engine.collections.stamp, settings.embedder)
                 except BaseException:
-                    sharing.release(self._place)
+                    sharing.release(engine)
                     raise
                 self._engine = engine
             return self._engine
@@ -297,7 +296,7 @@ class ChromaStore(AnyLabelStore):
         if engine is not None:
             from memguard.stores.chroma import sharing  # noqa: PLC0415  # late, as in `_open`
 
-            sharing.release(self._place)
+            sharing.release(engine)
 
     def _run(
         self,

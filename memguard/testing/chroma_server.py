@@ -1,0 +1,111 @@
+"""A real Chroma server on the loopback address, started and ended by a test."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from http import HTTPStatus
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+_HOST = "127.0.0.1"
+_POLL_SECONDS = 0.1
+_END_SECONDS = 10.0
+
+
+class ChromaServer:
+    """`chroma run` as a context manager; `restart` keeps the port and the data.
+
+    Args:
+        path: Where the data is.
+        ready_seconds: How long it may take to answer.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, ready_seconds: float = 60.0) -> None:
+        self.host = _HOST
+        self.path = Path(path)
+        self.port = _free_port()
+        self._ready_seconds = ready_seconds
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> Self:
+        """Start it and wait until it answers.
+
+        Raises:
+            RuntimeError: If it ends or does not answer in time; its output is in `server.log`.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        log = self.path / "server.log"
+        command = [_program(), "run", "--path", str(self.path), "--host", self.host]
+        with log.open("ab") as output:
+            self._process = subprocess.Popen(  # noqa: S603  # our own command
+                [*command, "--port", str(self.port)],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env={**os.environ, "ANONYMIZED_TELEMETRY": "false"},
+            )
+        deadline = time.monotonic() + self._ready_seconds
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.stop()
+                msg = f"chroma run did not answer on port {self.port!r}; see {str(log)!r}"
+                raise RuntimeError(msg)
+            time.sleep(_POLL_SECONDS)
+        return self
+
+    def stop(self) -> None:
+        """End it; does nothing if it has ended."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.terminate()
+        try:
+            process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def restart(self) -> Self:
+        """End it and start it again on the same port."""
+        self.stop()
+        return self.start()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _answers(self) -> bool:
+        url = f"http://{self.host}:{self.port}/api/v2/heartbeat"
+        try:
+            with urllib.request.urlopen(url, timeout=1.0) as answer:  # loopback
+                return answer.status == HTTPStatus.OK
+        except (OSError, urllib.error.URLError):
+            return False
+
+
+def _program() -> str:
+    beside = Path(sys.executable).parent
+    found = shutil.which("chroma", path=str(beside)) or shutil.which("chroma")
+    if found is None:
+        msg = f"No `chroma` command beside {sys.executable!r}. Install chromadb there"
+        raise RuntimeError(msg)
+    return found
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((_HOST, 0))
+        return int(probe.getsockname()[1])

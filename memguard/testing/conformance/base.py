@@ -1,0 +1,115 @@
+"""What the suites share: calling either surface, capabilities, and the ban on overriding."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, cast
+
+import pytest
+from langgraph.store.base import BaseStore, Item, Op, Result, SearchItem
+
+Surface = Literal["sync", "async"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Capabilities:
+    """What a store promises beyond LangGraph's interface; the tests of the rest are skipped."""
+
+    any_label: bool = False
+    """Labels with dots, and integers, may be written."""
+    keeps_created_at: bool = False
+    """A put over an item keeps when it was first stored."""
+    refuses_values: bool = False
+    """A value that JSON cannot hold is refused, with `InvalidInputError`."""
+    refuses_filters: bool = False
+    """An unknown operator is refused with `InvalidInputError`, also where nothing is stored."""
+    counts: bool = False
+    """Has `count`, `delete_namespace` and their async forms."""
+    unit_scores: bool = False
+    """Scores lie in [0, 1]."""
+    paged_unranked: bool = False
+    """Pages run on over the items without a vector."""
+    drops_empty_namespaces: bool = False
+    """A namespace without items is not listed."""
+    copies_values: bool = False
+    """What a reader does to a value does not reach the store."""
+
+
+class Calls:
+    """One store through one surface; the sync one is called from a worker thread."""
+
+    def __init__(self, store: BaseStore, *, surface: Surface) -> None:
+        self.store = store
+        self.surface = surface
+
+    async def put(self, *args: Any, **kwargs: Any) -> None:
+        """`put` or `aput`."""
+        await self._call("put", *args, **kwargs)
+
+    async def get(self, *args: Any, **kwargs: Any) -> Item | None:
+        """`get` or `aget`."""
+        return cast("Item | None", await self._call("get", *args, **kwargs))
+
+    async def search(self, *args: Any, **kwargs: Any) -> list[SearchItem]:
+        """`search` or `asearch`."""
+        return cast("list[SearchItem]", await self._call("search", *args, **kwargs))
+
+    async def delete(self, *args: Any) -> None:
+        """`delete` or `adelete`."""
+        await self._call("delete", *args)
+
+    async def namespaces(self, **kwargs: Any) -> list[tuple[str, ...]]:
+        """`list_namespaces` or `alist_namespaces`."""
+        return cast("list[tuple[str, ...]]", await self._call("list_namespaces", **kwargs))
+
+    async def batch(self, ops: list[Op]) -> list[Result]:
+        """`batch` or `abatch`."""
+        return cast("list[Result]", await self._call("batch", ops))
+
+    async def count(self, namespace: tuple[Any, ...]) -> int:
+        """`count` or `acount`."""
+        return cast("int", await self._call("count", namespace))
+
+    async def delete_namespace(self, namespace: tuple[Any, ...]) -> int:
+        """`delete_namespace` or `adelete_namespace`."""
+        return cast("int", await self._call("delete_namespace", namespace))
+
+    async def _call(self, name: str, *args: Any, **kwargs: Any) -> object:
+        if self.surface == "sync":
+            return await asyncio.to_thread(getattr(self.store, name), *args, **kwargs)
+        return await getattr(self.store, f"a{name}")(*args, **kwargs)
+
+
+class Suite:
+    """A set of tests whose meaning a subclass cannot change."""
+
+    capabilities: ClassVar[Capabilities] = Capabilities()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for name, member in vars(cls).items():
+            inherited = next((base for base in cls.__mro__[1:] if name in vars(base)), None)
+            if name.startswith("test") and inherited is not None and not _is_xfail(member):
+                msg = (
+                    f"{cls.__name__}.{name} overrides a conformance test of "
+                    f"{inherited.__name__}. Mark it pytest.mark.xfail(reason=...) or drop it"
+                )
+                raise TypeError(msg)
+
+    @pytest.fixture(params=["sync", "async"])
+    def calls(self, store: BaseStore, request: pytest.FixtureRequest) -> Calls:
+        """The store under test, through each surface."""
+        return Calls(store, surface=request.param)
+
+    def needs(self, capability: str) -> None:
+        """Skip a test of something the store does not promise."""
+        if not getattr(self.capabilities, capability):
+            pytest.skip(f"the store does not promise {capability!r}")
+
+
+def _is_xfail(member: Callable[..., Any] | object) -> bool:
+    marks = getattr(member, "pytestmark", [])
+    return any(
+        mark.name == "xfail" and cast("Mapping[str, Any]", mark.kwargs).get("reason")
+        for mark in marks
+    )

@@ -1,0 +1,111 @@
+"""Batches and callers side by side."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    Op,
+    PutOp,
+    SearchOp,
+)
+
+from memguard.testing.conformance.base import Calls, Suite
+
+SPACE = ("memories", "ana")
+
+
+class BatchTests(Suite):
+    """Operations together, and callers together."""
+
+    async def test_results_in_order(self, calls: Calls) -> None:
+        """Each operation's result stands where the operation stood."""
+        await calls.put(SPACE, "k", {"text": "x"})
+        ops: list[Op] = [
+            PutOp(SPACE, "new", {"text": "y"}),
+            GetOp(SPACE, "k"),
+            ListNamespacesOp((MatchCondition("prefix", ("memories",)),)),
+            SearchOp(SPACE, query="x"),
+            GetOp(SPACE, "none"),
+        ]
+        results = await calls.batch(ops)
+        assert results[0] is None
+        assert isinstance(results[1], Item)
+        assert results[2] == [SPACE]
+        assert isinstance(results[3], list)
+        assert len(results[3]) == 1
+        assert results[4] is None
+
+    async def test_reads_before_writes(self, calls: Calls) -> None:
+        """Reads of a batch see the state before it, wherever they stand in it."""
+        ops: list[Op] = [
+            PutOp(SPACE, "k", {"text": "x"}),
+            GetOp(SPACE, "k"),
+            SearchOp(SPACE),
+            ListNamespacesOp(),
+        ]
+        assert await calls.batch(ops) == [None, None, [], []]
+        assert await calls.get(SPACE, "k") is not None
+
+    async def test_last_put_counts(self, calls: Calls) -> None:
+        """Of several puts of one key the last one stays, a deletion included."""
+        await calls.batch([PutOp(SPACE, "k", {"text": f"{n}"}) for n in range(5)])
+        item = await calls.get(SPACE, "k")
+        assert item is not None
+        assert item.value == {"text": "4"}
+        await calls.batch([PutOp(SPACE, "k", {"text": "again"}), PutOp(SPACE, "k", None)])
+        assert await calls.get(SPACE, "k") is None
+        await calls.batch([PutOp(SPACE, "k", None), PutOp(SPACE, "k", {"text": "back"})])
+        assert await calls.get(SPACE, "k") is not None
+
+    async def test_empty_batch(self, calls: Calls) -> None:
+        """No operations, no results."""
+        assert await calls.batch([]) == []
+
+    async def test_batch_over_many_namespaces(self, calls: Calls) -> None:
+        """One batch may write anywhere."""
+        ops: list[Op] = [
+            PutOp(("many", str(n % 20)), f"k{n}", {"text": f"item {n}"}) for n in range(100)
+        ]
+        await calls.batch(ops)
+        assert len(await calls.search(("many",), limit=200)) == 100
+        assert len(await calls.namespaces(prefix=("many",))) == 20
+
+    async def test_own_writes_are_read(self, store: BaseStore) -> None:
+        """Concurrent calls from one loop lose nothing, and each reads what it wrote."""
+
+        async def write_then_read(number: int) -> Any:
+            await store.aput(SPACE, f"k{number}", {"text": f"item {number}"})
+            return await store.aget(SPACE, f"k{number}")
+
+        found = await asyncio.gather(*(write_then_read(number) for number in range(25)))
+        assert [each.value["text"] for each in found] == [f"item {n}" for n in range(25)]
+        assert len(await store.asearch(SPACE, limit=100)) == 25
+
+    async def test_one_key_from_many_callers(self, store: BaseStore) -> None:
+        """Writers of one key leave one of their values, whole."""
+        writes = (store.aput(SPACE, "k", {"text": f"v{n}", "same": f"v{n}"}) for n in range(10))
+        await asyncio.gather(*writes)
+        item = await store.aget(SPACE, "k")
+        assert item is not None
+        assert item.value["text"] == item.value["same"]
+        assert len(await store.asearch(SPACE, query="v1")) == 1
+
+    async def test_threads_and_loops(self, store: BaseStore) -> None:
+        """Threads, and loops of their own in threads, use one store."""
+
+        def with_a_loop(number: int) -> None:
+            asyncio.run(store.aput(SPACE, f"loop{number}", {"text": f"item {number}"}))
+
+        loop = asyncio.get_running_loop()
+        with ThreadPoolExecutor(4) as pool:
+            work = [partial(with_a_loop, n) for n in range(4)]
+            work += [partial(store.put, SPACE, f"sync{n}", {"text": f"item {n}"}) for n in range(8)]
+            await asyncio.gather(*(loop.run_in_executor(pool, each) for each in work))
+        assert len(await store.asearch(SPACE, query="item", limit=50)) == 12

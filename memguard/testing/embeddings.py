@@ -1,0 +1,54 @@
+"""A deterministic embedder for tests: no model, no network, the same vectors everywhere."""
+
+import hashlib
+import math
+import struct
+from collections import Counter
+
+from langchain_core.embeddings import Embeddings
+
+
+class HashEmbeddings(Embeddings):
+    """Texts as bags of words, each word a direction derived from its hash.
+
+    Texts that share words are near, others are about as far apart as random directions are.
+
+    Args:
+        dims: Numbers in a vector.
+        name: What a store's stamp calls it; two names give two sets of directions.
+    """
+
+    def __init__(self, *, dims: int = 32, name: str = "hash") -> None:
+        self.dims = dims
+        self.name = name
+        self.embedded: Counter[str] = Counter()
+        """How often each text was embedded."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """One unit vector per text."""
+        self.embedded.update(texts)
+        return [self._vector(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        """As for a document."""
+        return self._vector(text)
+
+    async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
+        """As `embed_documents`, on the loop."""
+        return self.embed_documents(texts)
+
+    async def aembed_query(self, text: str) -> list[float]:
+        """As `embed_query`, on the loop."""
+        return self._vector(text)
+
+    def _vector(self, text: str) -> list[float]:
+        words = text.casefold().split() or [""]
+        rows = [self._direction(word) for word in words]
+        total = [sum(column) for column in zip(*rows, strict=True)]
+        length = math.sqrt(sum(each * each for each in total)) or 1.0
+        return [each / length for each in total]
+
+    def _direction(self, word: str) -> list[float]:
+        seed = f"{self.name}\n{word}".encode("utf-8", "surrogatepass")
+        numbers = struct.unpack(f"<{self.dims}H", hashlib.shake_128(seed).digest(2 * self.dims))
+        return [number / 32768.0 - 1.0 for number in numbers]
