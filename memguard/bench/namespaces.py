@@ -1,0 +1,215 @@
+"""How fast a namespace is searched among many: our store against Chroma on that namespace alone.
+
+`python -m memguard.bench.namespaces --records 100000 --namespaces 1000`
+
+The opponent is plain Chroma in a directory of its own, with one collection that holds the same
+records of one namespace and nothing else. Queries of both are made in turn, in one run, so that a
+slow minute of the machine hits both. Vectors are random, in clusters, 384 numbers each; no embedder
+is measured.
+"""
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import chromadb
+import numpy as np
+import psutil
+from chromadb.config import Settings
+from langgraph.store.base import PutOp
+from numpy.typing import NDArray
+
+from memguard.stores import ChromaStore
+from memguard.stores.chroma.settings import DEFAULT_CACHE_BYTES
+
+DIMS = 384
+_CLUSTERS = 50
+_TEXT = "the user said something of the usual length, which is about a hundred characters of text "
+
+
+class Vectors:
+    """Clustered random directions by text; the same text has the same one."""
+
+    name = "bench"
+    dims = DIMS
+
+    def __init__(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        self._centres: NDArray[np.float64] = rng.standard_normal((_CLUSTERS, DIMS))
+
+    def __call__(self, texts: Sequence[str]) -> list[list[float]]:
+        """One vector per text, of which the last word is a number."""
+        rows: list[list[float]] = []
+        for text in texts:
+            number = int(text.rsplit(" ", 1)[-1])
+            rng = np.random.default_rng(number)
+            row = self._centres[number % _CLUSTERS] + 0.7 * rng.standard_normal(DIMS)
+            rows.append(row.tolist())
+        return rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """What is measured."""
+
+    records: int
+    namespaces: int
+    queries: int
+    seed: int
+
+    @property
+    def each(self) -> int:
+        """Records per namespace."""
+        return self.records // self.namespaces
+
+    def number(self, space: int, row: int) -> int:
+        """The number of a record, which its vector follows from."""
+        return space * self.each + row
+
+
+def main() -> None:
+    """Measure and print one table."""
+    shape = _arguments()
+    vectors = Vectors(shape.seed)
+    with tempfile.TemporaryDirectory() as ours, tempfile.TemporaryDirectory() as theirs:
+        start = time.perf_counter()
+        with _open(ours, vectors, DEFAULT_CACHE_BYTES) as store:
+            _fill(store, shape)
+            seconds = time.perf_counter() - start
+            print(f"records {shape.records}, namespaces {shape.namespaces}, seed {shape.seed}")
+            print(f"insert, batches of one namespace: {shape.records / seconds:,.0f} /s")
+            _print_costs(Path(ours))
+        space = shape.namespaces // 2
+        raw = _raw(theirs, shape, space, vectors)
+        for title, budget in (("resident", DEFAULT_CACHE_BYTES), ("Chroma's index", 0)):
+            with _open(ours, vectors, budget) as store:
+                _compare(store, raw, shape, space=space, vectors=vectors, title=title)
+        _print_costs(Path(ours))
+
+
+def _open(path: str, vectors: Vectors, budget: int) -> ChromaStore:
+    index = {"dims": DIMS, "embed": vectors, "fields": ["text"]}
+    return ChromaStore.local(path, index=index, embed_name="bench", cache_bytes=budget)
+
+
+def _compare(
+    store: ChromaStore, raw: Any, shape: Shape, *, space: int, vectors: Vectors, title: str
+) -> None:
+    rng = np.random.default_rng(shape.seed + 1)
+    print(f"\n{title}")
+    spaces = [int(each) for each in rng.integers(0, shape.namespaces, shape.queries)]
+    _row("first search of a namespace", [_search(store, each, rng) for each in spaces[:100]], None)
+    mine: list[float] = []
+    theirs: list[float] = []
+    for number in range(shape.queries):
+        query = f"query {number}"
+        vector = vectors([query])[0]
+        theirs.append(_timed(lambda vector=vector: _ask(raw, vector)))
+        mine.append(_search(store, space, rng))
+    _row("search, one namespace", mine, theirs)
+    _row("search, namespaces at random", [_search(store, each, rng) for each in spaces], theirs)
+    _row("list_namespaces(limit=100)", _repeat(lambda: store.list_namespaces(limit=100)), None)
+    _row("get", _repeat(lambda: store.get(_name(space), "0")), _repeat(lambda: raw.get(ids=["0"])))
+    value = {"text": f"{_TEXT}{shape.number(space, 0)}"}
+    vector = vectors([value["text"]])[0]
+    _row(
+        "put (replace)",
+        _repeat(lambda: store.put(_name(space), "0", value)),
+        _repeat(
+            lambda: raw.upsert(ids=["0"], embeddings=[vector], metadatas=[{"v": value["text"]}])
+        ),
+    )
+
+
+def _search(store: ChromaStore, space: int, rng: np.random.Generator) -> float:
+    query = f"query {int(rng.integers(1 << 30))}"
+    return _timed(lambda: store.search(_name(space), query=query, limit=10))
+
+
+def _ask(raw: Any, vector: list[float]) -> Any:
+    return raw.query(query_embeddings=[vector], n_results=10, include=["metadatas", "distances"])
+
+
+def _fill(store: ChromaStore, shape: Shape) -> None:
+    for space in range(shape.namespaces):
+        store.batch(
+            [
+                PutOp(_name(space), str(row), {"text": f"{_TEXT}{shape.number(space, row)}"})
+                for row in range(shape.each)
+            ]
+        )
+
+
+def _raw(path: str, shape: Shape, space: int, vectors: Vectors) -> Any:
+    client = chromadb.PersistentClient(path, settings=Settings(anonymized_telemetry=False))
+    collection = client.create_collection(
+        "alone", embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
+    )
+    texts = [f"{_TEXT}{shape.number(space, row)}" for row in range(shape.each)]
+    collection.add(
+        ids=[str(row) for row in range(shape.each)],
+        embeddings=np.asarray(vectors(texts), dtype=np.float32),
+        metadatas=[{"v": text} for text in texts],
+    )
+    return collection
+
+
+def _name(space: int) -> tuple[str, str]:
+    return ("memories", f"user{space}@example.org")
+
+
+def _timed(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return (time.perf_counter() - start) * 1000
+
+
+def _repeat(work: Callable[[], object]) -> list[float]:
+    return [_timed(work) for _ in range(50)]
+
+
+def _row(name: str, ours: list[float], theirs: list[float] | None) -> None:
+    line = f"  {name:32s} p50 {statistics.median(ours):8.2f} ms  p95 {_p95(ours):8.2f} ms"
+    if theirs is not None:
+        ratio = statistics.median(ours) / statistics.median(theirs)
+        line += f"  raw p50 {statistics.median(theirs):6.2f} ms  ratio {ratio:5.2f}"
+    print(line, flush=True)
+
+
+def _p95(numbers: list[float]) -> float:
+    return float(np.percentile(numbers, 95))
+
+
+def _print_costs(path: Path) -> None:
+    process = psutil.Process()
+    size = sum(each.stat().st_size for each in path.rglob("*") if each.is_file())
+    memory = process.memory_info().rss
+    print(
+        f"memory of the process {memory / 1e6:,.0f} MB, open files {process.num_fds()}, "
+        f"disk {size / 1e6:,.0f} MB",
+        flush=True,
+    )
+
+
+def _arguments() -> Shape:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--records", type=int, default=100_000)
+    parser.add_argument("--namespaces", type=int, default=1_000)
+    parser.add_argument("--queries", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    return Shape(
+        records=given.records,
+        namespaces=given.namespaces,
+        queries=given.queries,
+        seed=given.seed,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""Hypothesis strategies for stores: hostile names, JSON values, filters and operations."""
+
+from typing import Any, Literal
+
+from hypothesis import strategies as st
+
+LABELS = (
+    "user1",
+    "user10",
+    "user_1",
+    "User1",
+    "user1 ",
+    "user%",
+    "user%31",
+    "a/b",
+    "*",
+    "用户一",
+    "e\u0301",
+    "\u00e9",
+)
+KEYS = ("k", "K", "", "a/b", "k.0", "k\n", "\ud800", "日本")
+WORDS = ("tea", "dog", "red", "blue", "train", "paris", "likes", "hates")
+FIELDS = ("kind", "score", "meta", "tags", "odd key", "")
+
+
+def any_label() -> st.SearchStrategy[str]:
+    """Any label a namespace may have: every text but the empty one."""
+    return st.one_of(st.sampled_from(LABELS), st.text(min_size=1, max_size=12))
+
+
+def any_namespace() -> st.SearchStrategy[tuple[str, ...]]:
+    """Any place an item may live in."""
+    return st.lists(any_label(), min_size=1, max_size=4).map(tuple)
+
+
+def shared_namespace() -> st.SearchStrategy[tuple[str, ...]]:
+    """A place that LangGraph's own stores accept too, often one that was used before."""
+    label = st.sampled_from([each for each in LABELS if each != "*"])
+    return st.lists(label, min_size=1, max_size=3).map(tuple)
+
+
+def keys() -> st.SearchStrategy[str]:
+    """A key, often one that was used before."""
+    return st.one_of(st.sampled_from(KEYS), st.text(max_size=6))
+
+
+def json_scalar() -> st.SearchStrategy[Any]:
+    """Whatever stands at a leaf of JSON; no NaN, which is equal to nothing."""
+    return st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.floats(allow_nan=False),
+        st.text(max_size=8),
+        st.just("unpaired \ud800"),
+    )
+
+
+def json_value() -> st.SearchStrategy[Any]:
+    """Any JSON."""
+    return st.recursive(
+        json_scalar(),
+        lambda inner: st.one_of(
+            st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=4), inner, max_size=3)
+        ),
+        max_leaves=6,
+    )
+
+
+def sentence() -> st.SearchStrategy[str]:
+    """Some words, to embed or to ask for."""
+    return st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
+
+
+@st.composite
+def item_value(draw: st.DrawFn) -> dict[str, Any]:
+    """A value with fields worth filtering by, and mostly with a text."""
+    value: dict[str, Any] = draw(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "kind": st.sampled_from(["fact", "note", "FACT", ""]),
+                "score": st.one_of(st.integers(-3, 9), st.sampled_from([0.5, None, "7", True])),
+                "meta": st.fixed_dictionaries({}, optional={"lang": st.sampled_from(["en", "de"])}),
+                "tags": st.lists(st.sampled_from(["p", "q"]), max_size=2),
+                "odd key": json_value(),
+                "": json_value(),
+            },
+        )
+    )
+    if draw(st.integers(0, 4)):
+        value["text"] = draw(sentence())
+    return value
+
+
+def item_filter() -> st.SearchStrategy[dict[str, Any] | None]:
+    """A filter of known operators; it may still compare what cannot be compared."""
+    operand = st.one_of(st.integers(-3, 9), st.sampled_from([0.5, "7"]))
+    ordered = st.dictionaries(
+        st.sampled_from(["$gt", "$gte", "$lt", "$lte"]), operand, min_size=1, max_size=2
+    )
+    equal = st.fixed_dictionaries({}, optional={"$eq": json_scalar(), "$ne": json_scalar()}).filter(
+        bool
+    )
+    condition = st.one_of(
+        st.sampled_from(["fact", "note", None, True, 7]),
+        equal,
+        ordered,
+        st.fixed_dictionaries({"lang": st.sampled_from(["en", "de", None])}),
+        st.lists(st.sampled_from(["p", "q"]), max_size=2),
+    )
+    fields: st.SearchStrategy[Any] = st.dictionaries(
+        st.sampled_from(FIELDS), condition, min_size=1, max_size=2
+    )
+    return st.one_of(st.none(), st.just({}), fields)
+
+
+def indexing() -> st.SearchStrategy[Literal[False] | list[str] | None]:
+    """What a put says about its index."""
+    return st.sampled_from([None, None, None, False, ["text"], ["kind", "text"], ["tags[*]"]])
