@@ -1,16 +1,41 @@
-"""Where memories live; every name is loaded on first use."""
+"""Where memories live, and the log beside them; every name is loaded on first use."""
 
 import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from memguard.stores.audit import Audit
     from memguard.stores.chroma.store import ChromaStore
+    from memguard.stores.commit import recover
+    from memguard.stores.journal import Journal
+    from memguard.stores.quarantine import Quarantine
+    from memguard.stores.receipt_rows import ReceiptFilter
+    from memguard.stores.receipts import ReceiptLog
+    from memguard.stores.removal import delete_memory, forget_memory
 
-__all__ = ["ChromaStore"]
+__all__ = [
+    "Audit",
+    "ChromaStore",
+    "Journal",
+    "Quarantine",
+    "ReceiptFilter",
+    "ReceiptLog",
+    "delete_memory",
+    "forget_memory",
+    "recover",
+]
 
 # LangGraph and LangChain cost a second to import; `import memguard.stores` does not.
 _HOMES = {
+    "Audit": "memguard.stores.audit",
     "ChromaStore": "memguard.stores.chroma.store",
+    "Journal": "memguard.stores.journal",
+    "Quarantine": "memguard.stores.quarantine",
+    "ReceiptFilter": "memguard.stores.receipt_rows",
+    "ReceiptLog": "memguard.stores.receipts",
+    "delete_memory": "memguard.stores.removal",
+    "forget_memory": "memguard.stores.removal",
+    "recover": "memguard.stores.commit",
 }
 
 
