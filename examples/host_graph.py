@@ -9,7 +9,9 @@ Prints:
     rejected: The user does not eat meat.
       support 0.05 < 0.70 over 5 samples: the colleague, not the user, avoids meat
 """
+# ruff: noqa: INP001, T201  # a script that prints
 
+from langchain_core.messages import HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
 from memguard import WriteReport, create_write_guard
@@ -21,7 +23,7 @@ MEAT = {"text": "The user does not eat meat.", "about": "the user", "turns": [1]
 NOT_THE_USER = "the colleague, not the user, avoids meat"
 
 
-class State(MessagesState):
+class State(MessagesState, total=False):
     """What the host graph passes on; the guard reads `messages` and fills `writes`."""
 
     writes: WriteReport
@@ -40,8 +42,8 @@ with ChromaStore.memory() as store:
     builder.add_node("remember", create_write_guard(model, store=store))
     builder.add_edge(START, "remember")
     graph = builder.compile()
-    talk = [("user", "I live in Porto. My colleague doesn't eat meat.")]
-    out = graph.invoke({"messages": talk}, context={"user_id": "ana"})
+    talk = HumanMessage("I live in Porto. My colleague doesn't eat meat.")
+    out = graph.invoke({"messages": [talk]}, {"configurable": {"user_id": "ana"}})
 
 for receipt in out["writes"].receipts:
     print(f"{receipt.outcome}: {receipt.candidate.text}\n  {receipt.decision.explanation}")

@@ -6,7 +6,7 @@ import io
 import json
 import re
 import runpy
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -77,7 +77,7 @@ def doc_answer(request: dict[str, Any]) -> str:
     """The model behind the pages: writes and judges by the table above."""
     prompt = str(request["messages"][-1]["content"])
     if "<new_turns>" in prompt:
-        new = prompt.split("<new_turns>")[1].split("</new_turns>")[0]
+        new = prompt.split("<new_turns>")[1].split("</new_turns>", maxsplit=1)[0]
         facts = [
             {"text": text, "about": "the user", "turns": [int(number)]}
             for number, said in re.findall(r"^\[(\d+)\] user[^:]*: (.*)$", new, re.MULTILINE)
@@ -85,7 +85,7 @@ def doc_answer(request: dict[str, Any]) -> str:
             if words in said
         ]
         return json.dumps({"facts": facts})
-    memory = prompt.split("<memory>")[1].split("</memory>")[0]
+    memory = prompt.split("<memory>")[1].split("</memory>", maxsplit=1)[0]
     for text, score, reason in FACTS.values():
         if text in memory and score is not None:
             return json.dumps({"reason": reason, "turns": [1], "score": score})
@@ -104,7 +104,7 @@ def doc_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loopb
 
 
 @contextlib.contextmanager
-def closing_stores(names: dict[str, Any]) -> Iterator[None]:
+def closing_stores(names: dict[str, Any]) -> Generator[None]:
     """Close what a page left open, as the end of its program would."""
     try:
         yield
@@ -138,7 +138,7 @@ def test_what_a_page_runs_prints_what_it_shows(page: Path, doc_model: LoopbackMo
             where = f"{name_of(page)}:{block.line}"
             if block.mark == "run":
                 with contextlib.redirect_stdout(printed):
-                    exec(compile(block.text, where, "exec"), names)  # noqa: S102  # our own pages
+                    exec(compile(block.text, where, "exec"), names)
             elif block.mark == "output":
                 assert lines(printed.getvalue()) == lines(block.text), where
                 printed = io.StringIO()
@@ -209,7 +209,8 @@ def commands() -> dict[str, set[str]]:
         for name, each in inner.items():
             visit(each, (*path, name))
         if not inner:
-            found[" ".join(path)] = {"--help", *(o for p in command.params for o in p.opts)}
+            opts = {option for each in command.params for option in each.opts}
+            found[" ".join(path)] = {"--help", *(o for o in opts if o.startswith("--"))}
 
     visit(typer.main.get_command(app), ())
     return found
