@@ -62,7 +62,8 @@ def read_q_squared(folder: Path) -> Iterator[Group]:
     with (folder / "cross_annotation.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             claims = tuple(
-                Claim(text=text, supported=label == "1", kind="generated")
+                # Here 1 means inconsistent: the files of that name hold these answers.
+                Claim(text=text, supported=label == "0", kind="generated")
                 for text, label in (
                     (row["dodeca_response"], row["dodeca_label"]),
                     (row["memnet_response"], row["memnet_label"]),

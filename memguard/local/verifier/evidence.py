@@ -9,7 +9,7 @@ from memguard.local.verifier.judgement import WordEvidence, WordStatus
 from memguard.local.verifier.numbers import found_in
 from memguard.local.verifier.units import Unit
 
-_LIKE = 0.5
+_LIKE = 0.4
 _PULL = 0.25
 
 
