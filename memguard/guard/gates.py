@@ -10,9 +10,9 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 
 from memguard.errors import ConfigurationError, ErrorCode
-from memguard.llm.models import ModelLike, resolve_model
-from memguard.methods.consistency_gate import create_consistency_gate_graph
-from memguard.prompts import Prompt, load_prompt
+from memguard.llm.models import ModelLike
+from memguard.methods.consistency_gate import create_consistency_gate_graph, make_judge
+from memguard.prompts import Prompt
 from memguard.schema.config import ConsistencyGate
 
 GateGraph = CompiledStateGraph[Any, Any, Any, Any]
@@ -74,15 +74,14 @@ def _build(
         return Gate(name=gate.get_name(), graph=gate, fingerprint=f"graph:{gate.get_name()}")
     spec = _spec_named(gate) if isinstance(gate, str) else gate
     prompt_name = "support" if spec.variant == "soft" else "support_yes_no"
-    prompt = prompts.get(f"consistency_gate/{prompt_name}") or load_prompt(
-        "consistency_gate", prompt_name
-    )
-    model = resolve_model(models.get("judge", models["default"]))
+    prompt = prompts.get(f"consistency_gate/{prompt_name}")
+    model = models.get("judge", models["default"])
     settings = json.dumps(spec.model_dump(mode="json"), sort_keys=True)
+    judge = make_judge(model, spec=spec, prompt=prompt)
     return Gate(
         name="consistency_gate",
         graph=create_consistency_gate_graph(model, spec=spec, store=store, prompt=prompt),
-        fingerprint=f"consistency_gate:{settings}:{model.name}:{prompt.digest}",
+        fingerprint=f"consistency_gate:{settings}:{judge.fingerprint}",
     )
 
 

@@ -41,6 +41,8 @@ class ConsistencyGate(Frozen):
     """Sampling temperature; `None`: 0.7 for K > 1, 0 for K = 1."""
     early_stop: bool = True
     """Stop sampling when the rest cannot change the decision (concurrent sampling only)."""
+    local_first: bool = False
+    """Ask the local judge first, and the language model only where the local one is in doubt."""
     on_inconclusive: OnInconclusive = "quarantine"
     """What becomes of a candidate that could not be judged."""
 

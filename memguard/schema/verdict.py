@@ -5,7 +5,7 @@ from typing import Literal
 from memguard.schema.base import Frozen, Text
 
 InconclusiveReason = Literal[
-    "parse_failure", "off_menu", "refusal", "timeout", "provider_error", "truncated"
+    "parse_failure", "off_menu", "refusal", "timeout", "provider_error", "truncated", "too_close"
 ]
 """Why an answer could not be used.
 
@@ -15,6 +15,7 @@ InconclusiveReason = Literal[
 * `timeout`: no answer in time, on every attempt.
 * `provider_error`: the provider failed, on every attempt.
 * `truncated`: the answer was cut off before the value.
+* `too_close`: the local judge's score lies where it is as often wrong as right.
 """
 
 

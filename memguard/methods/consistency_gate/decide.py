@@ -4,8 +4,7 @@ from collections import Counter
 
 from pydantic import JsonValue
 
-from memguard.methods.consistency_gate.judge import score_of
-from memguard.methods.consistency_gate.state import GateState, Judged
+from memguard.methods.consistency_gate.state import GateState, Judged, score_of
 from memguard.policy.admission import METHOD, decide_on_support
 from memguard.policy.support import rule_on_support
 from memguard.schema.config import ConsistencyGate
@@ -19,14 +18,15 @@ def rule(
     state: GateState, *, spec: ConsistencyGate
 ) -> tuple[AdmissionDecision, dict[str, JsonValue]]:
     """The decision on a candidate, with the numbers that it rests on."""
-    if state.judged is None:
+    judged = state.judged
+    if judged is None:
         if state.decision is None:
             msg = "neither judged nor refused"
             raise AssertionError(msg)
         return state.decision, {"tau": state.tau, "score": None, "samples": []}
-    asked = spec.k if spec.variant == "soft" else 1
-    samples = state.judged.samples
-    score = rule_on_support([score_of(sample) for sample in samples], k=asked, tau=state.tau)
+    samples = judged.samples
+    scores = [score_of(sample) for sample in samples]
+    score = rule_on_support(scores, k=judged.asked, tau=judged.tau)
     decision = decide_on_support(
         score,
         on_inconclusive=spec.on_inconclusive,
@@ -35,15 +35,16 @@ def rule(
     )
     return decision, {
         "score": score.mean,
-        "tau": state.tau,
-        "k": asked,
+        "tau": judged.tau,
+        "k": judged.asked,
         "used": len(samples),
         "usable": score.usable,
-        "mode": state.judged.mode,
-        "temperature": spec.sampling_temperature,
+        "mode": judged.mode,
+        "temperature": None if judged.mode == "local" else spec.sampling_temperature,
         "occupancy": state.occupancy,
         "samples": [_sample_row(sample) for sample in samples],
-        "decided_by": _deciding_turns(state, state.judged),
+        "decided_by": _deciding_turns(state, judged),
+        **judged.details,
     }
 
 
@@ -63,7 +64,7 @@ def build_report(
         evidence=evidence,
         context=state.source,
         usage=judged.usage if judged else Usage(),
-        prompts=(judged.prompt,) if judged else (),
+        prompts=(judged.prompt,) if judged and judged.prompt else (),
         models={"judge": judged.model} if judged else {},
         notes=judged.notes if judged else (),
     )
@@ -74,6 +75,11 @@ def _why(
 ) -> str:
     """The words of the judge nearest to the mean; or why samples could not be used."""
     if inconclusive or mean is None:
+        doubts = [
+            s.detail for s in samples if isinstance(s, Inconclusive) and s.reason == "too_close"
+        ]
+        if doubts:
+            return doubts[0]
         failures = Counter(s.reason for s in samples if isinstance(s, Inconclusive))
         return ", ".join(f"{count} x {reason}" for reason, count in sorted(failures.items()))
     worded = [s for s in samples if isinstance(s, SupportSample) and s.reason]

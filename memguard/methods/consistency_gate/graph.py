@@ -19,13 +19,13 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 
 from memguard.errors import ErrorCode, JudgeError
-from memguard.llm.models import ModelLike, resolve_model
+from memguard.llm.models import ModelLike
 from memguard.methods.consistency_gate.decide import build_report, rule
 from memguard.methods.consistency_gate.gather import gather
-from memguard.methods.consistency_gate.judge import Judge
+from memguard.methods.consistency_gate.judges import Judge, make_judge
 from memguard.methods.consistency_gate.state import GateInput, GateOutput, GateState
 from memguard.portal import dual
-from memguard.prompts import Prompt, load_prompt
+from memguard.prompts import Prompt
 from memguard.schema.config import ConsistencyGate
 from memguard.schema.receipt import Receipt
 
@@ -87,7 +87,8 @@ def create_consistency_gate_graph(
     """ConsistencyGate as a graph: `{"candidate", "context"}` in, decision and receipt out.
 
     Args:
-        model: The judge: `"provider:model"`, a `BaseChatModel`, or a resolved model.
+        model: The judge: `"provider:model"`, a `BaseChatModel`, a resolved model, or `"local"` for
+            the support verifier that needs no language model.
         spec: Settings; the paper's recommended ones when left out.
         store: Where stored memories are read for `context="memory" | "both"` and counted for the
             adaptive threshold; the graph's own store when left out.
@@ -99,8 +100,7 @@ def create_consistency_gate_graph(
         ConfigurationError: If the model or the prompt cannot be used.
     """
     spec = spec or ConsistencyGate()
-    name = "support" if spec.variant == "soft" else "support_yes_no"
-    asker = Judge(model=resolve_model(model), spec=spec, prompt=prompt or load_prompt(NAME, name))
+    asker = make_judge(model, spec=spec, prompt=prompt)
     builder = StateGraph(GateState, input_schema=GateInput, output_schema=GateOutput)
     builder.add_node("judge", dual(partial(judge, asker=asker, store=store)))
     builder.add_node("decide", dual(partial(decide, spec=spec, clock=clock, new_id=new_id)))

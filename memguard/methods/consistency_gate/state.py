@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, Field, JsonValue
 
 from memguard.conversations.field import AnyConversation
 from memguard.schema.base import Frozen
@@ -37,16 +37,27 @@ class Judged(Frozen):
 
     samples: tuple[SupportSample | Inconclusive, ...]
     """In the order of sampling."""
+    asked: int
+    """K, the samples asked for."""
+    tau: float
+    """The threshold that goes with these scores."""
     mode: str
-    """`n`, `concurrent` or `logprob`: how the samples were had."""
+    """`n`, `concurrent`, `logprob` or `local`: how the samples were had."""
     model: str
     """The judge's name."""
-    prompt: PromptStamp
-    """The prompt used."""
-    usage: Usage
+    prompt: PromptStamp | None = None
+    """The prompt used; the local judge has none."""
+    usage: Usage = Usage()
     """Its cost."""
+    details: dict[str, JsonValue] = Field(default={})
+    """More evidence, for the receipt."""
     notes: tuple[str, ...] = ()
     """What the model layer had to do differently."""
+
+
+def score_of(answer: SupportSample | Inconclusive) -> float | None:
+    """The score, or `None` where the judge gave nothing usable."""
+    return None if isinstance(answer, Inconclusive) else answer.score
 
 
 class GateOutput(BaseModel):

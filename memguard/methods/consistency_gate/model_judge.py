@@ -1,4 +1,4 @@
-"""Asking the judge model: K scores, or the probability of yes."""
+"""Asking a language model: K scores, or the probability of yes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from memguard.llm.metering import current_meter
 from memguard.llm.models import Model
 from memguard.llm.parsing import parse_support
 from memguard.llm.sample import sample
-from memguard.methods.consistency_gate.state import Judged
+from memguard.methods.consistency_gate.state import Judged, score_of
 from memguard.policy.support import is_settled
 from memguard.prompts import Prompt
 from memguard.rendering.quote import named_turns, quote, quote_turns
@@ -24,12 +24,17 @@ MAX_TOKENS = 2048
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judge:
+class ModelJudge:
     """A model, a prompt and the settings to ask it with."""
 
     model: Model
     spec: ConsistencyGate
     prompt: Prompt
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the model and the prompt."""
+        return f"{self.model.name}:{self.prompt.digest}"
 
     async def ask(
         self, candidate: CandidateMemory, *, source: Sequence[Turn], tau: float
@@ -43,7 +48,7 @@ class Judge:
         # The source stands first: candidates of one chunk share it, and providers cache prefixes.
         messages = self.prompt.render(source=quote_turns(source), memory=quote(candidate.text))
         if self.spec.variant == "logprob":
-            return await self._ask_logprob(messages)
+            return await self._ask_logprob(messages, tau=tau)
         return await self._ask_soft(messages, source=source, tau=tau)
 
     async def _ask_soft(
@@ -69,6 +74,8 @@ class Judge:
         )
         return Judged(
             samples=tuple(_with_turn_ids(answer, source) for answer in got.answers),
+            asked=self.spec.k,
+            tau=tau,
             mode=got.mode,
             model=self.model.name,
             prompt=self.prompt.stamp,
@@ -76,13 +83,15 @@ class Judge:
             notes=tuple(got.notes),
         )
 
-    async def _ask_logprob(self, messages: Sequence[BaseMessage]) -> Judged:
+    async def _ask_logprob(self, messages: Sequence[BaseMessage], *, tau: float) -> Judged:
         got = await yes_no_logprob(
             self.model, messages, settings=self._settings, meter=current_meter()
         )
         answer = got.probability
         return Judged(
             samples=(answer if isinstance(answer, Inconclusive) else SupportSample(score=answer),),
+            asked=1,
+            tau=tau,
             mode="logprob",
             model=self.model.name,
             prompt=self.prompt.stamp,
@@ -93,11 +102,6 @@ class Judge:
     @property
     def _settings(self) -> CallSettings:
         return CallSettings(temperature=self.spec.sampling_temperature, max_tokens=MAX_TOKENS)
-
-
-def score_of(answer: SupportSample | Inconclusive) -> float | None:
-    """The score, or `None` where the judge gave nothing usable."""
-    return None if isinstance(answer, Inconclusive) else answer.score
 
 
 def _with_turn_ids(

@@ -1,0 +1,101 @@
+"""Judging with no language model: what is repeated word for word, else the support verifier."""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from pydantic import JsonValue
+
+from memguard.methods.consistency_gate.state import Judged
+from memguard.policy.statements import find_statements
+from memguard.schema.config import ConsistencyGate
+from memguard.schema.memory import CandidateMemory, Conversation, Turn
+from memguard.schema.verdict import Inconclusive, SupportSample
+
+if TYPE_CHECKING:
+    from memguard.local import SupportJudgement, SupportVerifier
+
+WEAKER = (
+    "judged by the local verifier, which is weaker than a strong language model: it misses details "
+    "swapped within a turn and facts that are only implied, and knows English only"
+)
+
+
+@cache
+def _verifier() -> "SupportVerifier":
+    """One verifier per process; it loads its weights at the first judgement."""
+    from memguard.local import SupportVerifier  # noqa: PLC0415 - loads numpy
+
+    return SupportVerifier()
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalJudge:
+    """The support verifier as a judge: one sample, the same each time."""
+
+    spec: ConsistencyGate
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the verifier's weights."""
+        from memguard.local.verifier.assets import PINNED  # noqa: PLC0415 - loads numpy
+
+        return f"local:{sorted(PINNED.items())}"
+
+    async def ask(
+        self, candidate: CandidateMemory, *, source: tuple[Turn, ...], tau: float
+    ) -> Judged:
+        """One deterministic sample; in the verifier's band of doubt it is inconclusive.
+
+        The verifier's own calibrated threshold holds, unless the spec names another.
+        """
+        turn = repeated_turn(candidate.text, source)
+        if turn is not None:
+            said = SupportSample(
+                score=1.0, reason=f"said word for word in turn {turn.id}", turn_ids=(turn.id,)
+            )
+            return Judged(samples=(said,), asked=1, tau=tau, mode="local", model="local:verbatim")
+        judgement = await _verifier().ajudge(
+            candidate=candidate, context=Conversation(turns=source)
+        )
+        own_tau = tau if {"tau", "threshold"} & self.spec.model_fields_set else judgement.tau
+        return Judged(
+            samples=(_sample(judgement),),
+            asked=1,
+            tau=own_tau,
+            mode="local",
+            model=f"local:{judgement.version}",
+            details={"local": _details(judgement)},
+            notes=(WEAKER, *(f"outside what it was made for: {n}" for n in judgement.notes)),
+        )
+
+
+def repeated_turn(text: str, source: tuple[Turn, ...]) -> Turn | None:
+    """The turn in which its speaker states this text as so, word for word, or `None`.
+
+    The text may begin with the speaker's name and a colon, as the local writer puts it.
+    """
+    name, colon, rest = text.partition(": ")
+    for turn in source:
+        if turn.role != "user":
+            continue
+        named = colon and name in {turn.speaker, "The user"} and name
+        statement = rest if named else text
+        if (named or not turn.speaker) and statement in find_statements(turn.content):
+            return turn
+    return None
+
+
+def _sample(judgement: "SupportJudgement") -> SupportSample | Inconclusive:
+    if judgement.ruling == "inconclusive":
+        low, high = judgement.band
+        return Inconclusive(
+            reason="too_close",
+            detail=f"local support {judgement.score:.2f} lies between {low:.2f} and {high:.2f}",
+        )
+    turns = dict.fromkeys(word.turn_id for word in judgement.words if word.turn_id)
+    return SupportSample(score=judgement.score, reason=judgement.reason, turn_ids=tuple(turns))
+
+
+def _details(judgement: "SupportJudgement") -> JsonValue:
+    return judgement.model_dump(mode="json")

@@ -1,0 +1,121 @@
+"""Declarative statements in what somebody said, found by rules. English, with care elsewhere.
+
+Without a language model a memory cannot be worded; it can be picked. What is picked is a sentence
+in which the speaker states something as so. Left out are questions, hypotheticals, wishes about
+what might be, quotations, role play, requests and demands, and small talk. The rules know English;
+of other languages they leave out questions and quotations, and keep the rest.
+"""
+
+import re
+
+_SENTENCE = re.compile(r"[^.!?\u3002\uff01\uff1f\n]+(?:[.!?\u3002\uff01\uff1f]+|\n|$)")
+_TITLE = re.compile(r"\b(?:mr|mrs|ms|dr|prof|st|vs|approx|e\.g|i\.e)\.$", re.IGNORECASE)
+_ABBREVIATION = re.compile(r"\b(?:[a-z]|no|etc|a\.m|p\.m)\.$", re.IGNORECASE)
+_QUOTED = re.compile(
+    '"[^"\\n]*"|\u201c[^\u201d\\n]*\u201d|\u00ab[^\u00bb\\n]*\u00bb|\u201e[^\u201c\\n]*\u201c'
+)
+_QUOTED_LINE = re.compile(r"^\s*>.*$", re.MULTILINE)
+_STAGE_DIRECTION = re.compile(r"\*[^*\n]+\*")
+_CODE = re.compile(r"```.*?(?:```|$)", re.DOTALL)
+
+_QUESTION = re.compile(
+    r"^(?:so |and |but |well |ok(?:ay)?,? |hey,? |hi,? )*"
+    r"(?:what|who|whom|whose|when|where|why|which|how|do|does|did|is|are|was|were|am|can|could|"
+    r"will|would|should|shall|may|might|have you|has|any ideas?|right)\b"
+    r"(?!.*\bis (?:why|how|what))",
+    re.IGNORECASE,
+)
+_HYPOTHETICAL = re.compile(
+    r"\b(?:if|suppose|supposing|imagine|assuming|unless|wish|hopefully|hypothetically|what if|"
+    r"would|could|might|maybe|perhaps|probably)\b"
+    r"|\b(?:i|we|he|she|they|you)['\u2019]d\b(?! (?:been|had))",
+    re.IGNORECASE,
+)
+_ROLE_PLAY = re.compile(
+    r"\b(?:pretend|role ?play|act as|you are now|you're now|let's say|in this (?:story|game|scene)|"
+    r"my character|once upon)\b",
+    re.IGNORECASE,
+)
+_DEMAND = re.compile(
+    r"^(?:please|kindly|remember|store|save|note|ignore|forget|disregard|tell|show|give|help|write|"
+    r"make|let|put|add|remove|use|call|send|find|explain|describe|suggest|recommend|plan|answer|"
+    r"output|say|repeat|translate|summari[sz]e|list|do not|don't|never mind|consider|check|look|"
+    r"try|thanks|thank you)\b",
+    re.IGNORECASE,
+)
+_ABOUT_STORING = re.compile(
+    r"\b(?:store|save|memori[sz]e|remember)\b.{0,40}\b(?:this|that|always|forever|it)\b|"
+    r"\bscore\s*[:=]?\s*\d|\b(?:previous|prior|all|your) (?:rules|instructions)\b",
+    re.IGNORECASE,
+)
+_SMALL_TALK = re.compile(
+    r"^(?:hi|hey|hello|bye|goodbye|good (?:morning|evening|night)|thanks|thank you|ok(?:ay)?|sure|"
+    r"yes|no|nope|yeah|yep|wow|great|cool|nice|interesting|lol|haha\w*|see you|take care|same here|"
+    r"sounds (?:good|great)|that's (?:great|nice|cool|awesome|good))\b[^.]{0,25}[.!]*$",
+    re.IGNORECASE,
+)
+_LEAST_WORDS = 3
+_WORD = re.compile(r"\w+")
+_SPACELESS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]")
+_LEAST_SPACELESS = 5
+
+
+def find_statements(text: str) -> tuple[str, ...]:
+    """The sentences of a turn in which its speaker states something as so, word for word.
+
+    Args:
+        text: What was said.
+
+    Returns:
+        Sentences in order, each as it stands in the text but for the white space around it.
+    """
+    if _STAGE_DIRECTION.match(text.lstrip()):
+        return ()  # a turn that opens with one is played, not said
+    return tuple(sentence for sentence in split_sentences(text) if is_statement(sentence))
+
+
+def split_sentences(text: str) -> tuple[str, ...]:
+    """The sentences of a text, without code, quoted lines and stage directions."""
+    plain = _STAGE_DIRECTION.sub(" ", _QUOTED_LINE.sub("\n", _CODE.sub("\n", text)))
+    sentences: list[str] = []
+    open_sentence = ""
+    for found in _SENTENCE.finditer(plain):
+        open_sentence += found[0]
+        # "a.m.", "Dr." and "3.5" end no sentence, and a quotation is not cut in two.
+        if _goes_on(open_sentence, plain[found.end() : found.end() + 2]):
+            continue
+        sentences.append(open_sentence.strip())
+        open_sentence = ""
+    return tuple(sentence for sentence in (*sentences, open_sentence.strip()) if sentence)
+
+
+def is_statement(sentence: str) -> bool:
+    """Whether the speaker states something as so, in the speaker's own words."""
+    if _QUOTED.search(sentence) or sentence.rstrip("\"')").endswith(("?", "\uff1f")):
+        return False
+    if not _long_enough(sentence):
+        return False
+    rules = (_QUESTION.match, _DEMAND.match, _SMALL_TALK.match)
+    anywhere = (_HYPOTHETICAL.search, _ROLE_PLAY.search, _ABOUT_STORING.search)
+    return not any(rule(sentence) for rule in (*rules, *anywhere))
+
+
+def _goes_on(so_far: str, following: str) -> bool:
+    if so_far.endswith("\n"):
+        return False
+    if so_far.count('"') % 2 or so_far.count("\u201c") > so_far.count("\u201d"):
+        return True
+    in_number = so_far[-2:-1].isdigit() and so_far.endswith(".") and following[:1].isdigit()
+    if in_number:
+        return True
+    goes_on = bool(following.strip())
+    if _TITLE.search(so_far):
+        return goes_on
+    # After "4 a.m." a capital begins a sentence, a small letter goes on with it.
+    return bool(_ABBREVIATION.search(so_far)) and goes_on and not following.strip()[:1].isupper()
+
+
+def _long_enough(sentence: str) -> bool:
+    if _SPACELESS.search(sentence):
+        return len("".join(_WORD.findall(sentence))) >= _LEAST_SPACELESS
+    return len(_WORD.findall(sentence)) >= _LEAST_WORDS
