@@ -112,7 +112,8 @@ def _compare(
         theirs.append(_timed(lambda vector=vector: _ask(raw, vector)))
         mine.append(_search(store, space, rng))
     _row("search, one namespace", mine, theirs)
-    _row("search, namespaces at random", [_search(store, each, rng) for each in spaces], theirs)
+    _row("search, any namespace", [_search(store, each, rng) for each in spaces], theirs)
+    _row("the same once more", [_search(store, each, rng) for each in spaces], theirs)
     _row("list_namespaces(limit=100)", _repeat(lambda: store.list_namespaces(limit=100)), None)
     _row("get", _repeat(lambda: store.get(_name(space), "0")), _repeat(lambda: raw.get(ids=["0"])))
     value = {"text": f"{_TEXT}{shape.number(space, 0)}"}

@@ -215,7 +215,11 @@ _QUICK = settings(
     max_examples=25,
     stateful_step_count=20,
     deadline=None,
-    suppress_health_check=[*HealthCheck.__members__.values()],
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+        HealthCheck.filter_too_much,
+    ],
 )
 _LONG = settings(_QUICK, max_examples=400, stateful_step_count=40)
 
