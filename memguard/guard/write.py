@@ -40,11 +40,11 @@ from memguard.guard.state import (
     WriteState,
 )
 from memguard.llm.metering import use_meter
-from memguard.llm.models import ModelLike, resolve_model
-from memguard.methods.writer import create_writer_graph
+from memguard.llm.models import ModelLike
+from memguard.methods.writer import create_writer_graph, make_reader
 from memguard.policy.dedupe import record_key
 from memguard.portal import dual
-from memguard.prompts import Prompt, load_prompt
+from memguard.prompts import Prompt
 from memguard.schema.config import ConsistencyGate, Writer
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.receipt import MethodReport, Receipt
@@ -204,7 +204,8 @@ def create_write_guard(
     """A graph that remembers what a conversation supports; a node of any host graph.
 
     Args:
-        model: Who writes and judges: `"provider:model"`, a chat model, or a resolved model.
+        model: Who writes and judges: `"provider:model"`, a chat model, a resolved model, or
+            `"local"`, which needs no language model and is weaker.
         store: Where memories go; the host graph's store when left out.
         namespace: Template with placeholders, or a function of the run's `Runtime`.
         gates: What a candidate has to pass, in order; the first that does not admit it ends it.
@@ -229,20 +230,21 @@ def create_write_guard(
         raise ConfigurationError(msg, code=ErrorCode.MODEL_MISSING)
     staged: dict[str, ModelLike] = dict(models or {})
     if model is not None:
-        staged.setdefault("default", resolve_model(model))
+        staged.setdefault("default", model)
     else:
         staged.setdefault("default", next(iter(staged.values())))
     spec = writer or Writer()
-    reader = resolve_model(staged.get("writer", staged["default"]))
+    reads = staged.get("writer", staged["default"])
     own = prompts or {}
-    prompt = own.get("writer/extract") or load_prompt("writer", "extract")
+    prompt = own.get("writer/extract")
+    fingerprint = make_reader(reads, prompt=prompt).fingerprint
     built = build_gates(gates, models=staged, store=store, prompts=own)
     guard = Guard(
         backings=Backings(store, receipts),
         namespace=namespace,
-        writer=create_writer_graph(reader, spec=spec, prompt=prompt),
+        writer=create_writer_graph(reads, spec=spec, prompt=prompt),
         writer_spec=spec,
-        writer_digest=digest_of(reader.name, prompt.digest, spec.model_dump_json()),
+        writer_digest=digest_of(fingerprint, spec.model_dump_json()),
         gates=built,
         policy_digest=digest_of(*(each.fingerprint for each in built)),
         meters=Meters(budget or Budget()),

@@ -91,10 +91,17 @@ def _sample(judgement: "SupportJudgement") -> SupportSample | Inconclusive:
         low, high = judgement.band
         return Inconclusive(
             reason="too_close",
-            detail=f"local support {judgement.score:.2f} lies between {low:.2f} and {high:.2f}",
+            detail=(
+                f"local support {judgement.score:.2f} is too close to call, between {low:.2f} and "
+                f"{high:.2f}"
+            ),
         )
     turns = dict.fromkeys(word.turn_id for word in judgement.words if word.turn_id)
-    return SupportSample(score=judgement.score, reason=judgement.reason, turn_ids=tuple(turns))
+    unfound = ", ".join(judgement.unfound)
+    reason = f"without support: {unfound}" if unfound else "every detail was found"
+    if judgement.ruling == "unsupported" and not unfound:
+        reason = "the words are there, but they do not say this"
+    return SupportSample(score=judgement.score, reason=reason, turn_ids=tuple(turns))
 
 
 def _details(judgement: "SupportJudgement") -> JsonValue:

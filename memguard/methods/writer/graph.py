@@ -13,33 +13,23 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Send
 
-from memguard.llm.ask import ask
-from memguard.llm.call import CallSettings
-from memguard.llm.metering import current_meter
-from memguard.llm.models import Model, ModelLike, resolve_model
-from memguard.methods.writer.attribute import attribute_facts
+from memguard.llm.models import ModelLike
+from memguard.methods.writer.readers import Reader, make_reader
 from memguard.methods.writer.state import (
-    Extraction,
     Pass,
     PassState,
-    Unread,
     WriterInput,
     WriterOutput,
     WriterState,
-    Written,
 )
 from memguard.policy.chunks import plan_chunks, split_long_turns
 from memguard.portal import dual
-from memguard.prompts import Prompt, load_prompt
-from memguard.rendering.quote import quote_turns
+from memguard.prompts import Prompt
 from memguard.schema.config import Writer
 from memguard.schema.memory import Turn
 from memguard.schema.usage import Usage
-from memguard.schema.verdict import Inconclusive
 
 NAME = "writer"
-MAX_TOKENS = 4096
-"""Room for about a hundred facts, or for a reasoning model's thoughts and a few."""
 
 
 async def plan(state: WriterState) -> dict[str, Any]:
@@ -66,32 +56,9 @@ def passes(state: WriterState, *, spec: Writer) -> Sequence[Send | str]:
     ] or ["collect"]
 
 
-async def read(state: PassState, *, model: Model, prompt: Prompt) -> dict[str, Any]:
-    """Ask the model for the facts of one pass."""
-    chunk = state.chunk
-    messages = prompt.render(
-        earlier=quote_turns(chunk.earlier),
-        turns=quote_turns(chunk.new, first=len(chunk.earlier) + 1),
-    )
-    answer = await ask(
-        model,
-        messages,
-        Extraction,
-        settings=CallSettings(temperature=0.0, max_tokens=MAX_TOKENS),
-        meter=current_meter(),
-    )
-    if isinstance(answer.value, Inconclusive):
-        turn_ids = tuple(dict.fromkeys(turn.id for turn in chunk.new))
-        unread = Unread(turn_ids=turn_ids, reason=answer.value.reason, detail=answer.value.detail)
-        return {"written": [Written(unread=(unread,), usage=answer.usage)]}
-    candidates, notes = attribute_facts(
-        answer.value.facts, chunk=chunk, conversation_id=state.conversation_id
-    )
-    return {
-        "written": [
-            Written(candidates=candidates, usage=answer.usage, notes=(*answer.notes, *notes))
-        ]
-    }
+async def read(state: PassState, *, reader: Reader) -> dict[str, Any]:
+    """Draw the candidates of one pass."""
+    return {"written": [await reader.read(state.chunk, conversation_id=state.conversation_id)]}
 
 
 async def collect(state: WriterState) -> dict[str, Any]:
@@ -116,7 +83,8 @@ def create_writer_graph(
     """The writer as a graph: `{"conversation"}` in, candidates out.
 
     Args:
-        model: Who reads: `"provider:model"`, a `BaseChatModel`, or a resolved model.
+        model: Who reads: `"provider:model"`, a `BaseChatModel`, a resolved model, or `"local"` for
+            rules that pick statements word for word.
         spec: Sizes of a pass.
         prompt: Your own prompt, with the slots `earlier` and `turns`.
 
@@ -124,14 +92,10 @@ def create_writer_graph(
         ConfigurationError: If the model or the prompt cannot be used.
     """
     spec = spec or Writer()
-    resolved = resolve_model(model)
+    reader = make_reader(model, prompt=prompt)
     builder = StateGraph(WriterState, input_schema=WriterInput, output_schema=WriterOutput)
     builder.add_node("plan", dual(plan))
-    builder.add_node(
-        "read",
-        dual(partial(read, model=resolved, prompt=prompt or load_prompt(NAME, "extract"))),
-        input_schema=PassState,
-    )
+    builder.add_node("read", dual(partial(read, reader=reader)), input_schema=PassState)
     builder.add_node("collect", dual(collect))
     builder.add_edge(START, "plan")
     builder.add_conditional_edges("plan", partial(passes, spec=spec), ["read", "collect"])
