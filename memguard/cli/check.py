@@ -22,11 +22,11 @@ def check(
     as_json: JsonOption = False,
 ) -> None:
     """Say whether a source supports a memory, and why. Stores nothing."""
-    from memguard.cli.opening import gate_preset, open_model
+    from memguard.cli.opening import gate_preset, pick_model
     from memguard.methods.consistency_gate import create_consistency_gate_graph
 
     graph = create_consistency_gate_graph(
-        open_model(model, base_url=base_url), spec=gate_preset(preset)
+        pick_model(model, base_url=base_url), spec=gate_preset(preset)
     )
     result: dict[str, Any] = graph.invoke({"candidate": text, "context": _source(source)})
     receipt = result["receipt"]

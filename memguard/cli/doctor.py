@@ -49,7 +49,7 @@ def _model(model: str | None, *, base_url: str | None) -> tuple[bool, str]:
     from memguard.portal import run_sync
 
     if model is None:
-        return False, "none set: pass --model or set MEMGUARD_MODEL; nothing is asked unasked"
+        return True, "none set: the local writer and judge are used, which are weaker"
     try:
         opened = open_model(model, base_url=base_url)
         return True, run_sync(reach(opened))

@@ -52,6 +52,24 @@ def open_model(model: str | None, *, base_url: str | None) -> "Model":
     return resolve_model(model, base_url=base_url)
 
 
+def pick_model(model: str | None, *, base_url: str | None) -> "Model | str":
+    """The model that the options name; else the only one that `base_url` serves; else `"local"`."""
+    if model == "local" or (model is None and base_url is None):
+        return "local"
+    if model is not None:
+        return open_model(model, base_url=base_url)
+    from memguard.llm.reach import served
+    from memguard.portal import run_sync
+
+    names = run_sync(served(open_model("openai:unnamed", base_url=base_url)))
+    if len(names) == 1:
+        return open_model(f"openai:{names[0]}", base_url=base_url)
+    msg = (
+        f"{base_url!r} serves {len(names)} models, {names[:10]}: name one with --model openai:NAME"
+    )
+    raise InvalidInputError(msg, code=ErrorCode.MODEL_MISSING)
+
+
 def gate_preset(name: str) -> "ConsistencyGate":
     """The named setting of ConsistencyGate."""
     from memguard.schema.config import CONSISTENCY_GATE_PRESETS, ConsistencyGate

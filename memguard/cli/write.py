@@ -50,14 +50,14 @@ def write(
     """
     import asyncio
 
-    from memguard.cli.opening import gate_preset, make_journal, open_model, open_store
+    from memguard.cli.opening import gate_preset, make_journal, open_store, pick_model
     from memguard.conversations import load_conversation
     from memguard.guard import create_write_guard
     from memguard.guard.report import first_error
 
     parts = load_conversation(file, name=conversation)
     gate = gate_preset(preset)
-    judge = open_model(model, base_url=base_url)
+    judge = pick_model(model, base_url=base_url)
     with open_store(store, embed=embed) as opened, make_journal(store) as journal:
         guard = create_write_guard(
             judge,

@@ -19,17 +19,29 @@ async def reach(model: Model) -> str:
         ModelConfigurationError: If the server cannot be reached, refuses the key, or lists models
             without this one.
     """
-    root: Any = getattr(model.chat, "root_client", None)
-    if root is None:
+    if getattr(model.chat, "root_client", None) is None:
         return f"{model.name}: its provider has no free check; the first call will tell"
-    name = getattr(model.chat, "model_name", "")
+    listed = await served(model)
+    where = model.base_url or "the default address"
+    if getattr(model.chat, "model_name", "") in listed:
+        return f"{model.name} is served at {where}"
+    msg = f"{model.name} is not among the {len(listed)} models served at {where}: {listed[:10]}"
+    raise ModelConfigurationError(msg, code=ErrorCode.MODEL_UNKNOWN)
+
+
+async def served(model: Model) -> list[str]:
+    """The names of the models that the server of an OpenAI-compatible model lists, sorted.
+
+    Raises:
+        ModelConfigurationError: If the server cannot be reached or refuses the key.
+    """
+    root: Any = getattr(model.chat, "root_client", None)
     try:
         client = root.with_options(timeout=_SECONDS, max_retries=0)
-        listed = await asyncio.to_thread(lambda: [entry.id for entry in client.models.list()])
+        return sorted(await asyncio.to_thread(lambda: [entry.id for entry in client.models.list()]))
     except Exception as error:  # the SDK's own tree of errors; each means "not reachable so"
-        msg = f"{model.name} at {model.base_url or 'the default address'}: {type(error).__name__}"
+        msg = (
+            f"no list of models from {model.base_url or 'the default address'}: "
+            f"{type(error).__name__}; check the address and the key"
+        )
         raise ModelConfigurationError(msg, code=ErrorCode.MODEL_UNREACHABLE) from error
-    if name in listed:
-        return f"{model.name} is served at {model.base_url or 'the default address'}"
-    msg = f"{model.name} is not among the {len(listed)} models served: {sorted(listed)[:10]}"
-    raise ModelConfigurationError(msg, code=ErrorCode.MODEL_UNKNOWN)

@@ -18,7 +18,12 @@ INCONCLUSIVE_OUTCOMES: dict[OnInconclusive, Outcome] = {
 
 
 def decide_on_support(
-    score: SupportScore, *, on_inconclusive: OnInconclusive, why: str, used: int
+    score: SupportScore,
+    *,
+    on_inconclusive: OnInconclusive,
+    why: str,
+    used: int,
+    too_close: bool = False,
 ) -> AdmissionDecision:
     """Make a decision of a support score.
 
@@ -27,12 +32,13 @@ def decide_on_support(
         on_inconclusive: What becomes of a candidate that could not be judged.
         why: A judge's words for its score, or the reasons why samples were not usable.
         used: Samples asked in the end; fewer than `score.asked` after an early stop.
+        too_close: Whether there is a score that only lies where it decides nothing.
     """
     outcome, reason = _outcome(score, on_inconclusive=on_inconclusive)
     return AdmissionDecision(
         outcome=outcome,
         reason=reason,
-        explanation=_explain(score, why=why, used=used),
+        explanation=f"too close to call: {why}" if too_close else _explain(score, why, used=used),
         method=METHOD,
     )
 
@@ -49,7 +55,7 @@ def _outcome(score: SupportScore, *, on_inconclusive: OnInconclusive) -> tuple[O
             assert_never(score.ruling)
 
 
-def _explain(score: SupportScore, *, why: str, used: int) -> str:
+def _explain(score: SupportScore, why: str, *, used: int) -> str:
     samples = f"{used} of {score.asked} samples" if used < score.asked else _plural(score.asked)
     if score.ruling == "inconclusive" or score.mean is None:
         text = f"not judged: {score.usable} of {_plural(score.asked)} usable"

@@ -32,6 +32,7 @@ def rule(
         on_inconclusive=spec.on_inconclusive,
         why=_why(samples, mean=score.mean, inconclusive=score.ruling == "inconclusive"),
         used=len(samples),
+        too_close=any(isinstance(s, Inconclusive) and s.reason == "too_close" for s in samples),
     )
     return decision, {
         "score": score.mean,

