@@ -74,26 +74,38 @@ def score_groups(
     """Every claim by every judge."""
     claims = [(group, claim) for group in groups for claim in group.claims]
     control = control_scores(word_vectors(encoder, [claim.text for _, claim in claims]))
+    cosines = best_cosines(groups, encoder=encoder)
     scored: list[Scored] = []
     for (group, claim), by_control in zip(claims, control, strict=True):
         turns = turns_of(group)
         # The turns are in the cache from here on, as they are in an agent that judges as it goes.
-        verifier.score(candidate="nothing", context=turns)
+        verifier.prepare(context=turns)
         start = time.process_time()
         support = verifier.score(candidate=claim.text, context=turns)
         cpu = time.process_time() - start
-        rows = encoder.encode([claim.text, *(text for _, text in group.context)])
         scored.append(
             Scored(
                 group=group,
                 claim=claim,
                 support=support,
-                cosine=float((rows[1:] @ rows[0]).max()),
+                cosine=cosines[id(claim)],
                 control=by_control,
                 cpu=cpu,
             )
         )
     return scored
+
+
+def best_cosines(groups: Sequence[Group], *, encoder: MiniLmEncoder) -> dict[int, float]:
+    """Cosine of every claim with its best turn, by the claim's identity."""
+    cosines: dict[int, float] = {}
+    for group in groups:
+        texts = [claim.text for claim in group.claims] + [text for _, text in group.context]
+        rows = encoder.encode(texts)
+        size = len(group.claims)
+        best = (rows[:size] @ rows[size:].T).max(axis=1)
+        cosines |= {id(c): float(value) for c, value in zip(group.claims, best, strict=True)}
+    return cosines
 
 
 def main_table(sets: Sequence[tuple[str, Sequence[Scored]]], *, tau: float) -> Table:

@@ -163,8 +163,8 @@ def calibrate(examples: Sequence[Example], logits: Matrix) -> dict[str, float]:
 def choose_band(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> dict[str, float]:
     """The threshold and the zone around it in which a score decides nothing.
 
-    With as many wrong claims as right ones: at `tau` one admitted claim in eight is wrong, above
-    `high` one in sixteen, and below `low` nine in ten are wrong.
+    With as many wrong claims as right ones: at `tau` 15 % of the admitted are wrong (what the
+    library aims at), above `high` half of that, and below `low` nine in ten are wrong.
     """
     share_wrong = float(labels.sum() / (~labels).sum())
     grid = [step / 100 for step in range(5, 99)]
@@ -179,8 +179,8 @@ def choose_band(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> dict[
         right = float((scores[labels] < tau).sum())
         return wrong / max(wrong + right, 1e-9)
 
-    tau = next((each for each in grid if contamination(each) <= 0.125), 0.7)
-    high = next((each for each in grid if contamination(each) <= 0.0625), 0.9)
+    tau = next((each for each in grid if contamination(each) <= 0.15), 0.7)
+    high = next((each for each in grid if contamination(each) <= 0.075), 0.9)
     low = next((each for each in reversed(grid) if clean(each) >= 0.9), 0.2)
     return {"tau": tau, "low": min(low, tau), "high": max(high, tau)}
 

@@ -138,7 +138,31 @@ def _calendar(
     if word.removesuffix("s") in lexicon.WEEKDAYS:
         return (frozenset({f"d{lexicon.WEEKDAYS.index(word.removesuffix('s'))}"}),), True
     before = lowered[index - 1] if index else ""
-    return (_relative(word, before, at) if at is not None else ()), False
+    named = _named_time(word, _SAME_TIME.get(before, before))
+    resolved = _relative(word, before, at) if at is not None else ()
+    return ((frozenset({named}), *resolved), True) if named else (resolved, False)
+
+
+def _named_time(word: str, before: str) -> str:
+    """`last week`, `yesterday`, `weekly`: a time that is stated by its name alone."""
+    if word in _PERIODS and before in {"last", "next", "every"}:
+        return f"{before}-{word}"
+    return _NAMED_TIMES.get(word, "")
+
+
+_SAME_TIME = {"past": "last", "previous": "last", "coming": "next", "each": "every"}
+_PERIODS = frozenset(
+    {"week", "weekend", "month", "year", "night", "spring", "summer", "fall", "autumn", "winter"}
+)
+_NAMED_TIMES = {
+    "yesterday": "yesterday",
+    "tomorrow": "tomorrow",
+    "daily": "every-day",
+    "weekly": "every-week",
+    "monthly": "every-month",
+    "yearly": "every-year",
+    "annually": "every-year",
+}
 
 
 def _is_month(lowered: Sequence[str], written: Sequence[str], index: int) -> bool:
