@@ -35,7 +35,7 @@ class Network(nn.Module):
         self.join = nn.Linear(4 * _WIDTH + globals_, _WIDTH)
         self.out = nn.Linear(_WIDTH, 1)
         self.gelu = nn.GELU(approximate="tanh")
-        self.drop = nn.Dropout(dropout)
+        self.drop, self.drop_vectors = nn.Dropout(dropout), nn.Dropout(dropout / 2)
         self.register_buffer("mean", torch.zeros(globals_))
         self.register_buffer("scale", torch.ones(globals_))
 
@@ -49,8 +49,10 @@ class Network(nn.Module):
         one, two, place = (getattr(self, f"{stream}_{part}") for part in ("one", "two", "place"))
         own, scalars = batch[stream], batch[f"{stream}_scalars"]
         left, right = self.project(own), self.project(batch[f"{stream}_aligned"])
-        parts = [left, right, (left - right).abs(), left * right, scalars]
-        hidden = two(self.drop(self.gelu(one(torch.cat(parts, dim=-1)))))
+        # Vectors are dropped and scalars never: what a word is must not outweigh where it was found.
+        parts = torch.cat([left, right, (left - right).abs(), left * right], dim=-1)
+        joined = torch.cat([self.drop_vectors(parts), scalars], dim=-1)
+        hidden = two(self.drop(self.gelu(one(joined))))
         return hidden + place[: own.shape[1]]
 
     def forward(self, batch: dict[str, Any]) -> Any:

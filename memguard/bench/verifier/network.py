@@ -32,11 +32,11 @@ class Settings:
     """Groups in one step, about three pairs each."""
     rate: float = 1.5e-3
     """Highest learning rate of AdamW."""
-    decay: float = 0.02
+    decay: float = 0.05
     """Weight decay of AdamW."""
     warm_up: float = 0.06
     """Share of steps in which the rate rises."""
-    dropout: float = 0.15
+    dropout: float = 0.25
     """Share of hidden values left out in a step."""
     smoothing: float = 0.02
     """How far labels are moved from 0 and 1."""

@@ -39,11 +39,11 @@ from memguard.local.embedder import Matrix
 from memguard.local.verifier.assets import PINNED
 from memguard.local.verifier.words import read_words
 
-_MEMORIES = 9000
+_MEMORIES = 5000
 _NEGATIVES = 3
-_TEMPLATES = 3000
+_TEMPLATES = 1666
 # Of every document set at most so many: they are not what memories are made of, and long.
-_DOCUMENTS = 900
+_DOCUMENTS = 500
 _LEAST_TEXTS = 3
 _START = time.monotonic()
 
@@ -72,7 +72,6 @@ def read_corpus(data: Path, *, memories: int = _MEMORIES) -> Corpus:
         data: The data folder.
         memories: How many memories of Multi-Session Chat to use.
     """
-    scale = min(1.0, memories / _MEMORIES)
     folder = data / "msc" / "msc_personasummary"
     known = list(read_memories(folder, split="valid"))
     frames = frames_of(known)
@@ -87,8 +86,8 @@ def read_corpus(data: Path, *, memories: int = _MEMORIES) -> Corpus:
     ):
         some = list(source)
         random.Random("documents").shuffle(some)
-        groups += some[: int(_DOCUMENTS * scale)]
-    groups += template_groups(int(_TEMPLATES * scale))
+        groups += some[:_DOCUMENTS]
+    groups += template_groups(_TEMPLATES)
     idf, default = count_idf(groups)
     return Corpus(groups=groups, idf=idf, default_idf=default)
 
