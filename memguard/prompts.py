@@ -94,6 +94,24 @@ def parse_prompt(text: str, *, name: str) -> Prompt:
     )
 
 
+def prompt_or_own(method: str, name: str, *, own: Prompt | None) -> Prompt:
+    """The prompt a method ships, or the user's own in its place.
+
+    Raises:
+        ConfigurationError: If the user's own has other slots than the one it replaces.
+    """
+    shipped = load_prompt(method, name)
+    if own is None:
+        return shipped
+    if own.slots != shipped.slots:
+        msg = (
+            f"prompt {own.name!r} has the slots {sorted(own.slots)}, but in place of "
+            f"{shipped.name!r} it needs {sorted(shipped.slots)}"
+        )
+        raise ConfigurationError(msg, code=ErrorCode.PROMPT_SLOTS)
+    return own
+
+
 @cache
 def load_prompt(method: str, name: str) -> Prompt:
     """The prompt a method ships: `memguard/methods/<method>/prompts/<name>.md`."""

@@ -37,7 +37,7 @@ def check(
         return
     from memguard.cli.show import print_receipt
 
-    print_receipt(receipt)
+    print_receipt(receipt, committed=False)
 
 
 def _source(source: str) -> "Conversation":

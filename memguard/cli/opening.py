@@ -14,11 +14,14 @@ if TYPE_CHECKING:
 JOURNAL_FILE = "memguard.sqlite3"
 
 
-def open_store(store: str, *, embed: str | None) -> "ChromaStore":
-    """The store at a folder, or at HOST:PORT."""
+def open_store(store: str, *, embed: str | None, make: bool = True) -> "ChromaStore":
+    """The store at a folder, or at HOST:PORT; a new folder only where one is to be made."""
     from memguard.stores import ChromaStore
 
     server = server_address(store)
+    if server is None and not make and not Path(store).exists():
+        msg = f"there is no store at {store!r}: write to it first, or name another one"
+        raise InvalidInputError(msg, code=ErrorCode.STORE_PATH)
     if server is not None:
         return ChromaStore.server(*server, embed=embed)
     return ChromaStore.local(store, embed=embed)

@@ -61,5 +61,5 @@ def print_decisions(receipts: Sequence["Receipt"], *, title: str) -> None:
 
 def counts_line(counts: dict[Any, int]) -> str:
     """`12 stored, 3 rejected`; outcomes that did not occur are left out."""
-    said = [f"{count} {outcome}" for outcome, count in counts.items() if count]
+    said = [f"{counts[outcome]} {outcome}" for outcome in OUTCOME_STYLES if counts.get(outcome)]
     return ", ".join(said) or "no candidates"

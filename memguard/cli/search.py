@@ -28,7 +28,7 @@ def search(
     from memguard.cli.output import console, print_json, print_table
 
     place = namespace_of(user, namespace)
-    with open_store(store, embed=embed) as opened:
+    with open_store(store, embed=embed, make=False) as opened:
         # `search` takes a prefix; memories of other users below it are none of this one's.
         found = [
             item

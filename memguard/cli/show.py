@@ -6,16 +6,24 @@ if TYPE_CHECKING:
     from memguard.schema.receipt import MethodReport, Receipt
 
 
-def print_receipt(receipt: "Receipt", *, history: tuple[Any, ...] = ()) -> None:
-    """The candidate, its source, each method's numbers and ruling, and what it cost."""
+def print_receipt(
+    receipt: "Receipt", *, history: tuple[Any, ...] = (), committed: bool = True
+) -> None:
+    """The candidate, its source, each method's numbers and ruling, and what it cost.
+
+    Args:
+        receipt: The record of one decision.
+        history: What happened to it since.
+        committed: Whether the decision was carried out; `check` only says what it would be.
+    """
     from rich.text import Text
 
     from memguard.cli.output import OUTCOME_STYLES, console
 
     out = console()
-    outcome = {"admit": "stored", "quarantine": "quarantined", "reject": "rejected"}
-    style = OUTCOME_STYLES[outcome[receipt.decision.outcome]]
-    out.print(Text(f"{receipt.decision.outcome}: {receipt.candidate.text}", style=f"bold {style}"))
+    said = receipt.outcome if committed else receipt.decision.outcome
+    style = OUTCOME_STYLES[receipt.outcome]
+    out.print(Text(f"{said}: {receipt.candidate.text}", style=f"bold {style}"))
     out.print(f"  {receipt.decision.explanation}")
     out.print(
         f"  receipt {receipt.id}, {receipt.at:%Y-%m-%d %H:%M} UTC, reason {receipt.decision.reason}"
@@ -30,8 +38,8 @@ def print_receipt(receipt: "Receipt", *, history: tuple[Any, ...] = ()) -> None:
         _print_report(report)
     usage = receipt.usage
     out.print(
-        f"  {usage.calls} calls ({usage.attempts} attempts), {usage.prompt_tokens} tokens read, "
-        f"{usage.completion_tokens} written, {usage.latency:.1f} s of waiting"
+        f"  model calls {usage.calls} (attempts {usage.attempts}), tokens read "
+        f"{usage.prompt_tokens}, written {usage.completion_tokens}, waited {usage.latency:.1f} s"
     )
     for event in history:
         out.print(f"  {event.at:%Y-%m-%d %H:%M:%S} {event.kind} by {event.actor}")

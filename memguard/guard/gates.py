@@ -25,6 +25,17 @@ BY_NAME: dict[str, ConsistencyGate] = {"consistency": ConsistencyGate()}
 """The default spec of each method, by its short name."""
 
 
+STAGES = ("default", "writer", "judge")
+"""What a model can be named for; `default` serves where no other is named."""
+
+PROMPTS = (
+    "writer/extract",
+    "consistency_gate/support",
+    "consistency_gate/support_yes_no",
+)
+"""The prompts that can be replaced."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Gate:
     """A method ready to be asked."""
@@ -56,6 +67,18 @@ def build_gates(
         ConfigurationError: If a gate is unknown or cannot be built.
     """
     return tuple(_build(gate, models=models, store=store, prompts=prompts) for gate in gates)
+
+
+def check_names(given: Mapping[str, object], *, known: Sequence[str], what: str) -> None:
+    """Refuse a name that would have no effect.
+
+    Raises:
+        ConfigurationError: If a name is not one of `known`.
+    """
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        msg = f"`{what}` names {unknown[0]!r}, which nothing uses: use {', '.join(known)}"
+        raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID)
 
 
 def digest_of(*parts: str) -> str:

@@ -23,7 +23,16 @@ from memguard.conversations import read_conversation
 from memguard.errors import BudgetExhaustedError, ConfigurationError, ErrorCode, MemguardError
 from memguard.guard.backing import IN_MEMORY_NOTE, Backings
 from memguard.guard.extract import plan_passes, propose, read_pass
-from memguard.guard.gates import Gate, GateGraph, GateLike, build_gates, digest_of
+from memguard.guard.gates import (
+    PROMPTS,
+    STAGES,
+    Gate,
+    GateGraph,
+    GateLike,
+    build_gates,
+    check_names,
+    digest_of,
+)
 from memguard.guard.meters import Meters
 from memguard.guard.namespaces import NamespaceLike, resolve_namespace
 from memguard.guard.progress import emit
@@ -228,6 +237,8 @@ def create_write_guard(
     if model is None and models is None:
         msg = "create_write_guard needs a model: pass `model='openai:NAME'` or a chat model"
         raise ConfigurationError(msg, code=ErrorCode.MODEL_MISSING)
+    check_names(models or {}, known=STAGES, what="models")
+    check_names(prompts or {}, known=PROMPTS, what="prompts")
     staged: dict[str, ModelLike] = dict(models or {})
     if model is not None:
         staged.setdefault("default", model)

@@ -10,6 +10,7 @@ import itertools
 import os
 import sqlite3
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -60,6 +61,8 @@ class Journal:
         self._waiting: deque[_Job[Any]] = deque()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memguard-journal")
         self._db = self._thread.submit(lambda: connect(path, now=clock()))
+        # A journal that nobody closed is closed when it is dropped, or when the process ends.
+        weakref.finalize(self, _close_left_open, self._db)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, clock: Clock = utc_now) -> Self:
@@ -206,6 +209,11 @@ class Journal:
                 _write_together(self._db.result(), list(group))
             else:
                 _read_each(self._db.result(), list(group))
+
+
+def _close_left_open(opened: "Future[sqlite3.Connection]") -> None:
+    if opened.done() and not opened.cancelled() and opened.exception() is None:
+        opened.result().close()
 
 
 def _in_event_loop() -> bool:

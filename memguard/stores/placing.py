@@ -37,7 +37,7 @@ def place(store: BaseStore, records: Sequence[MemoryRecord]) -> Placed:
     Raises:
         StoreError: If the store failed.
     """
-    steps = _steps(records)
+    steps = _steps(records, ttl=_default_ttl(store))
     ops = next(steps)
     while True:
         try:
@@ -54,7 +54,7 @@ def place(store: BaseStore, records: Sequence[MemoryRecord]) -> Placed:
 
 async def aplace(store: BaseStore, records: Sequence[MemoryRecord]) -> Placed:
     """See `place`."""
-    steps = _steps(records)
+    steps = _steps(records, ttl=_default_ttl(store))
     ops = next(steps)
     while True:
         try:
@@ -69,12 +69,12 @@ async def aplace(store: BaseStore, records: Sequence[MemoryRecord]) -> Placed:
             return end.value
 
 
-def _steps(records: Sequence[MemoryRecord]) -> _Steps:
+def _steps(records: Sequence[MemoryRecord], *, ttl: float | None) -> _Steps:
     first = {(record.namespace, record.key): record for record in reversed(records)}
     found = dict(zip(first, (yield _gets(first)), strict=True))
     absent = [record for place, record in first.items() if found[place] is None]
     if absent:
-        yield [_put(record) for record in absent]
+        yield [_put(record, ttl=ttl) for record in absent]
         places = [(record.namespace, record.key) for record in absent]
         found |= dict(zip(places, (yield _gets(places)), strict=True))
     put = {id(record) for record in absent}
@@ -92,10 +92,20 @@ def _gets(places: Iterable[tuple[tuple[str, ...], str]]) -> list[Op]:
     return [GetOp(namespace=namespace, key=key) for namespace, key in places]
 
 
-def _put(record: MemoryRecord) -> Op:
+def _put(record: MemoryRecord, *, ttl: float | None) -> Op:
     return PutOp(
-        namespace=record.namespace, key=record.key, value=record.to_value(), index=["content"]
+        namespace=record.namespace,
+        key=record.key,
+        value=record.to_value(),
+        index=["content"],
+        ttl=ttl,
     )
+
+
+def _default_ttl(store: BaseStore) -> float | None:
+    """Minutes to live of what is put without saying so; `put` would fill this in, `batch` not."""
+    config = store.ttl_config if store.supports_ttl else None
+    return (config or {}).get("default_ttl")
 
 
 def _problem(record: MemoryRecord, item: Item | None, *, put: bool) -> str | None:

@@ -4,11 +4,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from memguard.testing.embeddings import HashEmbeddings
     from memguard.testing.replies import ServerReply
     from memguard.testing.scripted import ScriptedChatModel, UnexpectedModelCallError
     from memguard.testing.server import LoopbackModelServer
 
 _HOME = {
+    "HashEmbeddings": "memguard.testing.embeddings",
     "LoopbackModelServer": "memguard.testing.server",
     "ScriptedChatModel": "memguard.testing.scripted",
     "ServerReply": "memguard.testing.replies",
@@ -16,6 +18,7 @@ _HOME = {
 }
 
 __all__ = [
+    "HashEmbeddings",
     "LoopbackModelServer",
     "ScriptedChatModel",
     "ServerReply",

@@ -7,7 +7,7 @@ from memguard.llm.models import ModelLike, resolve_model
 from memguard.methods.consistency_gate.local_judge import LocalJudge
 from memguard.methods.consistency_gate.model_judge import ModelJudge
 from memguard.methods.consistency_gate.state import Judged
-from memguard.prompts import Prompt, load_prompt
+from memguard.prompts import Prompt, prompt_or_own
 from memguard.schema.config import ConsistencyGate
 from memguard.schema.memory import CandidateMemory, Turn
 from memguard.schema.verdict import Inconclusive
@@ -81,6 +81,6 @@ def make_judge(model: ModelLike, *, spec: ConsistencyGate, prompt: Prompt | None
     asker = ModelJudge(
         model=resolve_model(model),
         spec=spec,
-        prompt=prompt or load_prompt("consistency_gate", name),
+        prompt=prompt_or_own("consistency_gate", name, own=prompt),
     )
     return LocalFirstJudge(local=LocalJudge(spec=spec), model=asker) if spec.local_first else asker

@@ -33,7 +33,7 @@ class ModelJudge:
 
     @property
     def fingerprint(self) -> str:
-        """Of the model and the prompt."""
+        """Of the model, by name, and the prompt."""
         return f"{self.model.name}:{self.prompt.digest}"
 
     async def ask(

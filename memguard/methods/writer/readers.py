@@ -10,7 +10,7 @@ from memguard.llm.models import Model, ModelLike, resolve_model
 from memguard.methods.writer.attribute import attribute_facts
 from memguard.methods.writer.state import Extraction, Pass, Unread, Written
 from memguard.policy.statements import find_statements
-from memguard.prompts import Prompt, load_prompt
+from memguard.prompts import Prompt, prompt_or_own
 from memguard.rendering.quote import quote_turns
 from memguard.schema.memory import CandidateMemory
 from memguard.schema.verdict import Inconclusive
@@ -49,7 +49,7 @@ class ModelReader:
 
     @property
     def fingerprint(self) -> str:
-        """Of the model and the prompt."""
+        """Of the model, by name, and the prompt."""
         return f"{self.model.name}:{self.prompt.digest}"
 
     async def read(self, chunk: Pass, *, conversation_id: str) -> Written:
@@ -110,5 +110,5 @@ def make_reader(model: ModelLike, *, prompt: Prompt | None = None) -> Reader:
     if model == LOCAL:
         return LocalReader()
     return ModelReader(
-        model=resolve_model(model), prompt=prompt or load_prompt("writer", "extract")
+        model=resolve_model(model), prompt=prompt_or_own("writer", "extract", own=prompt)
     )

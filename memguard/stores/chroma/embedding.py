@@ -107,14 +107,14 @@ class Embedder:
         backend = self._backend()
         clean = [_encodable(text) for text in texts]
         if isinstance(backend, Embeddings):
-            if type(backend).aembed_documents is not Embeddings.aembed_documents:
+            if _is_natively_async(backend, "aembed_documents"):
                 return await self._awaited(backend.aembed_documents, clean)
         elif _is_async(backend):
             return await self._awaited(cast("AsyncEmbedFunction", backend), clean)
         return await _in_pool(pool, functools.partial(self._call, texts))
 
     async def _aquery(self, backend: Embeddings, text: str, *, pool: Executor) -> Any:
-        if type(backend).aembed_query is not Embeddings.aembed_query:
+        if _is_natively_async(backend, "aembed_query"):
             return await self._awaited(backend.aembed_query, text)
         return await _in_pool(pool, functools.partial(self._guarded, backend.embed_query, text))
 
@@ -193,10 +193,31 @@ def _resolve(embed: Embed | None) -> Embeddings | EmbedFunction | AsyncEmbedFunc
     if not isinstance(embed, str):
         return embed
     try:
+        if embed.startswith("openai:"):
+            return _openai(embed.removeprefix("openai:"))
         return ensure_embeddings(embed)
     except (ImportError, ValueError) as error:
         msg = f"The embedder {embed!r} cannot be made: {error}. Install what it needs"
         raise InvalidInputError(msg, code=ErrorCode.EMBEDDER_MISSING) from error
+
+
+def _openai(model: str) -> Embeddings:
+    """OpenAI-compatible embeddings with what memguard depends on anyway."""
+    from langchain_openai import OpenAIEmbeddings  # noqa: PLC0415 - loads the OpenAI SDK
+
+    # Counting tokens would download a vocabulary; the server refuses what is too long.
+    return OpenAIEmbeddings(model=model, check_embedding_ctx_length=False)
+
+
+def _is_natively_async(backend: Embeddings, method: str) -> bool:
+    """Whether to await the embedder on the caller's loop.
+
+    Not where it holds an OpenAI client: that one is shared between event loops, and in the second
+    loop it raises "Event loop is closed". Its sync half, in a thread, serves every loop.
+    """
+    if hasattr(backend, "async_client"):
+        return False
+    return getattr(type(backend), method) is not getattr(Embeddings, method)
 
 
 def _derive_name(embed: object) -> str:

@@ -203,7 +203,9 @@ def scope(key: str, namespaces: Sequence[Namespace]) -> Any:
 
 def _to_block(namespace: Namespace, rows: _RawRows, *, dims: int) -> tuple[Block, list[str]]:
     block = Block(namespace, dims=dims)
-    items, strays = from_rows(namespace, rows.ids, rows.metadatas, rows.embeddings)
+    items, strays = from_rows(
+        namespace, ids=rows.ids, metadatas=rows.metadatas, embeddings=rows.embeddings
+    )
     for item in items:
         block.put(item.record, expires=item.expires, vectors=as_matrix(item.vectors, dims=dims))
     return block, strays

@@ -97,6 +97,7 @@ def head_from(metadata: Mapping[str, Any]) -> tuple[Record, float]:
 
 def from_rows(
     namespace: Namespace,
+    *,
     ids: Sequence[str],
     metadatas: Sequence[Mapping[str, Any]],
     embeddings: Sequence[Sequence[float]] | None,

@@ -11,6 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.runtime import Runtime
+from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
 
 from memguard import Budget, ConsistencyGate, WriteReport, create_write_guard
@@ -21,6 +22,7 @@ from memguard.errors import (
     JudgeError,
     StoreError,
 )
+from memguard.prompts import load_prompt
 from memguard.rendering.section import render_section
 from memguard.stores.journal import Journal
 from memguard.stores.quarantine import Quarantine
@@ -351,6 +353,42 @@ def test_no_model_is_an_error_that_says_how_to_pass_one() -> None:
     with pytest.raises(ConfigurationError) as caught:
         create_write_guard(store=InMemoryStore())
     assert caught.value.code == ErrorCode.MODEL_MISSING
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"models": {"jugde": scripted()}},
+        {"prompts": {"consistency_gate/suport": None}},
+        {"prompts": {"writer/extract": load_prompt("consistency_gate", "support")}},
+        {"gates": ["consistancy"]},
+    ],
+)
+def test_a_name_or_prompt_that_would_have_no_effect_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError):
+        guard_of(scripted(), InMemoryStore(), **wrong)
+
+
+class ExpiringStore(InMemoryStore):
+    """Remembers how long puts were to live."""
+
+    supports_ttl = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ttl_config = {"default_ttl": 30.0}
+        self.ttls: list[float | None] = []
+
+    async def abatch(self, ops: Any) -> list[Any]:
+        listed = list(ops)
+        self.ttls += [op.ttl for op in listed if isinstance(op, PutOp)]
+        return await super().abatch(listed)
+
+
+def test_records_live_as_long_as_the_store_says() -> None:
+    store = ExpiringStore()
+    guard_of(scripted(), store).invoke({"messages": [("user", "I row.")]})
+    assert store.ttls == [30.0]
 
 
 def test_no_store_is_an_error() -> None:
