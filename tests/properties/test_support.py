@@ -32,9 +32,7 @@ def test_stopping_early_never_changes_the_ruling(
 
 
 @given(st.lists(samples, min_size=1, max_size=9), taus)
-def test_the_full_set_is_settled_unless_inconclusive(
-    every: list[float | None], tau: float
-) -> None:
+def test_the_full_set_is_settled_unless_inconclusive(every: list[float | None], tau: float) -> None:
     ruling = rule_on_support(every, k=len(every), tau=tau).ruling
     settled = is_settled(every, remaining=0, k=len(every), tau=tau)
     assert settled == (ruling != "inconclusive")
