@@ -2,12 +2,14 @@
 
 import random
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memguard.bench.verifier.arrays import write_arrays
 from memguard.bench.verifier.corruptor import CHANGES, Fact, corrupt
 from memguard.bench.verifier.figures import Share, admission, auc, platt
 from memguard.bench.verifier.frames import read_frames
@@ -152,3 +154,14 @@ def test_platt_recovers_a_scale() -> None:
 @given(st.text())
 def test_shares_are_shares(text: str) -> None:
     assert 0.0 <= share(text) < 1.0
+
+
+def test_equal_arrays_are_equal_files(tmp_path: Path) -> None:
+    arrays = {"b": np.ones((2, 3), dtype=np.float32), "a": np.zeros(4, dtype=np.float32)}
+    write_arrays(tmp_path / "one.npz", arrays)
+    write_arrays(tmp_path / "two.npz", dict(reversed(arrays.items())))
+    assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "two.npz").read_bytes()
+    with np.load(tmp_path / "one.npz", allow_pickle=False) as stored:
+        assert {name: stored[name].tolist() for name in stored.files} == {
+            name: each.tolist() for name, each in arrays.items()
+        }

@@ -49,7 +49,7 @@ class Network(nn.Module):
         one, two, place = (getattr(self, f"{stream}_{part}") for part in ("one", "two", "place"))
         own, scalars = batch[stream], batch[f"{stream}_scalars"]
         left, right = self.project(own), self.project(batch[f"{stream}_aligned"])
-        # Vectors are dropped and scalars never: what a word is must not outweigh where it was found.
+        # Vectors are dropped, scalars never: what a word is must not outweigh where it was found.
         parts = torch.cat([left, right, (left - right).abs(), left * right], dim=-1)
         joined = torch.cat([self.drop_vectors(parts), scalars], dim=-1)
         hidden = two(self.drop(self.gelu(one(joined))))

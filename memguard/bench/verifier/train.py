@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from memguard.bench.verifier.arrays import write_arrays
 from memguard.bench.verifier.control import CONTROL_FILE, train_control
 from memguard.bench.verifier.documents import read_begin, read_bump, read_q_squared
 from memguard.bench.verifier.encode import Example, VectorBank, examples_of, texts_of
@@ -189,8 +190,7 @@ def save(
 ) -> None:
     """Write the three files; their digests belong into `assets.PINNED`."""
     folder.mkdir(parents=True, exist_ok=True)
-    arrays = {name: value.astype(np.float32) for name, value in weights.items()}
-    np.savez(folder / "verifier.npz", **arrays)  # pyright: ignore[reportArgumentType]  # numpy's stub takes `allow_pickle` for one of them
+    write_arrays(folder / "verifier.npz", weights)
     idf = {"default": corpus.default_idf, "stems": corpus.idf}
     text = json.dumps(idf, ensure_ascii=False, separators=(",", ":"))
     (folder / "verifier_idf.json").write_text(text + "\n", encoding="utf-8")
@@ -226,7 +226,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     counts = class_weights(rest)
     control = train_control(rest, counts)
-    np.savez(options.out / CONTROL_FILE, **control)  # pyright: ignore[reportArgumentType]  # as below
+    write_arrays(options.out / CONTROL_FILE, control)
     weights = train_network(
         rest, counts, settings=Settings(epochs=options.epochs), log=log, after=after
     )
