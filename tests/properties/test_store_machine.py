@@ -112,9 +112,13 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(
         data=st.data(),
         query=st.one_of(st.none(), strategies.sentence()),
-        wanted=strategies.item_filter(),
+        filters=st.lists(strategies.item_filter(), min_size=1, max_size=4),
     )
-    def search(self, data: st.DataObject, query: str | None, wanted: Any) -> None:
+    def search(self, data: st.DataObject, query: str | None, filters: list[Any]) -> None:
+        for wanted in filters:
+            self._search(data, query, wanted)
+
+    def _search(self, data: st.DataObject, query: str | None, wanted: Any) -> None:
         prefixes = {each[:depth] for each, _ in self.used for depth in range(len(each) + 1)}
         prefix = data.draw(st.sampled_from(sorted(prefixes or {("nowhere",)})))
         found = self.ours.search(prefix, query=query, filter=wanted, limit=100)
@@ -212,8 +216,8 @@ class UncachedStoreMachine(StoreMachine):
 
 
 _QUICK = settings(
-    max_examples=25,
-    stateful_step_count=20,
+    max_examples=40,
+    stateful_step_count=25,
     deadline=None,
     suppress_health_check=[
         HealthCheck.too_slow,
@@ -226,7 +230,7 @@ _LONG = settings(_QUICK, max_examples=400, stateful_step_count=40)
 TestStoreMachine = StoreMachine.TestCase
 TestStoreMachine.settings = _QUICK
 TestUncachedStoreMachine = UncachedStoreMachine.TestCase
-TestUncachedStoreMachine.settings = settings(_QUICK, max_examples=15)
+TestUncachedStoreMachine.settings = settings(_QUICK, max_examples=20)
 
 
 @pytest.mark.slow

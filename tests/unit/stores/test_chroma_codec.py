@@ -140,6 +140,41 @@ def test_filters_mean_what_langgraph_means(value: dict[str, Any], wanted: Any) -
     assert ours == theirs
 
 
+PLAIN: tuple[Any, ...] = (
+    0,
+    1,
+    -1,
+    0.5,
+    True,
+    None,
+    "1",
+    "",
+    "fact",
+    [],
+    ["p"],
+    [1, "p"],
+    {},
+    {"a": 1},
+    {"a": {"b": []}},
+)
+
+
+@pytest.mark.parametrize("name", ["$eq", "$ne", "$gt", "$gte", "$lt", "$lte", None])
+def test_every_operator_on_every_kind(name: str | None) -> None:
+    model = InMemoryStore()
+    for number, value in enumerate(PLAIN):
+        model.put((str(number),), "k", {"f": value})
+    for operand in PLAIN:
+        wanted: dict[str, Any] = {"f": operand if name is None else {name: operand}}
+        for number, value in enumerate(PLAIN):
+            try:
+                theirs = bool(model.search((str(number),), filter=wanted))
+                ours = matches({"f": value}, check_filter(wanted))
+            except (TypeError, ValueError, InvalidInputError):
+                continue  # LangGraph's order of what is no number
+            assert (ours, value, wanted) == (theirs, value, wanted)
+
+
 def test_comparisons_where_langgraph_raises() -> None:
     assert not matches({}, check_filter({"n": {"$gt": 1}}))
     assert not matches({"n": "abc"}, check_filter({"n": {"$gt": 1}}))
