@@ -63,45 +63,48 @@ async def measure_cpu(*, rounds: int) -> None:
     """Own CPU per memory: the whole run, less the same model calls and the same store calls."""
     model, store = _script(), InMemoryStore()
     with tempfile.TemporaryDirectory() as folder:
-        journal = await Journal.aopen(Path(folder) / "log.sqlite3")
-        guard = create_write_guard(model, store=store, namespace=NAMESPACE, receipts=journal)
-        prompt = [[SystemMessage("x" * 2000), HumanMessage("<memory>" + _WORDS)]]
-        for facts in (1, 5, 20):
+        async with await Journal.aopen(Path(folder) / "log.sqlite3") as journal:
+            guard = create_write_guard(model, store=store, namespace=NAMESPACE, receipts=journal)
+            for facts in (1, 5, 20):
+                await guard.ainvoke(_given(f"warm-{facts}", facts))
+                costs = [
+                    await _one_round(guard, model, store, facts=facts, number=number)
+                    for number in range(rounds)
+                ]
+                own = [whole - alone - put for whole, alone, put in costs]
+                whole, alone, put = (
+                    statistics.median(column) for column in zip(*costs, strict=True)
+                )
+                print(
+                    f"{facts:2} memories a run: own CPU per memory min {min(own):.2f} median "
+                    f"{statistics.median(own):.2f} ms "
+                    f"(whole {whole:.2f}, model {alone:.2f}, store {put:.2f})"
+                )
 
-            async def whole(n: int, facts: int = facts) -> None:
-                await guard.ainvoke(_given(f"{facts}-{n}", facts))
 
-            async def model_alone(_: int, facts: int = facts) -> None:
-                await asyncio.gather(*(model.agenerate(prompt, n=5) for _ in range(facts)))
+async def _one_round(
+    guard: Any, model: ScriptedChatModel, store: InMemoryStore, *, facts: int, number: int
+) -> tuple[float, float, float]:
+    """CPU milliseconds per memory: the whole run, its model calls alone, its puts alone."""
+    prompt = [[SystemMessage("x" * 2000), HumanMessage("<memory>" + _WORDS)]]
+    times = max(1, 20 // facts)
 
-            async def store_alone(n: int, facts: int = facts) -> None:
-                ops = [PutOp(("raw",), f"{n}-{k}", {"content": _WORDS}) for k in range(facts)]
-                await store.abatch(ops)
+    async def whole(n: int) -> None:
+        await guard.ainvoke(_given(f"{facts}-{n}", facts))
 
-            runs = max(1, 20 // facts)
-            await whole(-1)
-            costs: dict[str, list[float]] = {"whole": [], "model": [], "store": []}
-            for number in range(rounds):
-                start = number * runs
-                for name, work in (
-                    ("whole", whole),
-                    ("model", model_alone),
-                    ("store", store_alone),
-                ):
-                    cpu = await _cpu_of(work, times=runs, start=start)
-                    costs[name].append(cpu / facts)
-            own = [
-                w - m - s
-                for w, m, s in zip(costs["whole"], costs["model"], costs["store"], strict=True)
-            ]
-            print(
-                f"{facts:2} memories a run: own CPU per memory "
-                f"min {min(own):.2f} median {statistics.median(own):.2f} ms "
-                f"(whole {statistics.median(costs['whole']):.2f}, "
-                f"model {statistics.median(costs['model']):.2f}, "
-                f"store {statistics.median(costs['store']):.2f})"
-            )
-        await journal.aclose()
+    async def model_alone(_: int) -> None:
+        await asyncio.gather(*(model.agenerate(prompt, n=5) for _ in range(facts)))
+
+    async def store_alone(n: int) -> None:
+        ops = [PutOp(("raw",), f"{n}-{k}", {"content": _WORDS}) for k in range(facts)]
+        await store.abatch(ops)
+
+    start = number * times
+    one, two, three = [
+        await _cpu_of(work, times=times, start=start) / facts
+        for work in (whole, model_alone, store_alone)
+    ]
+    return one, two, three
 
 
 @contextlib.contextmanager
@@ -195,9 +198,7 @@ def measure_start(*, rounds: int) -> None:
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
             subprocess.run([sys.executable, *words], check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - our own
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            costs.append(
-                after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-            )
+            costs.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
         print(f"{name:16} min {min(costs):.3f} median {statistics.median(costs):.3f} s CPU")
 
 
