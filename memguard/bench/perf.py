@@ -20,11 +20,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator
 from pathlib import Path
 from typing import Any
 
-from langchain_core.messages import HumanMessage, SystemMessage
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
 
@@ -86,7 +86,9 @@ async def _one_round(
     guard: Any, model: ScriptedChatModel, store: InMemoryStore, *, facts: int, number: int
 ) -> tuple[float, float, float]:
     """CPU milliseconds per memory: the whole run, its model calls alone, its puts alone."""
-    prompt = [[SystemMessage("x" * 2000), HumanMessage("<memory>" + _WORDS)]]
+    prompt: list[list[BaseMessage]] = [
+        [SystemMessage("x" * 2000), HumanMessage("<memory>" + _WORDS)]
+    ]
     times = max(1, 20 // facts)
 
     async def whole(n: int) -> None:
@@ -108,7 +110,7 @@ async def _one_round(
 
 
 @contextlib.contextmanager
-def _model_server(*, latency: int) -> Iterator[str]:
+def _model_server(*, latency: int) -> Generator[str]:
     """The loopback model in a process of its own; yields its address."""
     command = [sys.executable, "-m", "memguard.testing.server", "--latency", str(latency)]
     answer = ["--answer", "memguard.testing.memory_model:memory_answer"]
@@ -157,7 +159,8 @@ async def measure_writers(*, writers: int, writes: int, latency: int) -> None:
             bound = writers / (latency / 1000)
             print(
                 f"{writers} writers, {latency} ms a call: {writes / wall:.1f} writes/s "
-                f"(the calls alone bound it at {bound:.0f}), CPU {cpu / writes * 1000:.1f} ms a write"
+                f"(the calls alone bound it at {bound:.0f}), "
+                f"CPU {cpu / writes * 1000:.1f} ms a write"
             )
             await journal.aclose()
 
