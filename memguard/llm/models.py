@@ -93,7 +93,9 @@ class Model:
 
     @property
     def is_openai_like(self) -> bool:
-        """Whether LangChain drives it with the OpenAI client, at the chat completions address."""
+        """Whether it takes the keywords of OpenAI's chat completions, by that client or itself."""
+        if getattr(self.chat, "openai_keywords", False):
+            return True
         root = getattr(self.chat, "root_async_client", None)
         if root is None or not hasattr(root, "with_options"):
             return False
@@ -105,6 +107,11 @@ class Model:
         """Whether one request can bring several answers, as far as is known."""
         able = self.is_openai_like or bool(getattr(self.chat, "supports_n", False))
         return able and "n" not in self.learned.refused
+
+    @property
+    def takes_schema(self) -> bool:
+        """Whether a request can ask for answers of a JSON schema, as far as is known."""
+        return self.is_openai_like and "response_format" not in self.learned.refused
 
     def secrets(self) -> tuple[str, ...]:
         """Keys held by the chat model, to be kept out of every message."""
@@ -129,8 +136,8 @@ def resolve_model(
     """Make a callable model of a string, a LangChain chat model or a `Model`.
 
     Args:
-        model: `"provider:name"`, a chat model, or a `Model`, which is returned as it is. There is
-            no default model.
+        model: `"provider:name"`, `"llamacpp:FILE.gguf"`, a chat model, or a `Model`, which is
+            returned as it is. There is no default model.
         base_url: Address of the server, for a string.
         api_key: Key of the server, for a string; the provider's own environment variable when
             left out.
@@ -164,9 +171,10 @@ def resolve_model(
         name=name,
         chat=_never_streaming(chat),
         base_url=_address_of(chat),
-        timeout=timeout,
+        # A model in this process is slow, and one engine: it says what it needs and what it bears.
+        timeout=max(timeout, getattr(chat, "least_timeout", 0.0)),
         max_attempts=max_attempts,
-        concurrency=concurrency,
+        concurrency=min(concurrency, getattr(chat, "most_at_once", concurrency)),
         backoff=backoff,
         price=(prices or {}).get(name),
     )
@@ -179,6 +187,10 @@ def _from_string(
     if not (colon and provider.strip() and name.strip()):
         msg = f"a model string looks like 'provider:name', got {text!r}; {HOW_TO_GIVE_ONE}"
         raise ModelConfigurationError(msg, code=ErrorCode.MODEL_STRING)
+    if provider == "llamacpp":
+        from memguard.llm.llamacpp import open_gguf  # noqa: PLC0415 - only for those who use it
+
+        return open_gguf(name)
     settings: dict[str, Any] = {"timeout": timeout, "max_retries": 0}
     if base_url is not None:
         settings["base_url"] = base_url

@@ -1,0 +1,378 @@
+"""A chat model in this process: a GGUF file, run by llama.cpp through `xllamacpp` (extra `llama`).
+
+The engine loads at the first call, in a worker thread, and is shared by all chat models of the
+process with the same file and settings. Calls run in worker threads too, and stop within a token
+(or a batch of the prompt) when the caller is cancelled or out of time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
+
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, convert_to_openai_messages
+from langchain_core.messages.ai import UsageMetadata
+from langchain_core.outputs import ChatGeneration, ChatResult
+from pydantic import Field
+
+from memguard.errors import ErrorCode, ModelConfigurationError
+
+EXTRA = "pip install 'langgraph-memguard[llama]'"
+_MAGIC = b"GGUF"
+_BATCH = 512
+"""Prompt tokens read between two looks at whether the caller still waits."""
+
+_KEYWORDS = frozenset(
+    {"n", "temperature", "seed", "max_tokens", "top_p", "response_format", "logprobs",
+     "top_logprobs", "grammar"}
+)  # fmt: skip
+"""What a request may set. Others raise `TypeError`, which memguard reads as "does not take it"."""
+
+
+class LlamaCppError(Exception):
+    """The engine refused a request or could not load; reads like an error of an HTTP provider."""
+
+    def __init__(self, message: str, *, status_code: int, kind: str = "") -> None:
+        super().__init__(message)
+        self.status_code = status_code
+        self.body = {"error": {"message": message, "type": kind}}
+
+
+class LlamaCppChat(BaseChatModel):
+    """A GGUF chat model in this process.
+
+    Takes the request keywords of OpenAI's chat completions: `n`, `temperature`, `seed`,
+    `max_tokens`, `response_format`, `logprobs`, `top_logprobs`.
+    """
+
+    path: Path
+    """The GGUF file; it must hold a chat template."""
+    n_parallel: Annotated[int, Field(ge=1, le=64)] = 5
+    """Answers written at once; more are drawn in several rounds."""
+    n_ctx: Annotated[int, Field(ge=256)] = 8192
+    """Tokens of context. Answers to one prompt share its tokens, so one prompt and `n_parallel`
+    answers have to fit."""
+    n_threads: Annotated[int, Field(ge=1)] | None = None
+    """Threads; `None` leaves it to llama.cpp, which takes the cores. On a busy machine take less:
+    threads that wait for one another slow it down many times."""
+    temperature: float | None = None
+    """Sampling temperature, where a call names none; `None` is llama.cpp's own."""
+    seed: int | None = None
+    """Seed, where a call names none."""
+    max_tokens: Annotated[int, Field(ge=1)] = 2048
+    """The most tokens of one answer, whatever a call asks for; small models often do not stop."""
+    most_at_once: Annotated[int, Field(ge=1)] = 1
+    """Requests sent to the engine at once; it is one engine, and more only slow each other down."""
+    least_timeout: float = 600.0
+    """Seconds that memguard gives an attempt at least, the load included: a processor is slow."""
+    openai_keywords: bool = True
+    """Tells memguard's call layer that `n` and `response_format` are taken as OpenAI takes them."""
+
+    @property
+    def model_name(self) -> str:
+        """The file, for receipts: `llamacpp:<path>`."""
+        return str(self.path)
+
+    @property
+    def _llm_type(self) -> str:
+        return "llamacpp"
+
+    @property
+    def _identifying_params(self) -> dict[str, Any]:
+        return {"path": str(self.path), "n_ctx": self.n_ctx, "n_parallel": self.n_parallel}
+
+    def _combine_llm_outputs(self, llm_outputs: list[dict[str, Any] | None]) -> dict[str, Any]:
+        return next((output for output in llm_outputs if output), {})
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        del run_manager
+        return self._answer(self._body(messages, stop, kwargs), threading.Event())
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        del run_manager
+        abandoned = threading.Event()
+        body = self._body(messages, stop, kwargs)
+        try:
+            return await asyncio.to_thread(self._answer, body, abandoned)
+        finally:
+            # Cancelled or timed out: the thread is told, since it cannot be.
+            abandoned.set()
+
+    def _body(
+        self, messages: list[BaseMessage], stop: list[str] | None, given: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        asked = {**given, **(given.get("extra_body") or {})}
+        for name in ("extra_body", "timeout"):  # what ChatOpenAI takes besides
+            asked.pop(name, None)
+        for name in asked.keys() - _KEYWORDS:
+            msg = f"LlamaCppChat got an unexpected keyword argument '{name}'"
+            raise TypeError(msg)
+        own = {"temperature": self.temperature, "seed": self.seed, "stop": stop}
+        return {
+            "messages": convert_to_openai_messages(messages),
+            **{name: value for name, value in own.items() if value is not None},
+            **asked,
+            "max_tokens": min(self.max_tokens, asked.get("max_tokens") or self.max_tokens),
+        }
+
+    def _answer(self, body: dict[str, Any], abandoned: threading.Event) -> ChatResult:
+        """All answers, in rounds of as many as the engine has room for."""
+        engine = _engine_of(self)
+        left, drawn = int(body.pop("n", None) or 1), list[_Choice]()
+        prompt_tokens = completion_tokens = 0
+        while left > 0 and not abandoned.is_set():
+            n = min(left, self.n_parallel)
+            sent = {**body, "n": n}
+            if "seed" in body:
+                sent["seed"] = int(body["seed"]) + len(drawn)  # a round repeats no other
+            answered = engine.complete(sent, abandoned)
+            drawn += answered.choices
+            prompt_tokens += answered.prompt_tokens
+            completion_tokens += answered.completion_tokens
+            left -= n
+        usage = UsageMetadata(
+            input_tokens=prompt_tokens,
+            output_tokens=completion_tokens,
+            total_tokens=prompt_tokens + completion_tokens,
+        )
+        return ChatResult(
+            generations=[ChatGeneration(message=self._message(one, usage)) for one in drawn],
+            llm_output={
+                "token_usage": {
+                    "prompt_tokens": prompt_tokens,
+                    "completion_tokens": completion_tokens,
+                    "total_tokens": prompt_tokens + completion_tokens,
+                },
+                "model_name": self.model_name,
+            },
+        )
+
+    def _message(self, choice: _Choice, usage: UsageMetadata) -> AIMessage:
+        metadata: dict[str, Any] = {
+            "finish_reason": choice.finish_reason,
+            "model_name": self.model_name,
+        }
+        if choice.logprobs:
+            metadata["logprobs"] = {"content": choice.logprobs}
+        extra = {"reasoning_content": choice.reasoning} if choice.reasoning else {}
+        return AIMessage(
+            choice.text,
+            additional_kwargs=extra,
+            response_metadata=metadata,
+            usage_metadata=usage,
+        )
+
+
+def open_gguf(path: str) -> LlamaCppChat:
+    """The chat model of a `llamacpp:` string, checked as far as costs nothing. Reads the file.
+
+    Raises:
+        ModelConfigurationError: If `xllamacpp` is missing, or the path is not a GGUF file.
+    """
+    name = f"llamacpp:{path}"
+    if find_spec("xllamacpp") is None:
+        msg = f"model {name!r} needs another package: {EXTRA}"
+        raise ModelConfigurationError(msg, code=ErrorCode.MODEL_EXTRA)
+    chat = LlamaCppChat(path=Path(path))
+    problem = gguf_problem(chat.path)
+    if problem:
+        msg = f"model {name!r}: {problem}"
+        raise ModelConfigurationError(msg, code=ErrorCode.MODEL_UNKNOWN)
+    return chat
+
+
+def gguf_problem(file: Path) -> str:
+    """Why a path cannot be a GGUF file, and what to do; empty if it may be one."""
+    try:
+        with file.expanduser().open("rb") as opened:
+            begins = opened.read(len(_MAGIC))
+    except FileNotFoundError:
+        return f"there is no file {str(file)!r}; check the path (this is {str(Path.cwd())!r})"
+    except OSError as error:
+        return f"{str(file)!r} cannot be read ({error.strerror}); name a GGUF file"
+    if begins != _MAGIC:
+        return f"{str(file)!r} is not a GGUF file; convert or download the model as GGUF"
+    return ""
+
+
+@dataclass(kw_only=True)
+class _Choice:
+    """One answer, as it grows."""
+
+    text: str = ""
+    reasoning: str = ""
+    finish_reason: str = ""
+    logprobs: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Answered:
+    choices: list[_Choice]
+    prompt_tokens: int
+    completion_tokens: int
+
+
+class _Engine:
+    """One loaded model. Safe in several threads: llama.cpp's server has a queue of its own."""
+
+    def __init__(self, settings: LlamaCppChat) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._server: Any = None
+
+    def complete(self, body: Mapping[str, Any], abandoned: threading.Event) -> _Answered:
+        """One request. Blocks until it is answered or abandoned."""
+        server = self._loaded()
+        if abandoned.is_set():
+            return _assemble([])
+        chunks: list[dict[str, Any]] = []
+
+        def take(chunk: dict[str, Any]) -> bool:
+            chunks.append(chunk)
+            return abandoned.is_set()  # true ends the request and frees its slots
+
+        # Streamed inside, for two reasons: only so can it be ended early, and only so are the
+        # tokens of every answer counted (the whole response has those of the first alone).
+        asked = {
+            **body,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "return_progress": True,
+        }
+        try:
+            server.handle_chat_completions(asked, take)
+        except ValueError as error:  # a request that it cannot read: messages, schema, grammar
+            raise LlamaCppError(str(error), status_code=400) from error
+        for chunk in chunks:
+            if "error" in chunk:
+                said: Mapping[str, Any] = chunk["error"]
+                raise LlamaCppError(
+                    str(said.get("message", said)),
+                    status_code=int(said.get("code") or 500),
+                    kind=str(said.get("type") or ""),
+                )
+        return _assemble(chunks)
+
+    def close(self) -> None:
+        """Unload; a later call loads again."""
+        with self._lock:
+            self._server = None
+
+    def _loaded(self) -> Any:
+        with self._lock:
+            if self._server is None:
+                self._server = _load(self._settings)
+            return self._server
+
+
+def _load(settings: LlamaCppChat) -> Any:
+    """Load the model, which takes seconds.
+
+    Raises:
+        LlamaCppError: With status 404 (the model is not there), for whatever keeps it from loading.
+    """
+    problem = gguf_problem(settings.path)
+    if problem:
+        raise LlamaCppError(problem, status_code=404)
+    if find_spec("xllamacpp") is None:
+        msg = f"{str(settings.path)!r} needs another package: {EXTRA}"
+        raise LlamaCppError(msg, status_code=404)
+    # By name, since the package is an extra and has no types.
+    library = import_module("xllamacpp")
+    try:
+        return library.Server(_params(library, settings))
+    except RuntimeError as error:
+        size = settings.path.expanduser().stat().st_size
+        msg = (
+            f"{str(settings.path)!r} ({size:,} bytes) does not load: it is cut off, damaged or of "
+            f"an unknown kind, or memory is short; compare its size and download it again"
+        )
+        raise LlamaCppError(msg, status_code=404) from error
+
+
+def _params(library: Any, settings: LlamaCppChat) -> Any:
+    params = library.CommonParams()
+    params.model.path = str(settings.path.expanduser())
+    params.n_ctx = settings.n_ctx
+    params.n_parallel = settings.n_parallel
+    # One pool of context for all answers: they share the cells of their prompt, where separate
+    # contexts would each need room for the whole of it.
+    params.kv_unified = True
+    params.n_batch = params.n_ubatch = _BATCH
+    params.verbosity = -1
+    params.warmup = False
+    params.fit_params = False
+    params.cache_ram_mib = 0  # by default up to 8 GB of old prompts would be kept
+    if settings.n_threads is not None:
+        params.cpuparams.n_threads = settings.n_threads
+        params.cpuparams_batch.n_threads = settings.n_threads
+    return params
+
+
+def _assemble(chunks: Sequence[Mapping[str, Any]]) -> _Answered:
+    """The answers out of the pieces they came in."""
+    choices: dict[int, _Choice] = {}
+    prompt_tokens = completion_tokens = 0
+    for chunk in chunks:
+        usage: Mapping[str, Any] = chunk.get("usage") or {}
+        prompt_tokens = max(prompt_tokens, int(usage.get("prompt_tokens") or 0))
+        completion_tokens += int(usage.get("completion_tokens") or 0)
+        for piece in chunk.get("choices") or ():
+            choice = choices.setdefault(int(piece["index"]), _Choice())
+            delta: Mapping[str, Any] = piece.get("delta") or {}
+            choice.text += delta.get("content") or ""
+            choice.reasoning += delta.get("reasoning_content") or ""
+            choice.logprobs += (piece.get("logprobs") or {}).get("content") or ()
+            choice.finish_reason = piece.get("finish_reason") or choice.finish_reason
+    return _Answered(
+        choices=[choices[index] for index in sorted(choices)],
+        prompt_tokens=prompt_tokens,
+        completion_tokens=completion_tokens,
+    )
+
+
+_LOCK = threading.Lock()
+_ENGINES: dict[tuple[str, int, int, int | None], _Engine] = {}
+
+
+def _engine_of(settings: LlamaCppChat) -> _Engine:
+    """The one engine of this process for a file and its settings; not loaded yet."""
+    key = (
+        str(settings.path.expanduser().resolve()),
+        settings.n_ctx,
+        settings.n_parallel,
+        settings.n_threads,
+    )
+    with _LOCK:
+        return _ENGINES.setdefault(key, _Engine(settings))
+
+
+@atexit.register
+def close_engines() -> None:
+    """Unload every engine of the process, which frees its memory; a later call loads again."""
+    with _LOCK:
+        engines = list(_ENGINES.values())
+        _ENGINES.clear()
+    for engine in engines:
+        engine.close()
