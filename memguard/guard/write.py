@@ -33,6 +33,7 @@ from memguard.guard.gates import (
     check_names,
     digest_of,
 )
+from memguard.guard.keys import rename_keys
 from memguard.guard.meters import Meters
 from memguard.guard.namespaces import NamespaceLike, resolve_namespace
 from memguard.guard.progress import emit
@@ -208,6 +209,7 @@ def create_write_guard(
     prompts: Mapping[str, Prompt] | None = None,
     receipts: Journal | str | Path | None = None,
     budget: Budget | None = None,
+    keys: Mapping[str, str] | None = None,
     on_failure: OnFailure = "raise",
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
     """A graph that remembers what a conversation supports; a node of any host graph.
@@ -224,6 +226,8 @@ def create_write_guard(
         prompts: Your own prompts by name: `writer/extract`, `consistency_gate/support`.
         receipts: Where receipts and quarantine are kept; beside a local store when left out.
         budget: The most one run may spend; what is over stays undecided and is taken up again.
+        keys: The host's state keys for the guard's, for example `{"messages": "chat"}`; what is
+            not named, `messages` aside, is then not read from the host's state.
         on_failure: `raise` what stopped a part of the run once all else is safe, or only
             `report` it in `writes.failures`.
 
@@ -261,7 +265,10 @@ def create_write_guard(
         meters=Meters(budget or Budget()),
         on_failure=on_failure,
     )
-    return _compile(guard)
+    graph = _compile(guard)
+    if keys is None:
+        return graph
+    return rename_keys(graph, keys=keys, takes=WriteInput, gives=WriteOutput)
 
 
 def _compile(guard: Guard) -> CompiledStateGraph[Any, Any, Any, Any]:

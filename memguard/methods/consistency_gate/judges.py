@@ -7,13 +7,18 @@ from memguard.llm.models import ModelLike, resolve_model
 from memguard.methods.consistency_gate.local_judge import LocalJudge
 from memguard.methods.consistency_gate.model_judge import ModelJudge
 from memguard.methods.consistency_gate.state import Judged
-from memguard.prompts import Prompt, prompt_or_own
+from memguard.prompts import Prompt, load_prompt, prompt_or_own
 from memguard.schema.config import ConsistencyGate
 from memguard.schema.memory import CandidateMemory, Turn
 from memguard.schema.verdict import Inconclusive
 
 LOCAL = "local"
 """The model string of the local judge."""
+
+
+# Read now, with the module: a gate may be made inside a running event loop.
+load_prompt("consistency_gate", "support")
+load_prompt("consistency_gate", "support_yes_no")
 
 
 class Judge(Protocol):

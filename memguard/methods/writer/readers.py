@@ -10,7 +10,7 @@ from memguard.llm.models import Model, ModelLike, resolve_model
 from memguard.methods.writer.attribute import attribute_facts
 from memguard.methods.writer.state import Extraction, Pass, Unread, Written
 from memguard.policy.statements import find_statements
-from memguard.prompts import Prompt, prompt_or_own
+from memguard.prompts import Prompt, load_prompt, prompt_or_own
 from memguard.rendering.quote import quote_turns
 from memguard.schema.memory import CandidateMemory
 from memguard.schema.verdict import Inconclusive
@@ -25,6 +25,10 @@ WEAKER = (
     "written by the local writer: statements of the user word for word, picked by English rules; "
     "a language model would word them to stand alone"
 )
+
+
+# Read now, with the module: a guard may be made inside a running event loop.
+load_prompt("writer", "extract")
 
 
 class Reader(Protocol):

@@ -448,6 +448,27 @@ async def test_as_a_node_of_a_host_graph_with_a_checkpointer() -> None:
     assert len((await host.aget_state(config)).values["messages"]) == 4
 
 
+class OtherState(TypedDict):
+    chat: Annotated[list[AnyMessage], add_messages]
+    candidates: list[str]
+    remembered: Any
+
+
+def test_a_host_with_other_keys_keeps_its_own() -> None:
+    store = InMemoryStore()
+    keys = {"messages": "chat", "writes": "remembered"}
+    builder = StateGraph(OtherState)
+    builder.add_node("remember", guard_of(scripted(), store, keys=keys))
+    builder.add_edge(START, "remember")
+    host: Any = builder.compile()
+    out = host.invoke({"chat": [HumanMessage("I row.")], "candidates": ["not for the guard"]})
+    assert texts(store) == ["I row."]
+    assert out["remembered"].counts["stored"] == 1
+    assert out["candidates"] == ["not for the guard"]
+    with pytest.raises(ConfigurationError):
+        guard_of(scripted(), store, keys={"mesages": "chat"})
+
+
 def test_progress_is_streamed() -> None:
     talk = [("user", "one"), ("user", "two")]
     guard = guard_of(scripted(scores={"two": "0.1"}), InMemoryStore())

@@ -1,0 +1,70 @@
+"""A guard under other state keys, for host graphs that call their things otherwise."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, cast
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from pydantic import BaseModel, create_model
+
+from memguard.guard.gates import check_names
+from memguard.portal import dual
+
+Graph = CompiledStateGraph[Any, Any, Any, Any]
+
+
+def rename_keys(
+    graph: Graph, *, keys: Mapping[str, str], takes: type[BaseModel], gives: type[BaseModel]
+) -> Graph:
+    """The same graph under the state keys of a host.
+
+    Only keys that are named, and `messages`, are read from the host's state: a host's own key that
+    happens to be called `candidates` is then none of the graph's.
+
+    Args:
+        graph: The graph with its own keys.
+        keys: The host's key for each of the graph's, for example `{"messages": "chat"}`.
+        takes: The graph's input.
+        gives: The graph's output.
+
+    Raises:
+        ConfigurationError: If a key is named that the graph does not have.
+    """
+    known = (*takes.model_fields, *gives.model_fields)
+    check_names(keys, known=known, what="keys")
+    read = {
+        own: keys.get(own, own) for own in takes.model_fields if own in keys or own == "messages"
+    }
+    written = {own: keys.get(own, own) for own in gives.model_fields}
+    host_in = _renamed("HostInput", takes, read)
+    host_out = _renamed("HostOutput", gives, written)
+    host_state = _renamed("HostState", takes, read, base=_renamed("HostAll", gives, written))
+    builder = StateGraph(host_state, input_schema=host_in, output_schema=host_out)
+    node = partial(_run, graph=graph, read=read, written=written)
+    builder.add_node(graph.get_name(), dual(node, name=graph.get_name(), asks=[graph]))
+    builder.add_edge(START, graph.get_name())
+    builder.add_edge(graph.get_name(), END)
+    return cast("Graph", builder.compile(name=graph.get_name()))
+
+
+async def _run(
+    state: Any, *, graph: Graph, read: Mapping[str, str], written: Mapping[str, str]
+) -> dict[str, Any]:
+    given = {own: getattr(state, host) for own, host in read.items()}
+    found = await graph.ainvoke({own: value for own, value in given.items() if value is not None})
+    return {host: found[own] for own, host in written.items()}
+
+
+def _renamed(
+    name: str,
+    model: type[BaseModel],
+    names: Mapping[str, str],
+    *,
+    base: type[BaseModel] = BaseModel,
+) -> type[BaseModel]:
+    """A model with some of the fields of another, under other names, none of them required."""
+    fields: dict[str, Any] = dict.fromkeys(names.values(), (Any, None))
+    descriptions = {host: model.model_fields[own].description for own, host in names.items()}
+    doc = "; ".join(f"{host}: {text}" for host, text in descriptions.items() if text)
+    return create_model(name, __base__=base, __doc__=doc or name, **fields)
