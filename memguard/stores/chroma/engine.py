@@ -88,6 +88,14 @@ class Engine:
         """One namespace in memory, loaded if need be."""
         return self.load([namespace])[0]
 
+    def start_block(self, namespace: Namespace) -> None:
+        """Keep a block of a namespace that did not exist: nothing need be read for it.
+
+        Inside the shard's lock, and only for the sole writer.
+        """
+        if self.blocks.budget > 0:
+            self.blocks.keep(Block(namespace, dims=self.dims))
+
     def load(self, namespaces: Sequence[Namespace], *, vectors: bool = True) -> list[Block]:
         """Blocks of namespaces, in their order; kept for the next use where that is safe.
 

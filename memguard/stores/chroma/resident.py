@@ -23,6 +23,9 @@ Matrix = NDArray[np.float32]
 _ROW_OVERHEAD = 600
 """Bytes of Python objects per record, measured roughly; for the budget only."""
 
+_CALLS_PER_TRIM = 32
+"""Adding up 10,000 blocks takes a millisecond; the budget may be passed by a few in between."""
+
 
 class Block:
     """The items of one namespace.
@@ -125,6 +128,7 @@ class Blocks:
 
     def __init__(self, *, budget: int) -> None:
         self.budget = budget
+        self._calls = 0
         self._lock = threading.Lock()
         self._held: OrderedDict[Namespace, Block] = OrderedDict()
 
@@ -140,6 +144,14 @@ class Blocks:
         """Hold a block; the ones used longest ago make room for it."""
         with self._lock:
             self._held[block.namespace] = block
+        self.trim()
+
+    def trim(self) -> None:
+        """Make room, if blocks have grown beyond the budget; looks at every few calls only."""
+        with self._lock:
+            self._calls += 1
+            if self._calls % _CALLS_PER_TRIM:
+                return
             total = sum(each.bytes for each in self._held.values())
             while total > self.budget and self._held:
                 _, gone = self._held.popitem(last=False)

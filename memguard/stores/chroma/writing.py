@@ -135,7 +135,8 @@ def _write_shard(
     moment: int,
 ) -> None:
     # Inside the lock: the deletion of a namespace's last item takes it off the list.
-    engine.catalogue.add(_listing(puts))
+    for each in engine.catalogue.add(_listing(puts)):
+        engine.start_block(each)
     before = engine.heads([*(each.address for each in puts), *deletions])
     items = [_to_stored(each, before.get(each.address), moment=moment) for each in puts]
     _upsert(engine, collection, [to_rows(each, dims=engine.dims) for each in items])
@@ -224,6 +225,7 @@ def _apply(engine: Engine, items: Iterable[Stored], deletions: Iterable[Address]
     for address in deletions:
         if (block := engine.blocks.get(address.namespace)) is not None:
             block.drop(address.key)
+    engine.blocks.trim()
 
 
 def _unlist_empty(engine: Engine, collection: Collection, namespaces: Iterable[Namespace]) -> None:
