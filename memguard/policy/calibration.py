@@ -1,0 +1,249 @@
+"""How well a judge's scores part supported memories from others, and which threshold suits. Pure.
+
+Scores of supported memories and of changed ones (one detail wrong) go in. Answers that could not
+be used are no scores: they are counted by the caller and never enter here as 0.
+"""
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from memguard.policy.support import passes_threshold
+
+Z_95 = 1.959963984540054
+"""Two-sided 95 % point of the normal distribution."""
+
+TARGET = 0.1
+"""Share of wrong memories among the admitted ones that is aimed at, where nobody says another."""
+
+GRID = tuple(step / 10 for step in range(1, 10))
+"""Thresholds that a curve shows, besides the one in force and the one suggested."""
+
+_HALVINGS = 60
+_MOST_DIGITS = 12
+_CHANCE = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    """A 95 % confidence interval."""
+
+    low: float
+    """Its lower end."""
+    high: float
+    """Its upper end."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """So many of so many, with Wilson's interval."""
+
+    count: int
+    """How many."""
+    total: int
+    """Of how many."""
+    interval: Interval | None
+    """Where the true share lies; `None` for a share of nothing."""
+
+    @property
+    def value(self) -> float | None:
+        """The share; `None` of nothing."""
+        return self.count / self.total if self.total else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurvePoint:
+    """What one threshold admits."""
+
+    tau: float
+    """The threshold: scores from it on are admitted."""
+    recall: Share
+    """Supported memories that are admitted."""
+    contamination: Share
+    """Changed memories among all that are admitted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """A judge, measured on labelled pairs."""
+
+    auc: float
+    """Chance that a supported memory scores above a changed one; 0.5 is guessing."""
+    interval: Interval
+    """Of the AUC."""
+    now: CurvePoint
+    """What the threshold in force admits."""
+    suggested: CurvePoint | None
+    """The threshold of highest recall with contamination up to the target; `None` if none does."""
+    target: float
+    """The contamination aimed at."""
+    curve: tuple[CurvePoint, ...]
+    """From the lowest threshold to the highest."""
+
+    @property
+    def is_chance(self) -> bool:
+        """Whether the scores rank no better than guessing, as far as these pairs can tell."""
+        return self.interval.low <= _CHANCE
+
+    @property
+    def admits_nothing(self) -> bool:
+        """Whether the threshold in force shuts everything out."""
+        return self.now.contamination.total == 0
+
+    @property
+    def admits_everything(self) -> bool:
+        """Whether the threshold in force lets everything in."""
+        changed = self.now.contamination.count
+        return self.now.recall.count == self.now.recall.total and changed == self._changed
+
+    _changed: int
+    """Changed memories with a score."""
+
+
+def calibrate_scores(
+    supported: Sequence[float], changed: Sequence[float], *, tau: float, target: float = TARGET
+) -> Calibration | None:
+    """Measure a judge by its scores; `None` where one side has none, and nothing can be said.
+
+    Args:
+        supported: Scores of memories that their source supports.
+        changed: Scores of memories with one detail changed.
+        tau: The threshold in force.
+        target: Contamination that a suggested threshold may have at most.
+    """
+    if not supported or not changed:
+        return None
+    auc = area_under_curve(supported, changed)
+    suggested = suggest_threshold(supported, changed, target=target)
+    shown = {*GRID, tau, *([] if suggested is None else [suggested])}
+    return Calibration(
+        auc=auc,
+        interval=auc_interval(auc, supported=len(supported), changed=len(changed)),
+        now=at_threshold(supported, changed, tau=tau),
+        suggested=(None if suggested is None else at_threshold(supported, changed, tau=suggested)),
+        target=target,
+        curve=tuple(at_threshold(supported, changed, tau=one) for one in sorted(shown)),
+        _changed=len(changed),
+    )
+
+
+def area_under_curve(supported: Sequence[float], changed: Sequence[float]) -> float:
+    """The share of (supported, changed) pairs in the right order; a tie counts one half.
+
+    The Mann-Whitney statistic over the number of pairs (Hanley and McNeil 1982,
+    https://doi.org/10.1148/radiology.143.1.7063747).
+
+    Raises:
+        ValueError: If a side is empty.
+    """
+    if not supported or not changed:
+        msg = "the area under the curve needs scores of both sides"
+        raise ValueError(msg)
+    ranked = sorted(changed)
+    # Twice the count, in whole numbers: halves of large counts stay exact.
+    doubled = sum(bisect_left(ranked, one) + bisect_right(ranked, one) for one in supported)
+    return doubled / (2 * len(supported) * len(changed))
+
+
+def auc_interval(auc: float, *, supported: int, changed: int, z: float = Z_95) -> Interval:
+    """The score interval of an AUC, which keeps its width at 0 and 1.
+
+    Newcombe 2006, method 5 (https://doi.org/10.1002/sim.2324): solve |AUC - a| = z sqrt(V(a)),
+    with the variance of Hanley and McNeil at the mean of the two sample sizes.
+
+    Args:
+        auc: The area measured.
+        supported: Scores of supported memories.
+        changed: Scores of changed memories.
+        z: Point of the normal distribution.
+    """
+    spare = (supported + changed) / 2 - 1
+
+    def variance(a: float) -> float:
+        grown = 1 + spare * (1 - a) / (2 - a) + spare * a / (1 + a)
+        return a * (1 - a) * grown / (supported * changed)
+
+    def low(measured: float) -> float:
+        return _root(lambda a: measured - a - z * math.sqrt(variance(a)), upto=measured)
+
+    # The variance is the same at a and at 1 - a, so the upper end is the mirrored lower one.
+    return Interval(low=low(auc), high=1 - low(1 - auc))
+
+
+def wilson(count: int, total: int, *, z: float = Z_95) -> Interval | None:
+    """The interval of Wilson 1927 for a share (https://doi.org/10.2307/2276774); `None` of nothing.
+
+    Args:
+        count: How many.
+        total: Of how many.
+        z: Point of the normal distribution.
+    """
+    if total == 0:
+        return None
+    share, square = count / total, z * z
+    middle = share + square / (2 * total)
+    reach = z * math.sqrt(share * (1 - share) / total + square / (4 * total * total))
+    scale = 1 + square / total
+    # At the ends the formula gives exactly 0 and 1, but for rounding.
+    low = 0.0 if count == 0 else (middle - reach) / scale
+    high = 1.0 if count == total else (middle + reach) / scale
+    return Interval(low=max(0.0, low), high=min(1.0, high))
+
+
+def at_threshold(supported: Sequence[float], changed: Sequence[float], *, tau: float) -> CurvePoint:
+    """What a threshold admits."""
+    right = sum(passes_threshold(score, tau=tau) for score in supported)
+    wrong = sum(passes_threshold(score, tau=tau) for score in changed)
+    return CurvePoint(
+        tau=tau, recall=_share(right, len(supported)), contamination=_share(wrong, right + wrong)
+    )
+
+
+def suggest_threshold(
+    supported: Sequence[float], changed: Sequence[float], *, target: float
+) -> float | None:
+    """The threshold of highest recall with contamination up to the target, or `None`.
+
+    It lies midway to the next score below, in few digits, so that it does not hang on one score.
+
+    Args:
+        supported: Scores of supported memories.
+        changed: Scores of changed memories.
+        target: The most contamination.
+    """
+    scores = sorted({*supported, *changed})
+    points = [(at_threshold(supported, changed, tau=score), i) for i, score in enumerate(scores)]
+    good = [
+        (point, i)
+        for point, i in points
+        if point.recall.count and (point.contamination.value or 0.0) <= target
+    ]
+    if not good:
+        return None
+    # Of thresholds with the same recall, the one that lets fewer wrong memories in.
+    best, i = max(good, key=lambda one: (one[0].recall.count, one[0].tau))
+    return best.tau if i == 0 else _between(scores[i - 1], best.tau)
+
+
+def _share(count: int, total: int) -> Share:
+    return Share(count=count, total=total, interval=wilson(count, total))
+
+
+def _between(low: float, high: float) -> float:
+    """A short number above `low` and up to `high`, near the middle."""
+    middle = (low + high) / 2
+    for digits in range(2, _MOST_DIGITS):
+        short = round(middle, digits)
+        if passes_threshold(high, tau=short) and not passes_threshold(low, tau=short):
+            return short
+    return high
+
+
+def _root(falling: Callable[[float], float], *, upto: float) -> float:
+    """Where a function of [0, upto] falls through zero, by halving."""
+    low, high = 0.0, upto
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if falling(middle) > 0 else (low, middle)
+    return (low + high) / 2
