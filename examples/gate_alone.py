@@ -7,7 +7,7 @@ Prints:
     reject: support 0.06 < 0.70 over 5 samples: the colleague, not the user, avoids meat
     quarantine: not judged: 0 of 5 samples usable: 5 x parse_failure
 """
-# ruff: noqa: INP001, T201  # a script that prints
+# a script that prints
 
 from memguard import create_consistency_gate_graph
 from memguard.testing import ScriptedChatModel

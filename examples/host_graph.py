@@ -9,7 +9,7 @@ Prints:
     rejected: The user does not eat meat.
       support 0.05 < 0.70 over 5 samples: the colleague, not the user, avoids meat
 """
-# ruff: noqa: INP001, T201  # a script that prints
+# a script that prints
 
 from langchain_core.messages import HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph

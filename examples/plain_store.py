@@ -5,7 +5,7 @@ Prints:
     tea: Ana drinks tea, never coffee.
     home is kept, 2 items in ('memories', 'ana@example.org')
 """
-# ruff: noqa: INP001, T201  # a script that prints
+# a script that prints
 
 import tempfile
 

@@ -114,7 +114,7 @@ def test_yes_no_is_the_softmax_of_two(yes, no):
 
 @settings(deadline=None)
 @given(
-    st.sampled_from(list(" \n\t\"'{}[]<.,:0159") + ["<think>", "score ", "1 out of ", "0 to 1 "])
+    st.sampled_from([*list(" \n\t\"'{}[]<.,:0159"), "<think>", "score ", "1 out of ", "0 to 1 "])
 )
 def test_an_answer_of_one_thing_ten_thousand_times_is_read(piece):
     # These ended in a regular expression that tried every way to share out white space.
