@@ -84,8 +84,7 @@ class TestForget:
             assert done.candidate_id == receipt.candidate.id
             files = [path.read_bytes() for path in tmp_path.iterdir()]
             assert not any(b"zebra" in content for content in files)
-            found = extractions.find("c", writer_digest="w", turn_keys=["t1"])
-            assert found is not None
+            (found,) = extractions.of_turns(["t1"], writer_digest="w")
             assert [each.text for each in found.candidates] == ["Other."]
             assert [event.kind for event in log.history("r1")] == ["forgotten"]
             assert log.history("r2")[0].body == {"reason": "asked"}
@@ -111,7 +110,7 @@ class TestForget:
         candidate = CandidateMemory(text="Ana likes tea.")
         done = ReceiptLog(full).forget(candidate.id, actor="ana", reason="asked")
         assert done.receipt_ids == ()
-        found = ExtractionLog(full).list("c", writer_digest="w")
+        found = ExtractionLog(full).of_turns(["t1"], writer_digest="w")
         assert found[0].candidates == ()
         assert found[0].turn_keys == ("t1",)
 
