@@ -245,7 +245,8 @@ def _print_result(
     scores = 1 / (1 + np.exp(-(scale["slope"] * logits[msc] + scale["offset"])))
     labels = [held[index].claim.supported for index in msc]
     figures = admission(scores.tolist(), labels, tau=scale["tau"])
-    log(f"held back at tau: contamination {figures.contamination}, recall {figures.recall}")
+    log(f"held back at tau, {labels.count(False)} wrong to {labels.count(True)} right claims:")
+    log(f"    contamination {figures.contamination}, recall {figures.recall}")
 
 
 if __name__ == "__main__":
