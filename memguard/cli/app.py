@@ -4,7 +4,17 @@ import sys
 
 import typer
 
-from memguard.cli import check, demo, doctor, presets, quarantine, receipts, search, write
+from memguard.cli import (
+    calibrate,
+    check,
+    demo,
+    doctor,
+    presets,
+    quarantine,
+    receipts,
+    search,
+    write,
+)
 
 YOUR_MISTAKE = 2
 RUN_FAILED = 1
@@ -25,6 +35,7 @@ app.add_typer(receipts.app, name="receipts")
 app.add_typer(quarantine.app, name="quarantine")
 app.command("demo")(demo.demo)
 app.command("presets")(presets.presets)
+app.command("calibrate")(calibrate.calibrate)
 app.command("doctor")(doctor.doctor)
 
 

@@ -4,6 +4,9 @@ from pathlib import Path
 
 from memguard.cli.options import BaseUrlOption, EmbedOption, JsonOption, ModelOption, StoreOption
 
+_STATES = {True: "ok", None: "warning", False: "amiss"}
+"""A warning does not make the command fail."""
+
 
 def doctor(
     store: StoreOption = "memory",
@@ -17,19 +20,25 @@ def doctor(
 
     from memguard.cli.output import print_json, print_table
 
-    checks = {
+    checks: dict[str, tuple[bool | None, str]] = {
         "versions": _versions(),
         "model": _model(model, base_url=base_url),
+        "calibration": _calibration(store, model=model),
         "embedder": _embedder(embed),
         "store": _store(store, embed=embed),
         "receipts": _receipts(store),
     }
     if as_json:
-        print_json({name: {"ok": ok, "found": found} for name, (ok, found) in checks.items()})
+        print_json(
+            {
+                name: {"ok": ok is not False, "state": _STATES[ok], "found": found}
+                for name, (ok, found) in checks.items()
+            }
+        )
     else:
-        rows = [(name, "ok" if ok else "amiss", found) for name, (ok, found) in checks.items()]
+        rows = [(name, _STATES[ok], found) for name, (ok, found) in checks.items()]
         print_table("memguard doctor", ("what", "state", "found"), rows)
-    if not all(ok for ok, _ in checks.values()):
+    if any(ok is False for ok, _ in checks.values()):
         raise typer.Exit(1)
 
 
@@ -57,6 +66,43 @@ def _model(model: str | None, *, base_url: str | None) -> tuple[bool, str]:
         return False, error.message
 
 
+def _calibration(store: str, *, model: str | None) -> tuple[bool | None, str]:
+    """What `memguard calibrate` found for this model; only a language model needs it."""
+    from memguard.calibration import find_records
+    from memguard.cli.opening import journal_path
+    from memguard.errors import MemguardError
+
+    if model is None or model == "local":
+        return True, "not needed: the local judge comes with its own"
+    try:
+        records = find_records(journal_path(store).parent, model=model)
+    except MemguardError as error:
+        return False, error.message
+    if not records:
+        return None, f"{model} was never measured as a judge: run memguard calibrate"
+    last = records[-1]
+    found = (
+        f"{last.variant} on {last.at:%Y-%m-%d}: AUC {last.auc:.2f} "
+        f"({last.auc_low:.2f} to {last.auc_high:.2f}), "
+        f"suggested tau {'none' if last.suggested_tau is None else last.suggested_tau}"
+    )
+    if last.prompt not in _digests():
+        return None, f"{found}; the prompt has changed since: calibrate again"
+    if last.auc_low <= _CHANCE or last.suggested_tau is None:
+        return None, f"{found}; it should not judge"
+    return True, found
+
+
+_CHANCE = 0.5
+
+
+def _digests() -> set[str]:
+    from memguard.prompts import load_prompt
+
+    names = ("support", "support_yes_no")
+    return {load_prompt("consistency_gate", name).digest for name in names}
+
+
 def _embedder(embed: str | None) -> tuple[bool, str]:
     from memguard.errors import MemguardError
 
@@ -75,7 +121,7 @@ def _store(store: str, *, embed: str | None) -> tuple[bool, str]:
     from memguard.cli.opening import open_store, server_address
     from memguard.errors import MemguardError
 
-    if server_address(store) is None and not Path(store).exists():
+    if server_address(store) is None and _is_new(Path(store)):
         return True, f"{store!r} does not exist yet; the first write makes it"
     try:
         with open_store(store, embed=embed) as opened:
@@ -83,6 +129,13 @@ def _store(store: str, *, embed: str | None) -> tuple[bool, str]:
     except MemguardError as error:
         return False, error.message
     return True, f"{store!r} opens; {len(spaces)} namespaces"
+
+
+def _is_new(folder: Path) -> bool:
+    """Whether nothing was stored there; a check of the set-up should not make the store."""
+    from memguard.calibration.record import RECORD_FILE
+
+    return not folder.exists() or [file.name for file in folder.iterdir()] == [RECORD_FILE]
 
 
 def _receipts(store: str) -> tuple[bool, str]:

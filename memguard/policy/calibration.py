@@ -78,6 +78,8 @@ class Calibration:
     """The threshold of highest recall with contamination up to the target; `None` if none does."""
     target: float
     """The contamination aimed at."""
+    changed: int
+    """Changed memories that have a score."""
     curve: tuple[CurvePoint, ...]
     """From the lowest threshold to the highest."""
 
@@ -94,11 +96,7 @@ class Calibration:
     @property
     def admits_everything(self) -> bool:
         """Whether the threshold in force lets everything in."""
-        changed = self.now.contamination.count
-        return self.now.recall.count == self.now.recall.total and changed == self._changed
-
-    _changed: int
-    """Changed memories with a score."""
+        return self.now.contamination.total == self.now.recall.total + self.changed
 
 
 def calibrate_scores(
@@ -124,7 +122,7 @@ def calibrate_scores(
         suggested=(None if suggested is None else at_threshold(supported, changed, tau=suggested)),
         target=target,
         curve=tuple(at_threshold(supported, changed, tau=one) for one in sorted(shown)),
-        _changed=len(changed),
+        changed=len(changed),
     )
 
 
