@@ -7,6 +7,7 @@ collection in one process share one engine, and with it the locks and the reside
 import logging
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from chromadb.api.models.Collection import Collection
@@ -25,6 +26,7 @@ logger = logging.getLogger(__name__)
 _PAGE = 2_000
 """Rows fetched by one call when a namespace is read as a whole; bounds what is in flight."""
 _NAMESPACES_PER_CALL = 64
+_AHEAD = 4
 
 
 class Engine:
@@ -43,6 +45,12 @@ class Engine:
         self.blocks = Blocks(budget=0 if connection.is_shared else budget)
         self.large: set[Namespace] = set()
         """Namespaces that did not fit into the budget; ranked by Chroma's index instead."""
+        self.ahead = (
+            ThreadPoolExecutor(_AHEAD, thread_name_prefix="memguard-ahead")
+            if connection.is_shared
+            else None
+        )
+        """Threads for requests to a server that need not wait for one another."""
         self._locks: dict[int, threading.RLock] = {}
         self._locks_lock = threading.Lock()
         self.collections.attach()
@@ -52,6 +60,11 @@ class Engine:
     def dims(self) -> int:
         """Numbers in a vector; 1 while nothing was written."""
         return self.collections.stamp.dims if self.collections.stamp else 1
+
+    def close(self) -> None:
+        """End the threads; the connection is closed by who opened it."""
+        if self.ahead is not None:
+            self.ahead.shutdown()
 
     def lock(self, shard: int) -> threading.RLock:
         """The lock that serialises writes to the namespaces of a shard."""

@@ -55,4 +55,6 @@ def release(engine: Engine) -> None:
         held.users -= 1
         if held.users == 0:
             del _held[place]
+            for each in held.engines.values():
+                each.close()
             held.connection.close()
