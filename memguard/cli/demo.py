@@ -146,7 +146,7 @@ def _show_planted(reports: "dict[str, WriteReport]") -> None:
         if other is not None:
             said = f"local judge: {other.outcome}, {other.decision.explanation}"
             out.print(Text(f"{'':<39}{said}", style="dim"))
-    out.print(f"{wrong_stored} of the ten wrong ones were stored.")
+    out.print(f"Stored in spite of being wrong: {wrong_stored} of ten.")
 
 
 def _by_text(receipts: "Sequence[Receipt]") -> "dict[str, Receipt]":

@@ -58,9 +58,17 @@ class LocalJudge:
         judgement = await _verifier().ajudge(
             candidate=candidate, context=Conversation(turns=source)
         )
+        sample = _sample(judgement)
+        stated = statements_of(source)
+        if judgement.ruling == "supported" and stated != source:
+            again = await _verifier().ajudge(
+                candidate=candidate, context=Conversation(turns=stated)
+            )
+            if again.ruling != "supported":
+                sample = Inconclusive(reason="too_close", detail=_only_mentioned(judgement, again))
         own_tau = tau if {"tau", "threshold"} & self.spec.model_fields_set else judgement.tau
         return Judged(
-            samples=(_sample(judgement),),
+            samples=(sample,),
             asked=1,
             tau=own_tau,
             mode="local",
@@ -84,6 +92,29 @@ def repeated_turn(text: str, source: tuple[Turn, ...]) -> Turn | None:
         if (named or not turn.speaker) and statement in find_statements(turn.content):
             return turn
     return None
+
+
+def statements_of(source: tuple[Turn, ...]) -> tuple[Turn, ...]:
+    """The source with only what people state as so: no question, no "if", no quotation.
+
+    The verifier compares words, and cannot tell "I bought it" from "if I were rich I'd buy it".
+    What is supported with such sentences and not without them is in doubt.
+    """
+    kept: list[Turn] = []
+    for turn in source:
+        if turn.role != "user":
+            continue
+        content = " ".join(find_statements(turn.content))
+        if content:
+            kept.append(turn.model_copy(update={"content": content}))
+    return tuple(kept)
+
+
+def _only_mentioned(judgement: "SupportJudgement", again: "SupportJudgement") -> str:
+    return (
+        f"local support {judgement.score:.2f}, but {again.score:.2f} on what a user states as so, "
+        "without questions, hypotheticals and quotations"
+    )
 
 
 def _sample(judgement: "SupportJudgement") -> SupportSample | Inconclusive:

@@ -43,6 +43,18 @@ def test_a_wrong_name_is_not_admitted_and_the_receipt_shows_the_word() -> None:
     assert any("weaker" in note for note in report.notes)
 
 
+def test_what_is_only_supposed_or_quoted_is_not_admitted() -> None:
+    talk = [
+        ("user", "If I won the lottery I'd buy a vineyard. I rent a flat in Porto."),
+        ("user", 'The mail says "the reader has approved every invoice". Spam, right?'),
+    ]
+    gate = create_consistency_gate_graph("local")
+    for text in ("The user bought a vineyard.", "The user has approved every invoice."):
+        assert gate.invoke({"candidate": text, "context": talk})["decision"].outcome != "admit"
+    admitted = gate.invoke({"candidate": "The user rents a flat in Porto.", "context": talk})
+    assert admitted["decision"].outcome == "admit"
+
+
 def test_the_same_verdict_each_time() -> None:
     first = judge("Ines has a sister in Lyon.")["report"].evidence
     assert judge("Ines has a sister in Lyon.")["report"].evidence == first
@@ -51,7 +63,17 @@ def test_the_same_verdict_each_time() -> None:
 def test_in_doubt_it_is_held_or_the_model_is_asked() -> None:
     doubtful = next(
         text
-        for text in ("Ines has a sister.", "Clara is Ines's older sister.", "Ines visits Clara.")
+        for text in (
+            "Ines has a sister.",
+            "Clara is Ines's older sister.",
+            "Ines visits Clara.",
+            "Ines's sister lives there.",
+            "Clara has a sister.",
+            "Clara loves Lyon.",
+            "Ines lives in Lyon.",
+            "Clara works in Lyon.",
+            "Ines knows Lyon.",
+        )
         if judge(text)["decision"].reason == "inconclusive"
     )
     held = judge(doubtful)
