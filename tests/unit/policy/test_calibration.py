@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memguard.policy.calibration import (
@@ -108,6 +108,7 @@ def test_a_higher_threshold_admits_no_more(
     assert high.contamination.total <= low.contamination.total
 
 
+@settings(deadline=None)
 @given(SCORES, SCORES, TARGETS)
 def test_no_threshold_beats_the_suggested_one(
     supported: list[float], changed: list[float], target: float
