@@ -57,8 +57,8 @@ def _model(model: str | None, *, base_url: str | None) -> tuple[bool, str]:
     from memguard.llm.reach import reach
     from memguard.portal import run_sync
 
-    if model is None:
-        return True, "none set: the local writer and judge are used, which are weaker"
+    if model in {None, "local"}:
+        return True, "the local writer and judge are used, which are weaker than a strong model"
     try:
         opened = open_model(model, base_url=base_url)
         return True, run_sync(reach(opened))

@@ -84,7 +84,14 @@ def align(fact: Encoded, sources: Sequence[Source], *, subject: Flags) -> Alignm
     # The best unit first; only once when it is the only one.
     pool = np.concatenate([np.flatnonzero(unit == each) for each in dict.fromkeys((best, second))])
     units, beside = [each.encoded for each in sources], neighbours_of(weight)
-    roles = find_roles(fact, units, cos[:, pool], same[:, pool], pool, neighbours=beside)
+    roles = find_roles(
+        fact,
+        units=units,
+        near=cos[:, pool],
+        equal=same[:, pool],
+        pool=pool,
+        neighbours=beside,
+    )
     return Alignment(
         fact=fact,
         sources=sources,

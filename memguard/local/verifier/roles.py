@@ -53,11 +53,11 @@ class Roles:
 
 def find_roles(
     fact: Encoded,
+    *,
     units: Sequence[Encoded],
     near: Matrix,
     equal: Flags,
     pool: NDArray[np.int64],
-    *,
     neighbours: Matrix,
 ) -> Roles:
     """Ask the neighbours of every word of a candidate.

@@ -22,6 +22,9 @@ from memguard.schema.verdict import Inconclusive, SupportSample
 MAX_TOKENS = 2048
 """Room for a reasoning model's thoughts; a plain answer takes about 60."""
 
+YES_NO_MAX_TOKENS = 16
+"""Only the first word counts; a small model would ramble on."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ModelJudge:
@@ -101,7 +104,8 @@ class ModelJudge:
 
     @property
     def _settings(self) -> CallSettings:
-        return CallSettings(temperature=self.spec.sampling_temperature, max_tokens=MAX_TOKENS)
+        most = MAX_TOKENS if self.spec.variant == "soft" else YES_NO_MAX_TOKENS
+        return CallSettings(temperature=self.spec.sampling_temperature, max_tokens=most)
 
 
 def _with_turn_ids(
