@@ -189,7 +189,7 @@ def test_many_unindexed_items_cost_no_recall() -> None:
         {"cache_bytes": -1},
         {"unknown": 1},
     ],
-    ids=lambda options: "+".join(options),
+    ids="+".join,
 )
 def test_bad_options_are_refused_at_once(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError):
