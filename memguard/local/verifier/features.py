@@ -115,6 +115,7 @@ def _fact_scalars(alignment: Alignment, numbers: _Found) -> Matrix:
         np.abs(steps) <= 2,  # noqa: PLR2004  # aligned next to where the word before is
         _opposites(words, alignment),
         *_role_columns(alignment),
+        *_person_columns(alignment),
         words.number & ~numbers.anywhere,
         words.capital & ~same.any(axis=1) & ~alignment.subject,
         words.capital & ~words.number & ~same[:, in_best].any(axis=1) & ~alignment.subject,
@@ -138,8 +139,21 @@ def _role_columns(alignment: Alignment) -> tuple[NDArray[np.generic], ...]:
     )
 
 
-FACT_SCALARS = 34
-CONTEXT_SCALARS = 15
+def _person_columns(alignment: Alignment) -> tuple[NDArray[np.generic], ...]:
+    """Of whom the clause speaks in which a word was found: the subject, or the other one."""
+    words = [each.encoded.words for each in alignment.sources]
+    at = alignment.pool[alignment.roles.place]
+    own = alignment.own[at]
+    first = np.concatenate([each.first for each in words])[at]
+    second = np.concatenate([each.second for each in words])[at]
+    question = np.concatenate([each.question for each in words])[at]
+    matches = np.where(own, first, second & ~first)
+    differs = np.where(own, second & ~first, first & ~second)
+    return own, first, second, question, matches, differs
+
+
+FACT_SCALARS = 40
+CONTEXT_SCALARS = 18
 
 
 def _best_where(cos: Matrix, where: Flags) -> Matrix:
@@ -212,6 +226,9 @@ def _context_scalars(alignment: Alignment, span: NDArray[np.int64]) -> Matrix:
         np.full(len(span), source.own),
         np.isin(span, rivals),
         rows < source.encoded.label,
+        words.first[rows],
+        words.second[rows],
+        words.question[rows],
     )
     return np.stack([np.asarray(each, dtype=np.float32) for each in columns], axis=1)
 

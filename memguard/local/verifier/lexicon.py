@@ -45,6 +45,12 @@ OPPOSITES: tuple[tuple[str, str], ...] = tuple(
 )
 """Pairs of which at most one can be true of the same thing."""
 
+FIRST_PERSON = _words("i me my mine myself we us our ours im ive")
+"""The speaker, of themselves."""
+
+SECOND_PERSON = _words("you your yours yourself u ur")
+"""The speaker, of the other: `you play the flute` is about whoever listens."""
+
 POSITIVE = _words(
     "love like enjoy adore prefer favorite favourite fan great good happy glad excited awesome "
     "amazing wonderful passionate keen fond best"

@@ -11,6 +11,7 @@ _MAX, _BEST, _OWN, _OTHERS, _POOL = range(5)
 _SAME, _SAME_BEST, _SAME_OWN, _SAME_COSINE = range(5, 9)
 _NUMBER, _NUMBER_FOUND, _NUMBER_BEST, _CAPITAL, _NEGATION = range(11, 16)
 _CONTINUOUS, _OPPOSITE = 18, 19
+_PERSON = range(31, 37)
 
 
 def summarise(alignment: Alignment, fact: Matrix, context: Matrix) -> Matrix:
@@ -174,6 +175,7 @@ def _neighbours(alignment: Alignment, fact: Matrix, heavy: Flags) -> list[float]
         float(weight @ alignment.roles.beside),
         float(weight @ alignment.roles.beside_clause),
         crowd,
+        *(float(weight @ fact[:, column]) for column in _PERSON),
     ]
 
 

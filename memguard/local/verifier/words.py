@@ -68,6 +68,12 @@ class Words:
     """A word of disliking."""
     clause: NDArray[np.int64]
     """Number of the clause a word stands in."""
+    first: Flags
+    """Whether that clause speaks of its speaker."""
+    second: Flags
+    """Whether it speaks of the listener."""
+    question: Flags
+    """Whether its sentence is a question."""
     readings: tuple[Reading, ...]
     """What each word may mean as a number or date; empty for most."""
 
@@ -124,6 +130,7 @@ def read_words(text: str, *, at: date | None = None) -> Words:
         for word, base in zip(lowered, bases, strict=True)
     ]
     stop = [base in lexicon.STOP for base in bases]
+    clause = np.array(_clauses(text, spans, lowered), dtype=np.int64)
     return Words(
         spans=spans,
         stems=stems,
@@ -134,7 +141,10 @@ def read_words(text: str, *, at: date | None = None) -> Words:
         capital=np.array(_capitals(text, spans, stop), dtype=bool),
         positive=np.array([each in _POSITIVE_STEMS for each in stems], dtype=bool),
         negative=np.array([each in _NEGATIVE_STEMS for each in stems], dtype=bool),
-        clause=np.array(_clauses(text, spans, lowered), dtype=np.int64),
+        clause=clause,
+        first=_anywhere_in_clause(bases, clause, lexicon.FIRST_PERSON),
+        second=_anywhere_in_clause(bases, clause, lexicon.SECOND_PERSON),
+        question=np.array(_questions(text, spans), dtype=bool),
         readings=tuple(readings),
     )
 
@@ -204,6 +214,24 @@ def _clauses(text: str, spans: Sequence[Span], lowered: Sequence[str]) -> list[i
         numbers.append(clause)
         end = span.end
     return numbers
+
+
+def _anywhere_in_clause(
+    bases: Sequence[str], clause: NDArray[np.int64], wanted: frozenset[str]
+) -> Flags:
+    holding = {int(number) for base, number in zip(bases, clause, strict=True) if base in wanted}
+    return np.array([int(number) in holding for number in clause], dtype=bool)
+
+
+def _questions(text: str, spans: Sequence[Span]) -> list[bool]:
+    ends = [hit.start() for hit in _SENTENCE_END.finditer(text)]
+    flags: list[bool] = []
+    at = 0
+    for span in spans:
+        while at < len(ends) and ends[at] < span.end:
+            at += 1
+        flags.append(at < len(ends) and text[ends[at]] == "?")
+    return flags
 
 
 _POSITIVE_STEMS = frozenset(stem(word) for word in lexicon.POSITIVE)

@@ -182,3 +182,13 @@ def test_long_turns_are_cut_at_sentence_ends() -> None:
     pieces = cut_text(text)
     assert len(pieces) > 2
     assert all(piece.endswith(".") and len(split_words(piece)) <= UNIT_WORDS for piece in pieces)
+
+
+def test_of_whom_a_clause_speaks() -> None:
+    words = read_words("I play chess, but you play the flute. Do you like it? We do")
+    flags = {span.text: index for index, span in enumerate(words.spans)}
+    assert (words.first[flags["chess"]], words.second[flags["chess"]]) == (True, False)
+    assert (words.first[flags["flute"]], words.second[flags["flute"]]) == (False, True)
+    assert words.question[flags["like"]]
+    assert not words.question[flags["flute"]]
+    assert not words.question[flags["We"]]
