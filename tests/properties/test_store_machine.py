@@ -225,7 +225,7 @@ _QUICK = settings(
         HealthCheck.filter_too_much,
     ],
 )
-_LONG = settings(_QUICK, max_examples=400, stateful_step_count=40)
+_LONG = settings(_QUICK, max_examples=100, stateful_step_count=40)
 
 TestStoreMachine = StoreMachine.TestCase
 TestStoreMachine.settings = _QUICK
@@ -234,11 +234,13 @@ TestUncachedStoreMachine.settings = settings(_QUICK, max_examples=20)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1500)
 class TestStoreMachineLong(StoreMachine.TestCase):
     settings = _LONG
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1500)
 class TestUncachedStoreMachineLong(UncachedStoreMachine.TestCase):
     settings = _LONG
 

@@ -183,6 +183,7 @@ def test_a_wrong_key_stops_at_the_first_request(cli: Cli, model: LoopbackModelSe
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1500)
 def test_a_store_that_is_in_use_says_how_to_share_it(cli: Cli) -> None:
     from memguard.stores import ChromaStore
     from memguard.testing.embeddings import HashEmbeddings
@@ -232,6 +233,7 @@ def test_help_and_presets(bare_cli: Cli) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1500)
 def test_as_a_program_it_leaves_no_warning_and_no_traceback(cli: Cli) -> None:
     process = cli.start("write", "chat.jsonl", "--store", "m")
     out, err = process.communicate(timeout=120)
@@ -245,6 +247,7 @@ def test_as_a_program_it_leaves_no_warning_and_no_traceback(cli: Cli) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1500)
 def test_locomo_is_resumed_after_ctrl_c_and_asks_nothing_twice(
     cli: Cli, model: LoopbackModelServer
 ) -> None:

@@ -512,6 +512,7 @@ def test_a_million_characters_are_split_not_cut() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1500)
 def test_ten_thousand_candidates() -> None:
     candidates = [f"Fact {n}." for n in range(10_000)]
     store = InMemoryStore()
