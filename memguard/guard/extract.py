@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from memguard.errors import BudgetExhaustedError, MemguardError
+from memguard.errors import MemguardError
 from memguard.guard.backing import Backing
 from memguard.guard.gates import GateGraph
 from memguard.guard.state import Extracted, PassState, Proposal
@@ -65,8 +65,6 @@ async def read_pass(
             written: dict[str, Any] = await writer.ainvoke(
                 {"conversation": shown, "new_from": len(state.earlier.turns)}
             )
-    except BudgetExhaustedError as error:
-        return Extracted(unread=turn_ids, failures=(_failure(error, turn_ids),))
     except MemguardError as error:
         return Extracted(unread=turn_ids, failures=(_failure(error, turn_ids),))
     candidates = tuple(
@@ -77,7 +75,7 @@ async def read_pass(
         failure = Failure(
             code=failed.reason, message=failed.detail, step="extract", about=", ".join(turn_ids)
         )
-        return Extracted(unread=turn_ids, usage=written["usage"], failures=(failure,))
+        return Extracted(unread=turn_ids, failures=(failure,))
     await backing.extractions.arecord(
         Extraction(
             conversation_key="/".join((*state.namespace, state.new.id)),
@@ -89,7 +87,6 @@ async def read_pass(
     )
     return Extracted(
         proposals=tuple(Proposal(candidate=c, source=shown) for c in candidates),
-        usage=written["usage"],
         notes=tuple(written.get("notes", ())),
     )
 

@@ -10,7 +10,6 @@ from memguard.conversations.field import AnyConversation
 from memguard.schema.base import Frozen, Namespace
 from memguard.schema.memory import CandidateMemory, Conversation
 from memguard.schema.receipt import Receipt
-from memguard.schema.usage import Usage
 from memguard.schema.write import Failure, WriteReport
 
 
@@ -58,7 +57,6 @@ class Extracted(Frozen):
 
     proposals: tuple[Proposal, ...] = ()
     unread: tuple[str, ...] = ()
-    usage: Usage = Usage()
     notes: tuple[str, ...] = ()
     failures: tuple[Failure, ...] = ()
 
@@ -68,7 +66,6 @@ class Ruled(Frozen):
 
     receipt: Receipt | None = None
     unjudged: CandidateMemory | None = None
-    usage: Usage = Usage()
     failure: Failure | None = None
 
 

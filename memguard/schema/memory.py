@@ -4,7 +4,7 @@ import hashlib
 from datetime import UTC, datetime
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator
 
 from memguard.schema.base import Frozen, Namespace, Text, is_blank
 
@@ -148,7 +148,3 @@ def speaker_roles(turns: tuple[Turn, ...]) -> SaidBy:
     if roles == {"user"}:
         return "user"
     return "mixed" if "user" in roles else "assistant"
-
-
-Occupancy = Annotated[int, Field(ge=0)]
-"""Number of records in a namespace."""

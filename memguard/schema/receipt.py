@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
-from memguard.schema.base import Frozen, Namespace, Text
+from memguard.schema.base import Frozen, Namespace
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import CandidateMemory, Turn
 from memguard.schema.usage import Usage
@@ -102,7 +102,3 @@ class Receipt(Frozen):
         """What became of the candidate."""
         special = _OF_REASON.get(self.decision.reason)
         return special if special is not None else _OF_RULING[self.decision.outcome]
-
-
-ReceiptId = Text
-"""The id of a receipt, or a prefix of one that fits no other."""
