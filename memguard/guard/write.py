@@ -50,7 +50,7 @@ from memguard.guard.state import (
     WriteState,
 )
 from memguard.llm.metering import use_meter
-from memguard.llm.models import ModelLike
+from memguard.llm.models import ModelLike, resolve_model
 from memguard.methods.writer import create_writer_graph, make_reader
 from memguard.policy.dedupe import record_key
 from memguard.portal import dual
@@ -238,7 +238,7 @@ def create_write_guard(
     Raises:
         ConfigurationError: If a model, gate or prompt cannot be used.
     """
-    if model is None and models is None:
+    if model is None and not models:
         msg = "create_write_guard needs a model: pass `model='openai:NAME'` or a chat model"
         raise ConfigurationError(msg, code=ErrorCode.MODEL_MISSING)
     check_names(models or {}, known=STAGES, what="models")
@@ -248,6 +248,10 @@ def create_write_guard(
         staged.setdefault("default", model)
     else:
         staged.setdefault("default", next(iter(staged.values())))
+    # Once, so that the stages share one client; what is resolved is taken as it is from here on.
+    staged = {
+        stage: each if each == "local" else resolve_model(each) for stage, each in staged.items()
+    }
     spec = writer or Writer()
     reads = staged.get("writer", staged["default"])
     own = prompts or {}
