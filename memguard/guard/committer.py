@@ -54,39 +54,48 @@ class Committer:
         return await done
 
     async def _run(self, lane: _Lane) -> None:
+        """Commit until nothing waits, also when the program is being stopped.
+
+        A stop cancels this task once. What waits here is decided and was paid for: it goes to
+        the disk first. Committing a batch again changes nothing.
+        """
+        stop: asyncio.CancelledError | None = None
         try:
             while lane.waiting:
                 batch = lane.waiting[:_MOST_TOGETHER]
-                del lane.waiting[:_MOST_TOGETHER]
-                await self._commit_batch(batch)
+                try:
+                    await self._commit_batch(batch)
+                except asyncio.CancelledError as error:
+                    if stop is not None:
+                        raise
+                    stop = error
+                else:
+                    del lane.waiting[: len(batch)]
+            if stop is not None:
+                raise stop
         finally:
             lane.running = None
+            for _, done in lane.waiting:
+                done.cancel()
+            lane.waiting.clear()
 
     async def _commit_batch(self, batch: list[tuple[Receipt, asyncio.Future[Receipt]]]) -> None:
         try:
             committed = await commit(self._journal, self._store, [receipt for receipt, _ in batch])
         except StoreError as error:
             if len(batch) == 1:
-                _fail(batch[0][1], error)
+                if not batch[0][1].done():
+                    batch[0][1].set_exception(error)
                 return
             # One bad record must not fail its neighbours; committing again changes nothing.
             for entry in batch:
                 await self._commit_batch([entry])
-        except BaseException as error:
+        except Exception as error:
             for _, done in batch:
-                _fail(done, error)
-            if not isinstance(error, Exception):
-                raise
+                if not done.done():
+                    done.set_exception(error)
         else:
             for (_, done), receipt in zip(batch, committed.receipts, strict=True):
                 if not done.done():
                     done.set_result(receipt)
 
-
-def _fail(done: asyncio.Future[Receipt], error: BaseException) -> None:
-    if done.done():
-        return
-    if isinstance(error, Exception):
-        done.set_exception(error)
-    else:
-        done.cancel()
