@@ -7,6 +7,7 @@ MemguardError
 │   ├── StoreConfigurationError   the store cannot be opened or used as configured
 │   └── InvalidInputError         the data given cannot be worked on
 └── GuardError             our run failed: nothing you passed was wrong
+    ├── AnswerError        the answering model gave no answer
     ├── JudgeError         a model gave no usable verdict and the policy said to raise
     ├── BudgetExhaustedError   the run's budget is spent; what is done is kept
     ├── StoreError         the memory store failed
@@ -50,6 +51,7 @@ class ErrorCode(StrEnum):
     EMBEDDER_MISSING = "embedder-missing"
     EMBEDDER_OUTPUT = "embedder-output"
     EMBEDDER_FAILED = "embedder-failed"
+    ANSWER_FAILED = "answer-failed"
     JUDGE_INCONCLUSIVE = "judge-inconclusive"
     BUDGET_EXHAUSTED = "budget-exhausted"
     RECEIPT_NOT_FOUND = "receipt-not-found"
@@ -91,6 +93,10 @@ class InvalidInputError(ConfigurationError):
 
 class GuardError(MemguardError):
     """The run failed although nothing you passed was wrong."""
+
+
+class AnswerError(GuardError):
+    """The answering model gave no answer; what was remembered before is safe."""
 
 
 class JudgeError(GuardError):

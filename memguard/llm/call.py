@@ -33,8 +33,9 @@ LONGEST_WAIT = 60.0
 
 NO_TOKEN_COUNTS = "the provider reported no token counts"  # noqa: S105 - no password
 
-_TAGS = ("nostream", "memguard")
-"""`nostream` is LangGraph's mark for calls whose text is not part of the host's messages."""
+_TAG = "memguard"
+_HIDDEN = "nostream"
+"""LangGraph's mark for calls whose text is not part of the host's messages."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +86,7 @@ class _Request:
     timeout: float
     meter: Meter
     name: str
+    shown: bool
     notes: list[str] = field(default_factory=list)
 
 
@@ -102,6 +104,7 @@ async def request(
     meter: Meter,
     extra: Mapping[str, Any] | None = None,
     name: str = "memguard",
+    shown: bool = False,
 ) -> Reply:
     """Send one request, and again where that may help.
 
@@ -110,8 +113,9 @@ async def request(
         messages: The prompt.
         settings: Sampling settings.
         meter: Counts what this spends, cancelled attempts included.
-        extra: More settings: `n`, `response_format`, `logprobs` with `top_logprobs`.
+        extra: More settings: `n`, `response_format`, `logprobs` with `top_logprobs`, `tools`.
         name: Name of the run in callbacks and traces.
+        shown: Whether the answer is one of the host's messages, and is streamed as such.
 
     Returns:
         The answers, or a typed outcome without answers.
@@ -127,6 +131,7 @@ async def request(
         timeout=settings.timeout or model.timeout,
         meter=meter,
         name=name,
+        shown=shown,
     )
     async with model.learned.limiter.slot(model.concurrency):
         answer = await _attempts(job)
@@ -225,7 +230,7 @@ def _run_config(job: _Request) -> dict[str, Any]:
     config = ensure_config()
     return {
         "callbacks": config.get("callbacks"),
-        "tags": [*config.get("tags", []), *_TAGS],
+        "tags": [*config.get("tags", []), _TAG, *([] if job.shown else [_HIDDEN])],
         "metadata": config.get("metadata"),
         "run_name": job.name,
     }

@@ -132,6 +132,7 @@ def resolve_model(
     concurrency: int = 16,
     backoff: float = 0.5,
     prices: Mapping[str, Price] | None = None,
+    streams: bool = False,
 ) -> Model:
     """Make a callable model of a string, a LangChain chat model or a `Model`.
 
@@ -146,6 +147,7 @@ def resolve_model(
         concurrency: Requests to this model in flight at once, over the whole process.
         backoff: Seconds that the wait before a retry grows from.
         prices: Price by model name, as in `Model.name`.
+        streams: Leave streaming as the chat model has it: for answers that a host shows.
 
     Raises:
         ModelConfigurationError: If there is no model, the string is none, or a package is missing.
@@ -169,7 +171,7 @@ def resolve_model(
         raise ModelConfigurationError(msg, code=ErrorCode.MODEL_REQUEST)
     return Model(
         name=name,
-        chat=_never_streaming(chat),
+        chat=chat if streams else _never_streaming(chat),
         base_url=_address_of(chat),
         # A model in this process is slow, and one engine: it says what it needs and what it bears.
         timeout=max(timeout, getattr(chat, "least_timeout", 0.0)),

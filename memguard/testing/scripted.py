@@ -14,6 +14,7 @@ from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackMana
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from memguard.llm.texts import text_of
@@ -123,6 +124,10 @@ class ScriptedChatModel(BaseChatModel):
         assert not script.unexpected, f"{script.unexpected} calls were not in the script"
         assert not script.steps, f"{len(script.steps)} steps were never asked for: {script.steps!r}"
         assert not unused, f"rules never used: {unused!r}"
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:
+        """The model with tools; a script answers with an `AIMessage` that holds tool calls."""
+        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **kwargs)
 
     @property
     def _llm_type(self) -> str:

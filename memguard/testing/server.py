@@ -19,6 +19,7 @@ from memguard.testing.replies import (
     embeddings,
     refusal_of_setting,
 )
+from memguard.testing.streaming import as_events
 
 Answerer: TypeAlias = "Callable[[dict[str, Any]], str | ServerReply]"
 """Answers a chat request (the parsed JSON body); called once for each of the `n` answers."""
@@ -241,7 +242,8 @@ class LoopbackModelServer:
                 return reply
             answers.append(reply)
         with_logprobs = bool(body.get("logprobs")) and self.logprobs == "yes"
-        return completion(body, answers, with_logprobs=with_logprobs)
+        whole = completion(body, answers, with_logprobs=with_logprobs)
+        return as_events(whole, body=body) if body.get("stream") else whole
 
 
 async def _read_request(
