@@ -5,6 +5,7 @@ import sys
 import typer
 
 from memguard.cli import (
+    bench,
     calibrate,
     check,
     demo,
@@ -36,6 +37,7 @@ app.add_typer(quarantine.app, name="quarantine")
 app.command("demo")(demo.demo)
 app.command("presets")(presets.presets)
 app.command("calibrate")(calibrate.calibrate)
+app.add_typer(bench.app, name="bench")
 app.command("doctor")(doctor.doctor)
 
 

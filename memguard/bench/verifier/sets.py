@@ -5,7 +5,6 @@ detail changed. Nothing here is used in training or to choose a threshold.
 """
 
 import json
-import os
 import random
 import re
 from collections.abc import Mapping, Sequence
@@ -28,12 +27,6 @@ DETAILS = {
 """The kinds of detail ConsistencyGate names; rare among LoCoMo's facts, so they get a set."""
 
 HANDMADE = {"en": "handmade_en.json", "de": "handmade_de.json"}
-
-
-def data_folder() -> Path:
-    """Where the data sets are: `MEMGUARD_DATA`, or `../shared/data` beside the repository."""
-    named = os.environ.get("MEMGUARD_DATA")
-    return Path(named) if named else Path(__file__).parents[4] / "shared" / "data"
 
 
 def training_frames(folder: Path) -> Frames:

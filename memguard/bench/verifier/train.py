@@ -33,7 +33,7 @@ from memguard.bench.verifier.multi_session import (
 )
 from memguard.bench.verifier.network import Settings, train_network
 from memguard.bench.verifier.pairs import Group
-from memguard.bench.verifier.sets import data_folder, frames_of
+from memguard.bench.verifier.sets import frames_of
 from memguard.bench.verifier.templates import template_groups
 from memguard.local import MiniLmEncoder
 from memguard.local.embedder import Matrix
@@ -201,6 +201,7 @@ def save(
 def main(argv: Sequence[str] | None = None) -> None:
     """Build, train, choose the threshold, write."""
     parser = argparse.ArgumentParser(prog="python -m memguard.bench.verifier.train")
+    parser.add_argument("--data", type=Path, required=True, help="folder with the data sets")
     parser.add_argument("--out", type=Path, required=True, help="folder for the three files")
     parser.add_argument("--cache", type=Path, default=None, help="keep word vectors here")
     parser.add_argument("--epochs", type=int, default=Settings.epochs)
@@ -208,7 +209,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
 
     options.out.mkdir(parents=True, exist_ok=True)
-    corpus = read_corpus(data_folder(), memories=options.memories)
+    corpus = read_corpus(options.data, memories=options.memories)
     claims = [claim for group in corpus.groups for claim in group.claims]
     log(f"{len(corpus.groups)} groups, {len(claims)} claims, {len(corpus.idf)} stems")
     log(str(Counter(claim.kind for claim in claims).most_common()))

@@ -43,7 +43,7 @@ class SupportVerifier:
     It lays the words of the candidate over those of the turns (frozen MiniLM vectors), looks at who
     stands beside whom, and lets a small network weigh that. English only. It is made for one
     sentence of a memory beside a handful of turns; what it does well and badly, with figures, is
-    printed by `python -m memguard.bench.verifier`. The weak spot is a detail of the right kind from
+    printed by `memguard bench verifier`. The weak spot is a detail of the right kind from
     the wrong place of the same turn. Safe to share between threads and event loops.
 
     Args:
