@@ -13,7 +13,7 @@ from memguard.llm.budget import Meter
 from memguard.llm.call import CallSettings, Reply, request
 from memguard.llm.failures import shorten
 from memguard.llm.metering import current_meter
-from memguard.llm.parsing import parse_json, read_answer, text_of
+from memguard.llm.parsing import Parse, parse_json, read_answer, text_of
 from memguard.schema.usage import Usage
 from memguard.schema.verdict import Inconclusive
 
@@ -59,6 +59,8 @@ async def ask(
     meter: Meter | None = None,
     name: str = "memguard.ask",
     repair: bool = True,
+    parse: Parse[M] | None = None,
+    constrain: bool = True,
 ) -> Answer[M]:
     """Ask for one object of a schema.
 
@@ -74,13 +76,24 @@ async def ask(
         meter: Counts what this spends; the run's own when left out.
         name: Name of the run in callbacks and traces.
         repair: Whether to ask again after an answer that does not validate.
+        parse: Reads the object out of the answer's text, where more than JSON is welcome.
+        constrain: Whether to have the server keep to the schema. Providers put a schema before the
+            prompt, so prompts with different schemas share no cached beginning.
 
     Raises:
         ModelConfigurationError: If no request to this model can succeed as it is set up.
         BudgetExhaustedError: If a request would begin beyond a limit of the run.
     """
     scope = (meter or current_meter()).scope()
-    asked = _Asked(model, schema, settings or _DEFAULT_SETTINGS, scope, name)
+    asked = _Asked(
+        model=model,
+        schema=schema,
+        settings=settings or _DEFAULT_SETTINGS,
+        meter=scope,
+        name=name,
+        parse=parse,
+        constrain=constrain,
+    )
     value, reply = await asked.once(messages)
     notes, repaired = reply.notes, False
     if repair and isinstance(value, Inconclusive) and value.reason == "parse_failure":
@@ -96,18 +109,20 @@ async def ask(
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Asked(Generic[M]):
     model: Model
     schema: type[M]
     settings: CallSettings
     meter: Meter
     name: str
+    parse: Parse[M] | None
+    constrain: bool
 
     async def once(self, messages: Sequence[BaseMessage]) -> tuple[M | Inconclusive, Reply]:
         extra = (
             {"response_format": json_schema_format(self.schema)}
-            if self.model.is_openai_like
+            if self.constrain and self.model.is_openai_like
             else {}
         )
         reply = await request(
@@ -123,7 +138,7 @@ class _Asked(Generic[M]):
         return read_answer(reply.messages[0], self._parse), reply
 
     def _parse(self, text: str) -> M | Inconclusive:
-        return parse_json(text, self.schema)
+        return parse_json(text, self.schema) if self.parse is None else self.parse(text)
 
 
 def _repair_turns(

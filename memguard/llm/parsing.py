@@ -18,12 +18,14 @@ from memguard.schema.verdict import Inconclusive, SupportSample
 
 __all__ = [
     "Parse",
+    "is_cut_off",
     "parse_choice",
     "parse_json",
     "parse_score",
     "parse_support",
     "read_answer",
     "text_of",
+    "without_reasoning",
 ]
 
 T = TypeVar("T")
@@ -37,28 +39,39 @@ _CUT = frozenset({"length", "max_tokens", "max_output_tokens", "MAX_TOKENS"})
 _FILTERED = frozenset({"content_filter", "refusal", "SAFETY", "PROHIBITED_CONTENT"})
 
 
-def read_answer(message: object, parse: Parse[T]) -> T | Inconclusive:
+def read_answer(message: object, parse: Parse[T], *, partial: bool = False) -> T | Inconclusive:
     """Read a chat message with one of the parsers.
 
     Args:
         message: An `AIMessage`, or anything shaped like one.
         parse: Reads the value out of the text.
+        partial: Whether a value that may have had more digits is welcome, as in prose.
 
     Returns:
         The value; `refusal` when the model declined; `truncated` when the answer was cut off
         before or within the value; otherwise what `parse` says.
     """
-    metadata: Any = getattr(message, "response_metadata", None) or {}
     extra: Any = getattr(message, "additional_kwargs", None) or {}
-    finish = metadata.get("finish_reason") or metadata.get("stop_reason") or ""
+    finish = _finish_of(message)
     text = text_of(message)
     refusal = extra.get("refusal") or _refusal_block(message)
     if refusal or finish in _FILTERED:
         return Inconclusive(reason="refusal", detail=shorten(str(refusal or text or finish)))
     value = parse(text)
-    if finish in _CUT and (isinstance(value, Inconclusive) or _may_be_cut(text)):
+    digits = not partial and _may_be_cut(text)
+    if finish in _CUT and (isinstance(value, Inconclusive) or digits):
         return Inconclusive(reason="truncated", detail=shorten(text))
     return value
+
+
+def is_cut_off(message: object) -> bool:
+    """Whether an answer reached the cap of tokens."""
+    return _finish_of(message) in _CUT
+
+
+def _finish_of(message: object) -> str:
+    metadata: Any = getattr(message, "response_metadata", None) or {}
+    return metadata.get("finish_reason") or metadata.get("stop_reason") or ""
 
 
 def _refusal_block(message: object) -> str:

@@ -25,6 +25,11 @@ ReasonCode = Literal[
     "no_user_words",
     "no_source",
     "no_gate",
+    "positive_effect",
+    "negative_effect",
+    "zero_effect",
+    "tie_break",
+    "human_approved",
 ]
 """Why policy ruled so.
 
@@ -35,6 +40,9 @@ ReasonCode = Literal[
 * `no_user_words`: the conversation holds nothing a user said; no model call.
 * `no_source`: there is no text to check the candidate against; no model call.
 * `no_gate`: the guard has no gate, so everything is admitted.
+* `positive_effect`, `negative_effect`: what the memory did to later answers, over three probes.
+* `zero_effect`: it did neither, and the spec says what then; `tie_break`: a judge said so.
+* `human_approved`: a person worded the memory in a review; no model call.
 """
 
 
