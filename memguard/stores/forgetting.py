@@ -16,12 +16,14 @@ class Forgotten:
     """The candidate whose text is gone."""
     receipt_ids: tuple[str, ...]
     """The decisions on it that were erased; empty when it was forgotten before, or undecided."""
+    read_ids: tuple[str, ...] = ()
+    """The reads that had recalled it, which were erased as well."""
 
 
 def forget(
     db: sqlite3.Connection, *, which: str, actor: str, reason: str, at: datetime
 ) -> Forgotten:
-    """Erase a candidate from receipts, events and extractions.
+    """Erase a candidate from receipts, events, extractions, reads and decompositions.
 
     Args:
         db: The database, in a transaction.
@@ -40,7 +42,15 @@ def forget(
             "SELECT id FROM receipts WHERE candidate_id = ? ORDER BY seq", (candidate_id,)
         )
     )
-    for receipt_id in receipt_ids or ("",):
+    read_ids = tuple(
+        row[0]
+        for row in db.execute(
+            "SELECT DISTINCT read_id FROM read_memories WHERE candidate_id = ? AND read_id IN "
+            "(SELECT id FROM read_receipts) ORDER BY read_id",
+            (candidate_id,),
+        )
+    )
+    for receipt_id in (*(receipt_ids or ("",)), *read_ids):
         add_event(
             db,
             "forgotten",
@@ -55,7 +65,12 @@ def forget(
         db.execute("DELETE FROM events WHERE receipt_id = ? AND kind <> 'forgotten'", (receipt_id,))
         db.execute("DELETE FROM receipts WHERE id = ?", (receipt_id,))
     db.execute("DELETE FROM extracted WHERE candidate_id = ?", (candidate_id,))
-    return Forgotten(candidate_id=candidate_id, receipt_ids=receipt_ids)
+    db.execute("DELETE FROM decompositions WHERE candidate_id = ?", (candidate_id,))
+    for read_id in read_ids:
+        db.execute("DELETE FROM read_receipts WHERE id = ?", (read_id,))
+        for table in ("read_places", "read_memories"):
+            db.execute(f"DELETE FROM {table} WHERE read_id = ?", (read_id,))  # noqa: S608 - constants
+    return Forgotten(candidate_id=candidate_id, receipt_ids=receipt_ids, read_ids=read_ids)
 
 
 def candidate_of(db: sqlite3.Connection, which: str) -> str:

@@ -8,13 +8,17 @@ every table also refuses an insert that would replace a row.
 
 import sqlite3
 import time
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
 from memguard.errors import ErrorCode, StoreConfigurationError
 
-VERSION = 1
-"""Of the layout below; a file with a higher number is refused, never guessed at."""
+VERSION = 2
+"""Of the layout below; a file with a higher number is refused, never guessed at.
+
+Version 2 added what reading keeps: receipts of reads, and units of memories.
+"""
 
 BUSY_SECONDS = 30.0
 """How long a write waits for another process that is writing."""
@@ -75,6 +79,39 @@ CREATE INDEX extracted_by_extraction ON extracted (extraction);
 CREATE INDEX extracted_by_candidate ON extracted (candidate_id);
 """
 
+_READ_TABLES = """
+CREATE TABLE read_receipts (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    at TEXT NOT NULL,
+    run_id TEXT NOT NULL,
+    body TEXT NOT NULL
+);
+CREATE INDEX read_receipts_by_run ON read_receipts (run_id);
+CREATE TABLE read_places (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    read_id TEXT NOT NULL,
+    namespace TEXT NOT NULL
+);
+CREATE INDEX read_places_by_namespace ON read_places (namespace, read_id);
+CREATE TABLE read_memories (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    read_id TEXT NOT NULL,
+    candidate_id TEXT NOT NULL
+);
+CREATE INDEX read_memories_by_candidate ON read_memories (candidate_id, read_id);
+CREATE INDEX read_memories_by_read ON read_memories (read_id);
+CREATE TABLE decompositions (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    key TEXT NOT NULL UNIQUE,
+    candidate_id TEXT NOT NULL,
+    at TEXT NOT NULL,
+    body TEXT NOT NULL
+);
+CREATE INDEX decompositions_by_candidate ON decompositions (candidate_id);
+"""
+"""What version 2 added."""
+
 _TOMB = "EXISTS (SELECT 1 FROM events AS tomb WHERE tomb.kind = 'forgotten' AND"
 
 _DELETABLE = {
@@ -84,7 +121,16 @@ _DELETABLE = {
     "reads": "0",
     "extracted": f"{_TOMB} tomb.candidate_id = old.candidate_id)",
 }
-"""Per table: when a row may be deleted."""
+"""Per table of version 1: when a row may be deleted."""
+
+_READ_DELETABLE = {
+    "read_receipts": f"""{_TOMB} tomb.candidate_id IN
+        (SELECT candidate_id FROM read_memories WHERE read_id = old.id))""",  # noqa: S608 - constants
+    "read_places": "NOT EXISTS (SELECT 1 FROM read_receipts WHERE id = old.read_id)",
+    "read_memories": "NOT EXISTS (SELECT 1 FROM read_receipts WHERE id = old.read_id)",
+    "decompositions": "1",
+}
+"""The same of version 2. A decomposition can be made again, so it may go at any time."""
 
 _REPLACES = {
     "receipts": """id = new.id
@@ -94,6 +140,10 @@ _REPLACES = {
         AND writer_digest = new.writer_digest AND chunk_key = new.chunk_key""",
     "reads": "0",
     "extracted": "0",
+    "read_receipts": "id = new.id",
+    "read_places": "0",
+    "read_memories": "0",
+    "decompositions": "key = new.key",
 }
 """Per table: which existing row an insert would stand in the place of."""
 
@@ -109,11 +159,11 @@ BEGIN SELECT RAISE(ABORT, 'the receipt of this event is not in the log'); END;
 """An event happens to a receipt once: saying it again is harmless, which makes redoing safe."""
 
 
-def _append_only(table: str) -> str:
+def _append_only(table: str, *, deletable: str) -> str:
     return f"""
 CREATE TRIGGER {table}_no_update BEFORE UPDATE ON {table}
 BEGIN SELECT RAISE(ABORT, '{table} are append-only'); END;
-CREATE TRIGGER {table}_no_delete BEFORE DELETE ON {table} WHEN NOT ({_DELETABLE[table]})
+CREATE TRIGGER {table}_no_delete BEFORE DELETE ON {table} WHEN NOT ({deletable})
 BEGIN SELECT RAISE(ABORT, '{table} are append-only; use forget'); END;
 CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table}
 WHEN EXISTS (SELECT 1 FROM {table} WHERE seq = new.seq)
@@ -190,7 +240,7 @@ def _create_or_check(db: sqlite3.Connection, path: Path | None, *, now: datetime
     tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if not tables:
         # `executescript` would commit first and leave half a schema after a crash.
-        for statement in _statements():
+        for statement in (*_first_layout(), *_read_layout()):
             db.execute(statement)
         db.execute("INSERT INTO journal VALUES (?, ?)", (VERSION, now.isoformat()))
         return
@@ -201,10 +251,25 @@ def _create_or_check(db: sqlite3.Connection, path: Path | None, *, now: datetime
         raise _unusable(
             path, f"its layout is version {found!r}, this memguard reads up to {VERSION}; upgrade"
         )
+    if found < VERSION:
+        for statement in _read_layout():
+            db.execute(statement)
+        db.execute("INSERT INTO journal VALUES (?, ?)", (VERSION, now.isoformat()))
 
 
-def _statements() -> list[str]:
-    script = _TABLES + _EVENT_RULES + "".join(_append_only(table) for table in _DELETABLE)
+def _first_layout() -> list[str]:
+    return _statements(_TABLES + _EVENT_RULES + _guarded(_DELETABLE))
+
+
+def _read_layout() -> list[str]:
+    return _statements(_READ_TABLES + _guarded(_READ_DELETABLE))
+
+
+def _guarded(tables: Mapping[str, str]) -> str:
+    return "".join(_append_only(table, deletable=rule) for table, rule in tables.items())
+
+
+def _statements(script: str) -> list[str]:
     statements: list[str] = []
     pending = ""
     for line in script.splitlines(keepends=True):
