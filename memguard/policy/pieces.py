@@ -1,8 +1,128 @@
-"""Whether pieces of a memory are the memory: nothing lost, nothing added. Pure."""
+"""Whether pieces of a memory are the memory: nothing lost, nothing added, nothing denied. Pure.
+
+The check is by words. Words that only hold a sentence together ("the", "is", "because") may come
+and go; every other word of the memory must be in a piece, and every other word of a piece in the
+memory. Numbers and negations count as content. A script without spaces is read character by
+character. What does not pass is not cut: the memory then is one piece, as it was. Ours.
+"""
 
 import hashlib
+import re
+from collections.abc import Sequence
+
+from memguard.schema.units import Piece, Pieces
+
+_WORD = re.compile(
+    r"n['\u2019]t\b|[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]|"
+    r"(?:(?!n['\u2019]t\b)[^\W_\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f])+",
+    re.IGNORECASE,
+)
+_GLUE = frozenset(
+    _WORD.findall("""
+    a also although am an and any are as at be because been being both but by can could did do
+    does doing for from had has have having he her hers herself him himself his how i if in
+    into is it its itself me mine my myself of on onto or our ours s she so some such than
+    that the their theirs them themselves then there these they this those through thus to too
+    up user was we were what when where which while who whom whose why will with would you
+    your yours person says said states reports mentioned der die das den dem des ein eine
+    einen einem einer eines und oder aber weil dass ist sind war waren hat haben er sie es ihr
+    sein seine seinen ihre ihren im auf zu zum zur von vom mit für als benutzer nutzer le la
+    les un une du de et ou mais parce que qui est sont il elle son sa ses au aux dans pour
+    avec utilisateur el los las una unos unas del y o pero porque su sus en por con usuario
+    """)
+)
+_SPACELESS_GLUE = frozenset("的了是和但因为他她它们用户这那在就也はがをにでとのもだ")
+_NEGATIONS = frozenset(
+    _WORD.findall("""
+    not n't no never none nor neither nobody nothing without cannot nicht kein keine keinen
+    keinem keiner nie niemals ohne pas jamais aucun aucune sans nunca ningún ninguna sin 不 没 沒
+    無 非
+    """)
+)
+_ENDINGS = ("'s", "ing", "ies", "ed", "es", "s", "e", "y")
+_LEAST_STEM = 3
+_NEAR = 2
+"""Words before a word in which a negation is taken to deny it."""
 
 
 def pieces_key(text: str, *, fingerprint: str) -> str:
     """Under which the pieces of a memory are kept: the same text and decomposer, the same key."""
     return hashlib.sha256(f"{fingerprint}\x1f{text}".encode()).hexdigest()[:32]
+
+
+def whole(text: str, *, fingerprint: str = "", note: str = "") -> Pieces:
+    """The memory as one piece of no kind."""
+    piece = Piece(text=text, start=0, end=len(text))
+    return Pieces(pieces=(piece,), fingerprint=fingerprint, note=note)
+
+
+def with_span(piece: Piece, *, source: str) -> Piece:
+    """The piece with its place in the memory, where it stands there word for word."""
+    start = source.find(piece.text)
+    if start < 0 or not piece.text:
+        return piece.model_copy(update={"start": None, "end": None})
+    return piece.model_copy(update={"start": start, "end": start + len(piece.text)})
+
+
+def problem_of(pieces: Sequence[Piece], *, source: str) -> str:
+    """Why the pieces are not the memory; empty when they are.
+
+    Args:
+        pieces: What the memory was cut into.
+        source: The memory.
+    """
+    if not pieces or any(not _words(piece.text) for piece in pieces):
+        return "a piece without words" if pieces else "no pieces"
+    for piece in pieces:
+        added = adds_words(piece.text, source=source)
+        if added:
+            return f"a piece adds {added!r}"
+        denied = _drops_negation(piece.text, source=source)
+        if denied:
+            return f"a piece drops the negation of {denied!r}"
+    kept = {stem for piece in pieces for stem in _stems(piece.text)}
+    lost = [word for word in _content(source) if _stem(word) not in kept]
+    return f"{lost[0]!r} is in no piece" if lost else ""
+
+
+def adds_words(text: str, *, source: str) -> str:
+    """The first word of content in a text that its source does not have, or nothing."""
+    known = set(_stems(source))
+    return next((word for word in _content(text) if _stem(word) not in known), "")
+
+
+def _drops_negation(text: str, *, source: str) -> str:
+    """A word that its source only ever denies, in a text that denies nothing."""
+    if any(word in _NEGATIONS for word in _words(text)):
+        return ""
+    words = _words(source)
+    stems = [_stem(word) for word in words]
+    for word in _content(text):
+        at = [place for place, stem in enumerate(stems) if stem == _stem(word)]
+        if at and all(_NEGATIONS & set(words[max(0, p - _NEAR) : p]) for p in at):
+            return word
+    return ""
+
+
+def _words(text: str) -> list[str]:
+    return [word.replace("\u2019", "'") for word in _WORD.findall(text.casefold())]
+
+
+def _content(text: str) -> list[str]:
+    return [word for word in _words(text) if word not in _GLUE and word not in _SPACELESS_GLUE]
+
+
+def _stems(text: str) -> list[str]:
+    return [_stem(word) for word in _content(text)]
+
+
+def _stem(word: str) -> str:
+    """A word without a common ending, so that "likes" is "like"; all negations are one."""
+    if word in _NEGATIONS:
+        return "not"
+    if any(char.isdigit() for char in word):
+        return word
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= _LEAST_STEM:
+            return word[: -len(ending)]
+    return word

@@ -81,7 +81,7 @@ class Row(Frozen):
     evidence_conflict: bool = False
     """Whether the evidence given with the query contradicts the unit."""
     influence: UnitInterval | None = None
-    """How far the unit would sway the answer if it were shown, in [0, 1]; `None` if not said."""
+    """How far the unit should bear on the answer, in [0, 1]; `None` if not said."""
     reason: Text = ""
     """The adjudicator's words."""
 
@@ -141,7 +141,7 @@ class UnitVerdict(Frozen):
     conflicts_with: tuple[str, ...] = ()
     """Units that cannot hold beside it."""
     influence: UnitInterval | None = None
-    """How far it would sway the answer, in [0, 1]."""
+    """How far it should bear on the answer, in [0, 1]."""
     reason: Text = ""
     """The adjudicator's words."""
     permission: Permission

@@ -15,7 +15,7 @@ Permission = Literal[
 * `APPLY_CONSTRAINT`: the answer must keep to it.
 * `PERSONALIZE`: it may shape what is offered and how it is put.
 * `MENTION_VIEW`: it may be named as the user's own view, never adopted as true.
-* `CONTEXT`: background; it decides nothing.
+* `CONTEXT`: background that may inform the answer; neither a wish nor a rule.
 * `CONTEXT_UNCERTAIN`: background that may be wrong or out of date.
 * `DENY`: it stays out of the prompt.
 """

@@ -1,0 +1,75 @@
+"""Two units that cannot both hold: the later wins, or else both are doubtful.
+
+Ours; switched by `memory_conflict`. Every pair is settled on what was ruled before any of them, so
+that the order of the pairs cannot show. Settling narrows, and never widens.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from memguard.policy.ruling import Ruling, is_about_safety, narrowed
+from memguard.policy.tables import TableRow
+from memguard.schema.ledger import Conflict
+from memguard.schema.units import FactorAttributes, UnitAttributes
+
+LOST = TableRow(id="conflict-lost", then="DENY", why="a later unit says otherwise")
+OPEN = TableRow(
+    id="conflict-open",
+    then="CONTEXT_UNCERTAIN",
+    why="another unit says otherwise, and time does not tell which holds",
+)
+SAFETY = TableRow(
+    id="conflict-safety",
+    then="CONTEXT",
+    why="another unit says otherwise; a safety constraint stays in sight",
+)
+
+
+def settle_conflicts(
+    rulings: Sequence[Ruling], *, conflicts: Iterable[Conflict], safety: bool
+) -> tuple[Ruling, ...]:
+    """The rulings after every pair is settled.
+
+    Args:
+        rulings: One per unit.
+        conflicts: Pairs of unit ids; pairs with an unknown id, or of a unit with itself, say
+            nothing.
+        safety: Whether safety constraints stay in sight.
+    """
+    by_id = {ruling.unit.id: ruling for ruling in rulings}
+    caps: dict[str, list[TableRow]] = {unit_id: [] for unit_id in by_id}
+    for conflict in conflicts:
+        first, second = by_id.get(conflict.first), by_id.get(conflict.second)
+        if first is None or second is None or first is second:
+            continue
+        if not (_stands(first) and _stands(second)):
+            continue
+        for ruling, cap in _settled(first, second):
+            caps[ruling.unit.id].append(SAFETY if safety and is_about_safety(ruling) else cap)
+    settled: list[Ruling] = []
+    for ruling in rulings:
+        after = ruling
+        for cap in caps[ruling.unit.id]:
+            after = narrowed(after, to=cap)
+        settled.append(after)
+    return tuple(settled)
+
+
+def _settled(first: Ruling, second: Ruling) -> tuple[tuple[Ruling, TableRow], ...]:
+    one, other = first.unit.said_at, second.unit.said_at
+    if one is None or other is None or one == other:
+        return (first, OPEN), (second, OPEN)
+    return ((first, LOST),) if one < other else ((second, LOST),)
+
+
+def _stands(ruling: Ruling) -> bool:
+    """Whether a unit may speak against another: nothing has settled that it does not hold."""
+    found = ruling.found
+    if ruling.unit.superseded or found.evidence_conflict:
+        return False
+    if isinstance(found.attributes, FactorAttributes):
+        over = found.attributes.temporal
+    elif isinstance(found.attributes, UnitAttributes):
+        over = found.attributes.temporality
+    else:
+        return True
+    return over != "superseded" and found.attributes.epistemic != "contradicted"

@@ -1,0 +1,244 @@
+"""The table of Factor-Compiled Admission: from the factors of an entry to its channel.
+
+The paper (arXiv 2610.11188, section 3.2) names the factors, the five channels and the asymmetry:
+constraints and current preferences fail open into a supporting channel, beliefs and unverified
+facts fail closed. The order of the nine steps is ours; the number of a row is its step's.
+"""
+
+from typing import get_args
+
+from memguard.policy.tables import Key, Table, TableRow
+from memguard.schema.read import Mode, Situation, Target
+from memguard.schema.units import (
+    Epistemic,
+    FactorAttributes,
+    FactorRole,
+    Scope,
+    SubjectMatch,
+    Temporal,
+    Utility,
+)
+
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "scope": get_args(Scope),
+    "subject": get_args(SubjectMatch),
+    "role": get_args(FactorRole),
+    "epistemic": get_args(Epistemic),
+    "temporal": get_args(Temporal),
+    "utility": get_args(Utility),
+    "allowed": ("given", "empty"),
+    "target": get_args(Target),
+    "mode": get_args(Mode),
+    "asks_view": ("yes", "no"),
+}
+"""Factors of the entry, whether its allowed content is given, and the situation."""
+
+_IN = ("in", "partial")
+_HELD = ("verified", "stated", "inferred")
+_CERTAIN: dict[str, tuple[str, ...]] = {
+    "scope": _IN,
+    "subject": ("match",),
+    "epistemic": _HELD,
+    "temporal": ("current",),
+}
+"""What it takes for nothing to be uncertain, after the exclusions."""
+
+FC_TABLE = Table(
+    name="FC_TABLE",
+    columns=COLUMNS,
+    rows=(
+        TableRow(
+            id="1-subject", when={"subject": ("mismatch",)}, then="DENY", why="about another person"
+        ),
+        TableRow(
+            id="2-scope", when={"scope": ("out",)}, then="DENY", why="meant for other situations"
+        ),
+        TableRow(
+            id="2-nothing-allowed",
+            when={"scope": ("partial",), "allowed": ("empty",)},
+            then="DENY",
+            why="only a part may be used, and no part was named",
+        ),
+        TableRow(
+            id="3-superseded",
+            when={"temporal": ("superseded",)},
+            then="DENY",
+            why="no longer holds",
+        ),
+        TableRow(
+            id="3-contradicted",
+            when={"epistemic": ("contradicted",)},
+            then="DENY",
+            why="contradicted",
+        ),
+        TableRow(
+            id="4-no-use",
+            when={"utility": ("none",), "role": ("preference", "belief", "fact", "context")},
+            then="DENY",
+            why="adds nothing to this answer",
+        ),
+        TableRow(
+            id="5-constraint",
+            when={"role": ("constraint",), **_CERTAIN},
+            then="APPLY_CONSTRAINT",
+            why="a constraint, and nothing about it is uncertain",
+        ),
+        TableRow(
+            id="5-constraint-doubt",
+            when={"role": ("constraint",)},
+            then="CONTEXT",
+            why="a constraint fails open: doubtful, so it supports",
+        ),
+        TableRow(
+            id="6-preference-on-facts",
+            when={"role": ("preference",), "mode": ("factual",), "target": ("world",)},
+            then="DENY",
+            why="what is so does not depend on what the user likes",
+        ),
+        TableRow(
+            id="6-preference",
+            when={"role": ("preference",), **_CERTAIN},
+            then="PERSONALIZE",
+            why="a current preference, and nothing about it is uncertain",
+        ),
+        TableRow(
+            id="6-preference-doubt",
+            when={"role": ("preference",)},
+            then="CONTEXT",
+            why="a preference fails open: doubtful, so it supports",
+        ),
+        TableRow(
+            id="7-belief-of-user",
+            when={"role": ("belief",), **_CERTAIN, "target": ("user",)},
+            then="MENTION_VIEW",
+            why="a view of the user, and the answer is about the user",
+        ),
+        TableRow(
+            id="7-belief-asked-for",
+            when={"role": ("belief",), **_CERTAIN, "asks_view": ("yes",)},
+            then="MENTION_VIEW",
+            why="the query asks for the user's view",
+        ),
+        TableRow(
+            id="7-belief",
+            when={"role": ("belief",)},
+            then="DENY",
+            why="a belief fails closed: doubtful, or not asked for",
+        ),
+        TableRow(
+            id="8-fact-verified",
+            when={"role": ("fact",), "epistemic": ("verified",)},
+            then="CONTEXT",
+            why="a verified fact",
+        ),
+        TableRow(
+            id="8-fact-unverified",
+            when={"role": ("fact",), **_CERTAIN},
+            then="CONTEXT_UNCERTAIN",
+            why="an unverified fact, and nothing else about it is uncertain",
+        ),
+        TableRow(
+            id="8-fact-doubt",
+            when={"role": ("fact",)},
+            then="DENY",
+            why="an unverified fact fails closed",
+        ),
+        TableRow(
+            id="9-context",
+            when={"role": ("context",), **_CERTAIN},
+            then="CONTEXT",
+            why="background, and nothing about it is uncertain",
+        ),
+        TableRow(
+            id="9-context-doubt",
+            when={"role": ("context",)},
+            then="CONTEXT_UNCERTAIN",
+            why="doubtful background",
+        ),
+    ),
+)
+"""The nine steps, first match wins."""
+
+_LIVE: dict[str, tuple[str, ...]] = {
+    "scope": ("in", "partial", "uncertain"),
+    "epistemic": (*_HELD, "uncertain"),
+}
+
+FC_SAFETY = Table(
+    name="FC_SAFETY",
+    columns=COLUMNS,
+    rows=(
+        TableRow(
+            id="safety",
+            when={**_LIVE, "subject": ("match",), "temporal": ("current",)},
+            then="APPLY_CONSTRAINT",
+            why="a safety constraint holds through doubt",
+        ),
+        TableRow(
+            id="safety-doubt",
+            when={
+                **_LIVE,
+                "subject": ("match", "uncertain"),
+                "temporal": ("current", "uncertain"),
+            },
+            then="CONTEXT",
+            why="a safety constraint whose person or time is doubtful stays in sight",
+        ),
+        TableRow(id="safety-not-here", then="DENY", why="certainly not for this answer"),
+    ),
+)
+"""The least that an entry about safety gets, whatever its role; ours, switched by `safety`."""
+
+_ADVICE: dict[str, tuple[str, ...]] = {
+    "epistemic": _LIVE["epistemic"],
+    "role": ("preference",),
+    "subject": ("match",),
+    "temporal": ("current",),
+    "utility": ("needed", "helpful"),
+    "target": ("user",),
+    "mode": ("recommendation", "planning"),
+}
+
+FC_PERSONALIZATION = Table(
+    name="FC_PERSONALIZATION",
+    columns=COLUMNS,
+    rows=(
+        TableRow(
+            id="preference-kept",
+            when={**_ADVICE, "scope": ("in", "uncertain")},
+            then="PERSONALIZE",
+            why="a current preference of the user holds through doubt when advising the user",
+        ),
+        TableRow(
+            id="preference-part-kept",
+            when={**_ADVICE, "scope": ("partial",), "allowed": ("given",)},
+            then="PERSONALIZE",
+            why="the same of the part that may be used",
+        ),
+        TableRow(id="no-preference", then="DENY", why="not such a preference"),
+    ),
+)
+"""The least that a current preference gets; ours, switched by `personalization_guard`."""
+
+
+def factor_key(attributes: FactorAttributes, *, situation: Situation) -> Key:
+    """The key of an entry in the tables of this module."""
+    return {
+        "scope": attributes.scope,
+        "subject": attributes.subject,
+        "role": attributes.role,
+        "epistemic": attributes.epistemic,
+        "temporal": attributes.temporal,
+        "utility": attributes.utility,
+        "allowed": "given" if attributes.allowed_content.strip() else "empty",
+        **situation_key(situation),
+    }
+
+
+def situation_key(situation: Situation) -> dict[str, str]:
+    """The columns of a table that the situation fills."""
+    return {
+        "target": situation.target,
+        "mode": situation.mode,
+        "asks_view": "yes" if situation.asks_view else "no",
+    }

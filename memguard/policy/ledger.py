@@ -1,0 +1,118 @@
+"""From an adjudicator's answer to the ledger: every unit ruled on, settled and placed."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from memguard.policy.conflicts import settle_conflicts
+from memguard.policy.room import Room, by_priority, is_never_cut, places
+from memguard.policy.ruling import Ruling, rule_on_unit
+from memguard.schema.ledger import Adjudication, Flag, Ledger, Row, UnitVerdict, Withheld
+from memguard.schema.read_config import ReadSpec
+from memguard.schema.units import Scheme, Unit
+
+
+@dataclass(frozen=True, kw_only=True)
+class Costs:
+    """What showing units takes, in tokens."""
+
+    units: Mapping[str, int]
+    """By unit id."""
+    frames: Mapping[str, int]
+    """What `frame`, the whole block, and the heading of each permission take besides."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compiled:
+    """The ledger, and what its making has to say."""
+
+    ledger: Ledger
+    flags: tuple[Flag, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def rule_on_units(
+    units: Sequence[Unit], *, adjudication: Adjudication, spec: ReadSpec
+) -> tuple[Ruling, ...]:
+    """What each unit may be used for, conflicts between them settled."""
+    rows: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in adjudication.rows:
+        rows[row.unit_id].append(row)
+    rulings = tuple(
+        rule_on_unit(unit, rows[unit.id], situation=adjudication.situation, spec=spec)
+        for unit in units
+    )
+    if not spec.memory_conflict:
+        return rulings
+    return settle_conflicts(rulings, conflicts=adjudication.conflicts, safety=spec.safety)
+
+
+def compile_ledger(
+    rulings: Sequence[Ruling],
+    *,
+    adjudication: Adjudication,
+    spec: ReadSpec,
+    scheme: Scheme,
+    costs: Costs,
+    repeats: Mapping[str, Sequence[Unit]],
+) -> Compiled:
+    """Choose what is shown, and write down every unit with its fate.
+
+    Args:
+        rulings: One per unit, in the order of recall.
+        adjudication: What was found.
+        spec: The limits.
+        scheme: Which attributes were judged.
+        costs: What showing a unit takes.
+        repeats: Units of memories whose text another memory stands for, by that one's unit id.
+    """
+    room = Room(spec, costs=costs.units, frames=costs.frames)
+    withheld: dict[str, Withheld | None] = {ruling.unit.id: "denied" for ruling in rulings}
+    ordered = by_priority(rulings, safety=spec.safety)
+    for ruling in ordered:
+        always = is_never_cut(ruling, safety=spec.safety)
+        withheld[ruling.unit.id] = room.put(ruling, always=always)
+    place = places([ruling for ruling in ordered if withheld[ruling.unit.id] is None])
+    against = _rivals(adjudication)
+    verdicts: list[UnitVerdict] = []
+    for ruling in rulings:
+        unit_id = ruling.unit.id
+        verdict = UnitVerdict(
+            unit=ruling.unit,
+            attributes=ruling.found.attributes,
+            evidence_conflict=ruling.found.evidence_conflict,
+            conflicts_with=tuple(against.get(unit_id, ())),
+            influence=ruling.found.influence,
+            reason=ruling.found.reason,
+            permission=ruling.row.then,
+            row=ruling.row.id,
+            explanation=ruling.row.why,
+            withheld=withheld[unit_id],
+            place=place.get(unit_id),
+        )
+        verdicts.append(verdict)
+        verdicts += [_repeat(unit, verdict) for unit in repeats.get(unit_id, ())]
+    ledger = Ledger(scheme=scheme, situation=adjudication.situation, verdicts=tuple(verdicts))
+    flags: tuple[Flag, ...] = ("limits_exceeded",) if room.exceeded else ()
+    notes = tuple(note for ruling in rulings for note in ruling.notes)
+    return Compiled(ledger=ledger, flags=flags, notes=notes)
+
+
+def _rivals(adjudication: Adjudication) -> dict[str, list[str]]:
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for conflict in adjudication.conflicts:
+        found[conflict.first].append(conflict.second)
+        found[conflict.second].append(conflict.first)
+    return {unit_id: list(dict.fromkeys(others)) for unit_id, others in found.items()}
+
+
+def _repeat(unit: Unit, verdict: UnitVerdict) -> UnitVerdict:
+    explanation = f"the same text as {verdict.unit.id}"
+    return verdict.model_copy(
+        update={
+            "unit": unit,
+            "withheld": "duplicate",
+            "place": None,
+            "explanation": explanation,
+        }
+    )

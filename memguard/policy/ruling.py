@@ -1,0 +1,193 @@
+"""From what an adjudicator found of one unit to what the unit may be used for.
+
+What the store or the evidence has settled comes first, then the table, then the floors that keep
+safety constraints and current preferences (switches of the spec). A unit that was not judged is
+ruled on by a table of its own, never by made-up attributes.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import product
+from typing import get_args
+
+from memguard.policy.cues import kind_without_verdict
+from memguard.policy.factors import FC_PERSONALIZATION, FC_SAFETY, FC_TABLE, factor_key
+from memguard.policy.permissions import PS_PERSONALIZATION, PS_SAFETY, PS_TABLE, unit_key
+from memguard.policy.pieces import adds_words
+from memguard.policy.tables import Key, Table, TableRow, stricter, wider
+from memguard.schema.ledger import Row
+from memguard.schema.permissions import WIDTH
+from memguard.schema.read import Mode, Situation, Target
+from memguard.schema.read_config import ReadSpec
+from memguard.schema.units import FactorAttributes, Unit, UnitAttributes
+from memguard.schema.verdict import Inconclusive
+
+SUPERSEDED_RECORD = TableRow(
+    id="superseded-record", then="DENY", why="the store holds a later record in its place"
+)
+EVIDENCE = TableRow(
+    id="evidence-conflict", then="DENY", why="the evidence given with the query says otherwise"
+)
+NOT_JUDGED: dict[str, TableRow] = {
+    "safety": TableRow(
+        id="not-judged-safety",
+        then="CONTEXT",
+        why="not judged; it reads as a safety constraint, so it stays in sight",
+    ),
+    "preference": TableRow(
+        id="not-judged-preference",
+        then="CONTEXT",
+        why="not judged; it reads as a current preference, so it stays in sight",
+    ),
+    "other": TableRow(id="not-judged", then="DENY", why="not judged"),
+}
+"""What becomes of a unit without a usable verdict (SPEC section 7)."""
+
+SITUATIONS: tuple[Situation, ...] = tuple(
+    Situation(target=target, mode=mode, asks_view=asks_view)
+    for target, mode, asks_view in product(get_args(Target), get_args(Mode), (False, True))
+)
+"""Every situation there is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ruling:
+    """What was ruled on one unit, before conflicts and room."""
+
+    unit: Unit
+    """The unit; its text is what may be shown."""
+    row: TableRow
+    """The row that decided."""
+    found: Row
+    """The adjudicator's row that it rests on; one without a verdict where there was none."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know."""
+
+
+def rule_on_unit(
+    unit: Unit, rows: Sequence[Row], *, situation: Situation | Inconclusive, spec: ReadSpec
+) -> Ruling:
+    """Rule on one unit.
+
+    Args:
+        unit: The unit.
+        rows: All that the adjudicator said of it. Of several rows the strictest ruling holds; none
+            is the same as a row that could not be read.
+        situation: What the query asks for. Where that is unknown, the narrowest permission over
+            all situations holds, and what fails open stays context.
+        spec: The switches.
+    """
+    missing = Inconclusive(reason="parse_failure", detail="the answer has no row for this unit")
+    said = rows or (Row(unit_id=unit.id, attributes=missing),)
+    rulings = [_rule(unit, row, situation=situation, spec=spec) for row in said]
+    least = rulings[0]
+    for ruling in rulings[1:]:
+        if stricter(least.row, ruling.row) is not least.row:
+            least = ruling
+    if len({(row.attributes, row.evidence_conflict) for row in said}) == 1:
+        return least
+    note = f"{unit.id}: {len(said)} rows that differ; the stricter holds"
+    return Ruling(unit=least.unit, row=least.row, found=least.found, notes=(*least.notes, note))
+
+
+def _rule(unit: Unit, found: Row, *, situation: Situation | Inconclusive, spec: ReadSpec) -> Ruling:
+    if unit.superseded:
+        return Ruling(unit=unit, row=SUPERSEDED_RECORD, found=found)
+    if found.evidence_conflict and spec.evidence_conflict:
+        return Ruling(unit=unit, row=EVIDENCE, found=found)
+    attributes = found.attributes
+    if isinstance(attributes, Inconclusive):
+        kind = kind_without_verdict(unit)
+        row = NOT_JUDGED.get(kind or "other", NOT_JUDGED["other"])
+        return Ruling(unit=unit, row=row, found=found)
+    if isinstance(attributes, FactorAttributes):
+        return _rule_on_entry(unit, found, attributes, situation=situation, spec=spec)
+    tables = _Tables(PS_TABLE, PS_SAFETY, PS_PERSONALIZATION)
+    of_safety = "safety" in {attributes.kind, unit.kind}
+
+    def key_in(now: Situation) -> Key:
+        return unit_key(attributes, situation=now, safety=spec.safety)
+
+    row = tables.decide(key_in, situation=situation, spec=spec, of_safety=of_safety)
+    return Ruling(unit=unit, row=row, found=found)
+
+
+def _rule_on_entry(
+    unit: Unit,
+    found: Row,
+    attributes: FactorAttributes,
+    *,
+    situation: Situation | Inconclusive,
+    spec: ReadSpec,
+) -> Ruling:
+    tables = _Tables(FC_TABLE, FC_SAFETY, FC_PERSONALIZATION)
+    allowed = attributes.allowed_content.strip() if attributes.scope == "partial" else ""
+    notes: tuple[str, ...] = ()
+    if allowed and adds_words(allowed, source=unit.text):
+        allowed = ""
+        notes = (f"{unit.id}: the allowed content was not the entry's own words, so it is void",)
+    read = attributes.model_copy(update={"allowed_content": allowed})
+
+    def key_in(now: Situation) -> Key:
+        return factor_key(read, situation=now)
+
+    row = tables.decide(key_in, situation=situation, spec=spec, of_safety=attributes.safety)
+    shown = unit.model_copy(update={"text": allowed}) if allowed else unit
+    return Ruling(unit=shown, row=row, found=found, notes=notes)
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """A table with its floors."""
+
+    base: Table
+    safety: Table
+    personalization: Table
+
+    def decide(
+        self,
+        key_in: Callable[[Situation], Key],
+        *,
+        situation: Situation | Inconclusive,
+        spec: ReadSpec,
+        of_safety: bool,
+    ) -> TableRow:
+        """The row in a situation; where that is unknown, the narrowest row over all."""
+        if isinstance(situation, Situation):
+            return self._row(key_in(situation), spec=spec, of_safety=of_safety)
+        rows = [self._row(key_in(now), spec=spec, of_safety=of_safety) for now in SITUATIONS]
+        narrowest = reduce(stricter, rows)
+        widest = reduce(wider, rows)
+        key = key_in(SITUATIONS[0])
+        is_preference = "preference" in {key.get("kind"), key.get("role")}
+        is_current = "current" in {key.get("temporality"), key.get("temporal")}
+        if widest.then == "DENY" or not (of_safety or (is_preference and is_current)):
+            return narrowest
+        kept = NOT_JUDGED["safety" if of_safety else "preference"]
+        return wider(narrowest, kept)
+
+    def _row(self, key: Key, *, spec: ReadSpec, of_safety: bool) -> TableRow:
+        row = self.base.decide(key)
+        if spec.safety and of_safety:
+            row = wider(row, self.safety.decide(key))
+        if spec.personalization_guard:
+            row = wider(row, self.personalization.decide(key))
+        return row
+
+
+def is_about_safety(ruling: Ruling) -> bool:
+    """Whether a unit is an allergy, a medication, a disability or an accessibility need."""
+    attributes = ruling.found.attributes
+    if isinstance(attributes, Inconclusive):
+        return kind_without_verdict(ruling.unit) == "safety"
+    if isinstance(attributes, UnitAttributes):
+        return "safety" in {attributes.kind, ruling.unit.kind}
+    return attributes.safety
+
+
+def narrowed(ruling: Ruling, *, to: TableRow) -> Ruling:
+    """The ruling, not wider than a row allows."""
+    if WIDTH[ruling.row.then] <= WIDTH[to.then]:
+        return ruling
+    return Ruling(unit=ruling.unit, row=to, found=ruling.found, notes=ruling.notes)

@@ -1,0 +1,105 @@
+"""A decision table as data: rows over closed sets of values, the first that fits decides.
+
+A row names the values it takes of some columns; of a column that it does not name it takes every
+known value. A value that no column knows fits no row, and what no row fits is denied. Tables are
+printed into the documentation from these values (`print_table`).
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+
+from memguard.schema.permissions import WIDTH, Permission
+
+Key = Mapping[str, str]
+"""A value for each column."""
+
+UNKNOWN = "unknown-key"
+"""The row that is named for a key outside the table."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableRow:
+    """One row."""
+
+    id: str
+    """Names the row on receipts."""
+    when: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """The values it takes, by column."""
+    then: Permission
+    """What it rules."""
+    why: str
+    """In one sentence, for a person."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Rows in order, over columns with closed sets of values."""
+
+    name: str
+    """Names the table in the documentation."""
+    columns: Mapping[str, tuple[str, ...]]
+    """Every value of every column."""
+    rows: tuple[TableRow, ...]
+    """In the order in which they are tried."""
+
+    def decide(self, key: Key) -> TableRow:
+        """The first row that fits; a row that denies for a key outside the table."""
+        values = tuple(key.get(column) for column in self.columns)
+        for value, known, column in zip(values, self._known, self.columns, strict=True):
+            if value not in known:
+                return _unknown(column, value)
+        for row, tests in self._tests:
+            if all(values[place] in taken for place, taken in tests):
+                return row
+        return _unknown("key", "")
+
+    @cached_property
+    def _known(self) -> tuple[frozenset[str], ...]:
+        return tuple(frozenset(values) for values in self.columns.values())
+
+    @cached_property
+    def _tests(self) -> tuple[tuple[TableRow, tuple[tuple[int, frozenset[str]], ...]], ...]:
+        places = {column: place for place, column in enumerate(self.columns)}
+        return tuple(
+            (row, tuple((places[column], frozenset(taken)) for column, taken in row.when.items()))
+            for row in self.rows
+        )
+
+    def keys(self) -> Iterator[dict[str, str]]:
+        """Every key there is."""
+        for values in product(*self.columns.values()):
+            yield dict(zip(self.columns, values, strict=True))
+
+
+def wider(first: TableRow, second: TableRow) -> TableRow:
+    """The row with the wider permission; the first where they are equal."""
+    return second if WIDTH[second.then] > WIDTH[first.then] else first
+
+
+def stricter(first: TableRow, second: TableRow) -> TableRow:
+    """The row with the narrower permission; the first where they are equal."""
+    return second if WIDTH[second.then] < WIDTH[first.then] else first
+
+
+def print_table(table: Table, *, names: Mapping[Permission, str] | None = None) -> str:
+    """The table in Markdown, as the documentation shows it.
+
+    Args:
+        table: The table.
+        names: Other names of the permissions, for example those of channels.
+    """
+    lines = ["| row | when | then | because |", "|---|---|---|---|"]
+    for row in table.rows:
+        parts = [
+            f"{column} {' or '.join(f'`{value}`' for value in values)}"
+            for column, values in row.when.items()
+        ]
+        then = names[row.then] if names else row.then
+        lines.append(f"| `{row.id}` | {', '.join(parts) or 'else'} | `{then}` | {row.why} |")
+    return "\n".join(lines)
+
+
+def _unknown(column: str, value: object) -> TableRow:
+    return TableRow(id=UNKNOWN, then="DENY", why=f"{column} {value!r} is not in the table")

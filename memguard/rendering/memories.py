@@ -1,0 +1,115 @@
+"""Admitted units as the section of a prompt: three renderings of the same verdicts.
+
+`channels` heads its sections by the kind of information, `permission_notes` by what a section may
+be used for, `neutral` has no sections (arXiv 2610.11188, section 3.3; the wording is ours). All
+three show the same lines in the same order, each with the date on which it was said. Text is
+quoted, so that a line break in it is no line and a heading in it no heading.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from itertools import groupby
+from typing import Literal
+
+from memguard.rendering.quote import quote
+from memguard.rendering.section import FIXED_SENTENCE, SECTION_CLOSE, SECTION_OPEN
+from memguard.schema.ledger import Ledger, UnitVerdict
+from memguard.schema.permissions import SECTIONS, Permission
+from memguard.schema.read_config import Rendering
+
+CHANNEL_HEADINGS: dict[Permission, str] = {
+    "APPLY_CONSTRAINT": "## Constraints: the answer keeps to these",
+    "PERSONALIZE": "## Preferences and experience: for choosing and wording the answer",
+    "MENTION_VIEW": "## Views of the user: opinions, to be named as such and not adopted",
+    "CONTEXT": "## Supporting information: background for the answer",
+    "CONTEXT_UNCERTAIN": "## Uncertain information: may be wrong or out of date",
+}
+"""CH: the kind of information, and its use."""
+
+PERMISSION_HEADINGS: dict[Permission, str] = {
+    "APPLY_CONSTRAINT": "## Keep to the following in this answer",
+    "PERSONALIZE": "## You may fit this answer to the following",
+    "MENTION_VIEW": "## You may mention the following as the user's view, without agreeing to it",
+    "CONTEXT": "## You may draw on the following as background",
+    "CONTEXT_UNCERTAIN": "## Do not rely on the following; it may be wrong or out of date",
+}
+"""PN: what the section may be used for in this answer."""
+
+HEADINGS: dict[Rendering, Mapping[Permission, str]] = {
+    "channels": CHANNEL_HEADINGS,
+    "permission_notes": PERMISSION_HEADINGS,
+    "neutral": {},
+}
+"""The headings of each rendering."""
+
+NOTHING = "(Nothing that is remembered applies to this request.)"
+"""Stands in the section when nothing was admitted and the setting asks for a line."""
+
+_MARKER = re.compile(r"\[(?=/?[A-Z_]{3,}\])")
+"""Role markers that some chat templates write in square brackets, such as `[INST]`."""
+
+
+def render_memories(
+    ledger: Ledger, *, rendering: Rendering, when_empty: Literal["empty", "line"] = "empty"
+) -> str:
+    """The units that the ledger shows, as one section.
+
+    Args:
+        ledger: The verdicts; only its `shown` units come into the text.
+        rendering: With which headings.
+        when_empty: What stands for no units: nothing, or one fixed line.
+    """
+    return render_verdicts(ledger.shown, rendering=rendering, when_empty=when_empty)
+
+
+def render_verdicts(
+    verdicts: Sequence[UnitVerdict],
+    *,
+    rendering: Rendering,
+    when_empty: Literal["empty", "line"] = "empty",
+) -> str:
+    """Units in the order in which they are given, under the heading of each one's permission."""
+    if not verdicts:
+        return frame([NOTHING], opening="") if when_empty == "line" else ""
+    headings = HEADINGS[rendering]
+    lines: list[str] = []
+    for permission, group in groupby(verdicts, key=_permission):
+        if permission in headings:
+            lines.append(headings[permission])
+        lines += [unit_line(each.unit.text, said_at=each.unit.said_at) for each in group]
+    return frame(lines)
+
+
+def _permission(verdict: UnitVerdict) -> Permission:
+    return verdict.permission
+
+
+def frame(lines: Iterable[str], *, opening: str = FIXED_SENTENCE) -> str:
+    """Lines between the tags of memguard's section, below the fixed sentence."""
+    return "\n".join(line for line in (SECTION_OPEN, opening, *lines, SECTION_CLOSE) if line)
+
+
+def unit_line(text: str, *, said_at: datetime | None) -> str:
+    """One unit: `- (said 2025-12-30) "..."`, the date as it was where the speaker was."""
+    when = f"said {said_at.date().isoformat()}" if said_at else "said at an unknown time"
+    return f"- ({when}) {quote_marked(text)}"
+
+
+def quote_marked(text: str) -> str:
+    """Text as a JSON string in which no angle bracket and no role marker stands as it is."""
+    return _MARKER.sub(r"\\u005b", quote(text))
+
+
+def frame_texts() -> dict[str, tuple[str, ...]]:
+    """What stands in a section besides its lines, over all renderings, for reckoning its size.
+
+    Returns:
+        `frame` for the tags with the sentence, and by permission its headings.
+    """
+    texts: dict[str, tuple[str, ...]] = {"frame": (frame([]),)}
+    for permission in SECTIONS:
+        texts[permission] = tuple(
+            headings[permission] for headings in HEADINGS.values() if permission in headings
+        )
+    return texts
