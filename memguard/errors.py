@@ -43,6 +43,7 @@ class ErrorCode(StrEnum):
     STORE_LOCKED = "store-locked"
     STORE_METRIC = "store-metric"
     STORE_EMBEDDER = "store-embedder"
+    STORE_INDEX = "store-index"
     STORE_VALUE = "store-value"
     STORE_FILTER = "store-filter"
     STORE_CLOSED = "store-closed"

@@ -1,0 +1,60 @@
+"""What is fetched from a store before anything is admitted: settings, and what came back."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from memguard.schema.base import Frozen, Namespace
+from memguard.schema.config import UnitInterval
+from memguard.schema.memory import Moment
+from memguard.schema.read import RecalledMemory
+
+
+class Recall(Frozen):
+    """Settings of recall: which memories a read looks at. Ours; the paper states none."""
+
+    k: Annotated[int, Field(ge=1, le=200)] | None = None
+    """Memories of all namespaces together, the safety constraints found beside them not counted;
+    `None`: as the admission says, which is 10 by default."""
+    order: Literal["similarity", "latest"] = "similarity"
+    """`similarity`: nearest to the query first, which needs a store with an index. `latest`: what
+    was said last comes first, and every store will do."""
+    since: Moment = None
+    """Only what was said at this time or later; `None` for no beginning."""
+    until: Moment = None
+    """Only what was said before this time; `None` for no end."""
+    current_only: bool = True
+    """Leave out records marked as superseded."""
+    min_score: UnitInterval = 0.0
+    """Leave out what scores less; 0 leaves nothing out."""
+    safety_k: Annotated[int, Field(ge=0, le=100)] = 5
+    """Safety constraints (allergy, medication, accessibility) looked for beside the `k` nearest,
+    which they would lose against. 0 does not look."""
+
+    @model_validator(mode="after")
+    def _window_in_order(self) -> Self:
+        if self.since is not None and self.until is not None and self.since >= self.until:
+            msg = f"since {self.since} is not before until {self.until}"
+            raise ValueError(msg)
+        return self
+
+
+class Recalled(Frozen):
+    """What a read looks at."""
+
+    memories: tuple[RecalledMemory, ...] = ()
+    """The nearest, then safety constraints found beside them, then copies of the same text."""
+    namespaces: tuple[Namespace, ...] = ()
+    """Where was looked."""
+    superseded: int = 0
+    """Records left out because they are marked as superseded."""
+    outside: int = 0
+    """Records left out because they were said outside the time window."""
+    below: int = 0
+    """Records left out because they scored less than `min_score`."""
+    textless: int = 0
+    """Items left out because they hold no text."""
+    beside: int = 0
+    """Safety constraints that were not among the nearest."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know."""
