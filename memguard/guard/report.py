@@ -30,12 +30,13 @@ def build_report(state: WriteState, *, usage: Usage, notes: Sequence[str]) -> Wr
         run_id=state.run_id,
         namespace=state.namespace,
         receipts=tuple(each.receipt for each in ruled if each.receipt is not None),
+        reviews=state.reviews,
         resumed=state.resumed,
         unjudged=tuple(each.unjudged for each in ruled if each.unjudged is not None),
         unread=tuple(turn_id for each in extracted for turn_id in each.unread),
         failures=tuple(dict.fromkeys(failures)),
         usage=usage,
-        notes=tuple(dict.fromkeys([*notes, *found])),
+        notes=tuple(dict.fromkeys([*notes, *state.notes, *found])),
     )
 
 

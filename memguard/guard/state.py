@@ -10,6 +10,8 @@ from memguard.conversations.field import AnyConversation
 from memguard.schema.base import Frozen, Namespace
 from memguard.schema.memory import CandidateMemory, Conversation
 from memguard.schema.receipt import Receipt
+from memguard.schema.review import Review
+from memguard.schema.usage import Usage
 from memguard.schema.write import Failure, WriteReport
 
 
@@ -96,4 +98,8 @@ class WriteState(WriteInput):
     proposals: tuple[Proposal, ...] = ()
     resumed: int = 0
     ruled: Annotated[list[Ruled], operator.add] = []
+    spent: Usage = Usage()
+    waiting: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    reviews: tuple[Review, ...] = ()
     writes: WriteReport | None = None

@@ -3,6 +3,9 @@
 ```text
 START -> prepare -> extract (one branch per pass) -> screen -> gate (one per candidate) -> report
 ```
+
+With `review="interrupt"` a person is asked about what was held, before `report`; see
+`memguard.guard.review`.
 """
 
 import uuid
@@ -22,6 +25,7 @@ from langgraph.types import Overwrite, Send
 from memguard.conversations import read_conversation
 from memguard.errors import BudgetExhaustedError, ConfigurationError, ErrorCode, MemguardError
 from memguard.guard.backing import IN_MEMORY_NOTE, Backings
+from memguard.guard.cascade import cascade_notes
 from memguard.guard.extract import plan_passes, propose, read_pass
 from memguard.guard.gates import (
     PROMPTS,
@@ -38,6 +42,7 @@ from memguard.guard.meters import Meters
 from memguard.guard.namespaces import NamespaceLike, resolve_namespace
 from memguard.guard.progress import emit
 from memguard.guard.report import build_report, first_error
+from memguard.guard.review import Reviewing, ReviewMode, add_review, check_mode
 from memguard.guard.screen import merge_repeats, refuse, repeat, stored_keys
 from memguard.guard.state import (
     Extracted,
@@ -58,7 +63,7 @@ from memguard.prompts import Prompt
 from memguard.schema.config import ConsistencyGate, Writer
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.receipt import MethodReport, Receipt
-from memguard.schema.usage import Budget
+from memguard.schema.usage import Budget, Usage
 from memguard.schema.write import Failure
 from memguard.stores.journal import Journal
 
@@ -79,6 +84,7 @@ class Guard:
     policy_digest: str
     meters: Meters
     on_failure: OnFailure
+    asks_person: bool
 
 
 async def prepare(state: WriteState, *, guard: Guard) -> dict[str, Any]:
@@ -114,6 +120,9 @@ async def prepare(state: WriteState, *, guard: Guard) -> dict[str, Any]:
         # A thread with a checkpointer still holds the last run's entries.
         "extracted": Overwrite([Extracted(proposals=proposals, notes=problems)]),
         "ruled": Overwrite([]),
+        "spent": Usage(),
+        "notes": (),
+        "reviews": (),
     }
 
 
@@ -188,9 +197,12 @@ async def gate(state: GateState, *, guard: Guard) -> dict[str, Any]:
 
 async def report(state: WriteState, *, guard: Guard) -> dict[str, Any]:
     """Say what became of every candidate; raise what stopped the run, now that all is safe."""
-    meter = guard.meters.close(state.run_id)
+    usage = state.spent + guard.meters.close(state.run_id).usage
     in_memory = guard.backings.current().journal.path is None
-    writes = build_report(state, usage=meter.usage, notes=(IN_MEMORY_NOTE,) if in_memory else ())
+    receipts = [each.receipt for each in state.ruled if each.receipt is not None]
+    saved = cascade_notes(receipts, gates=guard.gates)
+    notes = (IN_MEMORY_NOTE, *saved) if in_memory else saved
+    writes = build_report(state, usage=usage, notes=notes)
     emit("reported", **writes.counts)
     error = first_error(writes.failures)
     if error is not None and guard.on_failure == "raise":
@@ -210,6 +222,7 @@ def create_write_guard(
     receipts: Journal | str | Path | None = None,
     budget: Budget | None = None,
     keys: Mapping[str, str] | None = None,
+    review: ReviewMode = "quarantine",
     on_failure: OnFailure = "raise",
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
     """A graph that remembers what a conversation supports; a node of any host graph.
@@ -228,6 +241,9 @@ def create_write_guard(
         budget: The most one run may spend; what is over stays undecided and is taken up again.
         keys: The host's state keys for the guard's, for example `{"messages": "chat"}`; what is
             not named, `messages` aside, is then not read from the host's state.
+        review: `quarantine` holds what is in doubt for later; `interrupt` also pauses the run and
+            asks a person, in the shape of LangChain's human-in-the-loop middleware, where the
+            graph has a checkpointer to wait with.
         on_failure: `raise` what stopped a part of the run once all else is safe, or only
             `report` it in `writes.failures`.
 
@@ -268,6 +284,7 @@ def create_write_guard(
         policy_digest=digest_of(*(each.fingerprint for each in built)),
         meters=Meters(budget or Budget()),
         on_failure=on_failure,
+        asks_person=check_mode(review) == "interrupt",
     )
     graph = _compile(guard)
     if keys is None:
@@ -294,7 +311,11 @@ def _compile(guard: Guard) -> CompiledStateGraph[Any, Any, Any, Any]:
     builder.add_conditional_edges("prepare", to_extract, ["extract", "screen"])
     builder.add_edge("extract", "screen")
     builder.add_conditional_edges("screen", to_gates, ["gate", "report"])
-    builder.add_edge("gate", "report")
+    if guard.asks_person:
+        most = guard.writer_spec.max_candidate_chars
+        add_review(builder, Reviewing(backings=guard.backings, meters=guard.meters, max_chars=most))
+    else:
+        builder.add_edge("gate", "report")
     builder.add_edge("report", END)
     return builder.compile(name=NAME)
 

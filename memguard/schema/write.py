@@ -5,7 +5,14 @@ from pydantic import Field
 from memguard.schema.base import Frozen, Namespace
 from memguard.schema.memory import CandidateMemory
 from memguard.schema.receipt import Receipt, WriteOutcome
+from memguard.schema.review import Review, ReviewOutcome
 from memguard.schema.usage import Usage
+
+_AFTER_REVIEW: dict[ReviewOutcome, WriteOutcome] = {
+    "stored": "stored",
+    "discarded": "rejected",
+    "held": "quarantined",
+}
 
 
 class Failure(Frozen):
@@ -16,7 +23,7 @@ class Failure(Frozen):
     message: str
     """What happened and what to do."""
     step: str
-    """`extract`, `gate` or `commit`."""
+    """`extract`, `gate`, `commit` or `review`."""
     about: str = ""
     """The candidate, by id, or the turns it was about."""
 
@@ -33,7 +40,10 @@ class WriteReport(Frozen):
     namespace: Namespace
     """Where it wrote."""
     receipts: tuple[Receipt, ...] = ()
-    """One per candidate decided in this run, in the order of the conversation."""
+    """One per candidate decided in this run, in the order of the conversation; after a review one
+    more for each wording of a person's own."""
+    reviews: tuple[Review, ...] = ()
+    """What a person ruled on held candidates, where the run asked."""
     resumed: int = 0
     """Candidates that an earlier run had decided; their receipts are in the log."""
     unjudged: tuple[CandidateMemory, ...] = ()
@@ -49,7 +59,7 @@ class WriteReport(Frozen):
 
     @property
     def counts(self) -> dict[WriteOutcome, int]:
-        """Candidates by outcome; outcomes that did not occur count 0."""
+        """Candidates by outcome, after a person's review; what did not occur counts 0."""
         counts: dict[WriteOutcome, int] = {
             "stored": 0,
             "duplicate": 0,
@@ -57,6 +67,11 @@ class WriteReport(Frozen):
             "rejected": 0,
             "refused": 0,
         }
+        reviewed = {review.receipt_id: review for review in self.reviews}
         for receipt in self.receipts:
-            counts[receipt.outcome] += 1
+            review = reviewed.get(receipt.id)
+            if review is None:
+                counts[receipt.outcome] += 1
+            elif not review.stored_as:  # else the receipt of the new wording counts
+                counts[_AFTER_REVIEW[review.outcome]] += 1
         return counts

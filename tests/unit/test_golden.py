@@ -74,6 +74,9 @@ GRAPHS: dict[str, Callable[[], Any]] = {
     "consistency_gate": lambda: create_consistency_gate_graph(ScriptedChatModel()),
     "writer": lambda: create_writer_graph(ScriptedChatModel()),
     "write_guard": lambda: create_write_guard(scripted(), store=InMemoryStore()),
+    "write_guard-review": lambda: create_write_guard(
+        scripted(), store=InMemoryStore(), review="interrupt"
+    ),
 }
 
 

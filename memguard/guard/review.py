@@ -1,0 +1,332 @@
+"""A person rules on what was held: the pause, the question, and what comes of the answer.
+
+```text
+... gate -> hold -> review -> report
+              └──────────────┘        nothing is held, or nothing can wait
+```
+
+The question and the answer have the shape of LangChain's human-in-the-loop middleware, so that
+Studio and agent inboxes know them. A candidate is in quarantine, on disk, before anyone is asked:
+a run that is never resumed loses nothing. LangGraph runs an interrupted node again from its start;
+what stands before the pause only reads the state, and what stands after it may be done twice.
+"""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import Annotated, Any, Literal, TypeAlias, get_args
+
+from langgraph.config import get_config
+from langgraph.graph import StateGraph
+from langgraph.runtime import get_runtime
+from langgraph.types import interrupt
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator
+
+from memguard.errors import ConfigurationError, ErrorCode, MemguardError
+from memguard.guard.backing import Backing, Backings
+from memguard.guard.gates import digest_of
+from memguard.guard.meters import Meters
+from memguard.guard.progress import emit
+from memguard.guard.state import Ruled, WriteState
+from memguard.policy.dedupe import record_key
+from memguard.policy.refusal import refuse_text
+from memguard.portal import dual
+from memguard.schema.base import Text
+from memguard.schema.decision import AdmissionDecision
+from memguard.schema.receipt import MethodReport, Receipt
+from memguard.schema.review import Review, ReviewOutcome, ReviewRuling
+from memguard.schema.write import Failure
+from memguard.stores.quarantine import Quarantine
+
+ReviewMode = Literal["quarantine", "interrupt"]
+"""What becomes of held candidates: they lie in quarantine, or the run also pauses and asks."""
+
+METHOD = "human_review"
+ACTION = "store_memory"
+"""The action that a person is asked about; its one argument is `text`."""
+_RULINGS: tuple[ReviewRuling, ...] = ("approve", "edit", "reject", "respond")
+_REVIEWER = "reviewer"
+
+_CHECKPOINTER_KEY = "__pregel_checkpointer"
+"""Where LangGraph keeps the run's checkpointer. Without one `interrupt` does not raise: the run
+returns as if it had ended, and nobody is ever asked."""
+
+
+class _Said(BaseModel):
+    """One answer; what a user interface adds to it is left alone."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class Approve(_Said):
+    """Store the candidate as it is."""
+
+    type: Literal["approve"]
+
+
+class EditedArgs(_Said):
+    """The person's own wording."""
+
+    text: Text
+
+
+class EditedAction(_Said):
+    """The action as the person wants it."""
+
+    name: Literal["store_memory"]
+    args: EditedArgs
+
+
+class Edit(_Said):
+    """Store other words instead."""
+
+    type: Literal["edit"]
+    edited_action: EditedAction
+
+
+class Reject(_Said):
+    """Throw the candidate out."""
+
+    type: Literal["reject"]
+    message: Text = ""
+
+
+class Respond(_Said):
+    """Leave the candidate where it is, and say something."""
+
+    type: Literal["respond"]
+    message: Text
+
+
+Said: TypeAlias = Annotated[Approve | Edit | Reject | Respond, Discriminator("type")]
+
+
+class Answer(_Said):
+    """One decision for each action request, in their order."""
+
+    decisions: tuple[Said, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reviewing:
+    """What the nodes of a review share."""
+
+    backings: Backings
+    meters: Meters
+    max_chars: int
+
+
+def check_mode(mode: ReviewMode) -> ReviewMode:
+    """Refuse a setting that is none.
+
+    Raises:
+        ConfigurationError: If it is not `quarantine` or `interrupt`.
+    """
+    if mode not in get_args(ReviewMode):
+        msg = f"`review` is {mode!r}: use one of {', '.join(get_args(ReviewMode))}"
+        raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID)
+    return mode
+
+
+def add_review(builder: StateGraph[Any, Any, Any, Any], reviewing: Reviewing) -> None:
+    """Put the review between `gate` and `report`."""
+    builder.add_node("hold", dual(partial(hold, reviewing=reviewing)))
+    builder.add_node("review", dual(partial(review, reviewing=reviewing)))
+    builder.add_edge("gate", "hold")
+    builder.add_conditional_edges("hold", to_review)
+    builder.add_edge("review", "report")
+
+
+async def hold(state: WriteState, *, reviewing: Reviewing) -> dict[str, Any]:
+    """Keep what the run has spent: it may go on in another process, days later."""
+    held = held_receipts(state)
+    can_wait = get_config().get("configurable", {}).get(_CHECKPOINTER_KEY) is not None
+    emit("held", candidates=len(held), asks=can_wait)
+    unasked = (
+        f"nobody was asked about {len(held)} held candidates, because the graph has no "
+        "checkpointer to wait with: compile it with `checkpointer=`, or rule with `memguard "
+        "quarantine list`"
+    )
+    return {
+        "spent": reviewing.meters.close(state.run_id).usage,
+        "waiting": tuple(receipt.id for receipt in held) if can_wait else (),
+        "notes": (unasked,) if held and not can_wait else (),
+    }
+
+
+def to_review(state: WriteState) -> Literal["review", "report"]:
+    """Ask where somebody can be waited for."""
+    return "review" if state.waiting else "report"
+
+
+async def review(state: WriteState, *, reviewing: Reviewing) -> dict[str, Any]:
+    """Ask a person about all that is held, and do what the person says."""
+    held = held_receipts(state)
+    answer: Answer = interrupt(
+        make_request(held), response_schema=_schema_of(len(held), max_chars=reviewing.max_chars)
+    )
+    backing = reviewing.backings.current()
+    reviews: list[Review] = []
+    ruled: list[Ruled] = []
+    for receipt, said in zip(held, answer.decisions, strict=True):
+        try:
+            done, worded = await carry_out(said, receipt=receipt, backing=backing, actor=_actor())
+        except MemguardError as error:
+            failure = Failure(
+                code=error.code, message=error.message, step="review", about=receipt.id
+            )
+            ruled.append(Ruled(failure=failure))
+            continue
+        reviews.append(done)
+        ruled += [Ruled(receipt=worded)] if worded is not None else []
+        emit("reviewed", receipt=receipt.id, ruling=done.ruling, outcome=done.outcome)
+    return {"reviews": tuple(reviews), "ruled": ruled}
+
+
+def held_receipts(state: WriteState) -> tuple[Receipt, ...]:
+    """The decisions of this run that put a candidate in quarantine, in order."""
+    receipts = [each.receipt for each in state.ruled if each.receipt is not None]
+    return tuple(receipt for receipt in receipts if receipt.outcome == "quarantined")
+
+
+def make_request(held: Sequence[Receipt]) -> dict[str, Any]:
+    """The question, in the shape of LangChain's `HITLRequest`."""
+    return {
+        "action_requests": [
+            {
+                "name": ACTION,
+                "args": {"text": receipt.candidate.text},
+                "description": describe(receipt),
+            }
+            for receipt in held
+        ],
+        "review_configs": [
+            {"action_name": ACTION, "allowed_decisions": list(_RULINGS)} for _ in held
+        ],
+    }
+
+
+def describe(receipt: Receipt) -> str:
+    """What a person needs to rule: the memory, why it was held, and who said what."""
+    candidate = receipt.candidate
+    shown = [turn for report in receipt.reports for turn in report.context]
+    named = [turn for turn in shown if turn.id in candidate.turn_ids] or shown
+    said = list(dict.fromkeys(f"  {turn.speaker or turn.role}: {turn.content}" for turn in named))
+    lines = [
+        f"Store this memory? {candidate.text}",
+        f"Held because: {receipt.decision.explanation}",
+        f"Namespace: {' / '.join(receipt.namespace)}",
+        *(["What was said:", *said] if said else []),
+        f"Receipt: {receipt.id}",
+    ]
+    return "\n".join(lines)
+
+
+async def carry_out(
+    said: Said, *, receipt: Receipt, backing: Backing, actor: str
+) -> tuple[Review, Receipt | None]:
+    """Do what a person said of one candidate; doing it again changes nothing.
+
+    A candidate that left quarantine while the question was open stays as it is, and the review
+    says where.
+
+    Returns:
+        The review, and the receipt of the person's own wording after an edit.
+
+    Raises:
+        StoreError: If the store failed; the next `recover` finishes what was begun.
+    """
+    quarantine = Quarantine(backing.journal)
+    worded: Receipt | None = None
+    message = "" if isinstance(said, Approve | Edit) else said.message
+    if isinstance(said, Edit) and said.edited_action.args.text != receipt.candidate.text:
+        worded = await _store_wording(said.edited_action.args.text, receipt, backing, actor=actor)
+    elif isinstance(said, Approve | Edit) and await _is_open(receipt, backing):
+        await quarantine.arelease(receipt.id, actor=actor, store=backing.store)
+    elif isinstance(said, Reject) and await _is_open(receipt, backing):
+        await quarantine.adiscard(receipt.id, actor=actor, reason=message or "rejected by a person")
+    outcome: ReviewOutcome = "stored" if worded is not None else await _outcome(receipt, backing)
+    done = Review(
+        receipt_id=receipt.id,
+        ruling=said.type,
+        outcome=outcome,
+        actor=actor,
+        message=message,
+        stored_as="" if worded is None else worded.id,
+    )
+    return done, worded
+
+
+async def _store_wording(
+    text: str, receipt: Receipt, backing: Backing, *, actor: str
+) -> Receipt | None:
+    """Store a person's own words under a receipt that says so; the held candidate is done with."""
+    # One wording per review: found again under this digest when the node runs a second time.
+    digest = digest_of(METHOD, receipt.id)
+    candidate = receipt.candidate.model_copy(update={"text": text})
+    known = await backing.receipts.afind(candidate.id, policy_digest=digest)
+    if known is None and not await _is_open(receipt, backing):
+        return None
+    decision = AdmissionDecision(
+        outcome="admit",
+        reason="human_approved",
+        explanation=f"worded by a person, in place of {receipt.candidate.text!r}; not judged again",
+        method=METHOD,
+    )
+    evidence = {"actor": actor, "held_receipt": receipt.id, "held_text": receipt.candidate.text}
+    worded = known or Receipt(
+        id=uuid.uuid4().hex,
+        at=datetime.now(UTC),
+        run_id=receipt.run_id,
+        candidate=candidate,
+        namespace=receipt.namespace,
+        decision=decision,
+        reports=(MethodReport(method=METHOD, spec={}, decision=decision, evidence={**evidence}),),
+        record_key=record_key(text),
+        policy_digest=digest,
+    )
+    committed = await backing.committer.commit(worded)
+    await Quarantine(backing.journal).adiscard(
+        receipt.id, actor=actor, reason=f"worded by a person; stored under receipt {committed.id}"
+    )
+    return committed
+
+
+async def _is_open(receipt: Receipt, backing: Backing) -> bool:
+    return await backing.receipts.astate(receipt.id) in {"held", "releasing"}
+
+
+async def _outcome(receipt: Receipt, backing: Backing) -> ReviewOutcome:
+    state = await backing.receipts.astate(receipt.id)
+    if state in {"held", "releasing"}:
+        return "held"
+    return "stored" if state == "released" else "discarded"
+
+
+def _schema_of(count: int, *, max_chars: int) -> Any:
+    """The type that a resume must fit; one that does not raises, and can be answered again."""
+
+    def check(answer: Answer) -> Answer:
+        if len(answer.decisions) != count:
+            msg = f"{len(answer.decisions)} decisions for {count} action requests: give one each"
+            raise ValueError(msg)
+        for said in answer.decisions:
+            refused = (
+                refuse_text(said.edited_action.args.text, max_chars=max_chars)
+                if isinstance(said, Edit)
+                else None
+            )
+            if refused is not None:
+                raise ValueError(refused.explanation)
+        return answer
+
+    return Annotated[Answer, AfterValidator(check)]
+
+
+def _actor() -> str:
+    """The person, where a server knows who resumes the run."""
+    server = get_runtime().server_info
+    user = getattr(server, "user", None)
+    return str(getattr(user, "identity", "") or _REVIEWER)
