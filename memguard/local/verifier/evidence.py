@@ -8,6 +8,7 @@ from memguard.local.verifier.align import Alignment
 from memguard.local.verifier.judgement import WordEvidence, WordStatus
 from memguard.local.verifier.numbers import found_in
 from memguard.local.verifier.units import Unit
+from memguard.local.verifier.words import Flags
 
 _LIKE = 0.4
 _PULL = 0.25
@@ -25,10 +26,12 @@ def word_evidence(
         start: Where the candidate's sentence begins in the whole candidate.
     """
     spans = [span for each in alignment.sources for span in each.encoded.words.spans]
+    pooled = np.zeros(len(spans), dtype=bool)
+    pooled[alignment.pool] = True
     found: list[WordEvidence] = []
     for row in np.flatnonzero((alignment.weight > 0) | alignment.fact.words.negation):
         span = alignment.fact.words.spans[int(row)]
-        column, status = _find(alignment, int(row))
+        column, status = _find(alignment, int(row), pooled)
         missing = status == "missing"
         turn = units[int(alignment.unit[column])].turn
         found.append(
@@ -43,15 +46,15 @@ def word_evidence(
     return found
 
 
-def _find(alignment: Alignment, row: int) -> tuple[int, WordStatus]:
+def _find(alignment: Alignment, row: int, pooled: Flags) -> tuple[int, WordStatus]:
     words = alignment.fact.words
     if words.number[row]:
         columns = _with_value(alignment, row)
     else:
         columns = np.flatnonzero(alignment.same[row])
     if len(columns):
-        pooled = columns[np.isin(columns, alignment.pool)]
-        candidates = pooled if len(pooled) else columns
+        near = columns[pooled[columns]]
+        candidates = near if len(near) else columns
         column = int(candidates[np.argmax(alignment.cos[row, candidates])])
         details = words.number[row] or words.capital[row]
         misplaced = details and alignment.roles.rival_pull[row] >= _PULL

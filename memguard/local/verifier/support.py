@@ -203,9 +203,8 @@ class SupportVerifier:
         scale = self._load()[0].calibration
         score = min(each.score for each in judged)
         read = len(frozenset[int]().union(*(each.turns for each in judged)))
-        whole = " ".join(unit.text for unit in source.units)
         retrieved = any(each.retrieved for each in judged)
-        notes = _notes(text, whole, retrieved=retrieved, cut=len(sentences) > 1)
+        notes = _notes(text, source.units, retrieved=retrieved, cut=len(sentences) > 1)
         ruling: Ruling = "inconclusive"
         if not {"language", "script"} & set(notes):
             ruling = "supported" if score >= scale.high else ruling
@@ -237,7 +236,8 @@ class SupportVerifier:
         )
 
 
-def _notes(text: str, source: str, *, retrieved: bool, cut: bool) -> tuple[Note, ...]:
+def _notes(text: str, units: Sequence[Unit], *, retrieved: bool, cut: bool) -> tuple[Note, ...]:
+    source = " ".join(unit.text for unit in units)
     checks: tuple[tuple[Note, bool], ...] = (
         ("language", looks_foreign(text) or looks_foreign(source)),
         ("script", not same_script(text, source)),

@@ -8,7 +8,7 @@ import numpy as np
 
 from memguard.local.verifier.align import Alignment, Source, align
 from memguard.local.verifier.encoded import Encoded
-from memguard.local.verifier.words import Flags, read_words, split_words, stem
+from memguard.local.verifier.words import Flags, split_words, stem
 
 UNIT_WORDS = 80
 """Words of one unit at most; a longer turn is cut, at sentence ends where it can be."""
@@ -79,7 +79,7 @@ def find_subject(claim: str, labels: Sequence[str], *, named: str = "") -> tuple
     Returns:
         Which words of the claim are the name, and the label; empty when nobody is named.
     """
-    stems = read_words(claim).stems
+    stems = [stem(span.text) for span in split_words(claim)]
     mask = np.zeros(len(stems), dtype=bool)
     found: tuple[int, str, int] | None = None
     for label in dict.fromkeys(each for each in labels if each):

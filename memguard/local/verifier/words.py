@@ -88,9 +88,10 @@ class Words:
         )
 
 
-def split_words(text: str) -> list[Span]:
+@lru_cache(maxsize=512)
+def split_words(text: str) -> tuple[Span, ...]:
     """Words and numbers of a text; punctuation and emoji are no words."""
-    return [Span(hit.group(), hit.start(), hit.end()) for hit in _WORD.finditer(text)]
+    return tuple(Span(hit.group(), hit.start(), hit.end()) for hit in _WORD.finditer(text))
 
 
 def stems_of(text: str) -> frozenset[str]:
@@ -120,7 +121,7 @@ def read_words(text: str, *, at: date | None = None) -> Words:
         text: Any text.
         at: When it was said; words such as `yesterday` are then read as that date too.
     """
-    spans = tuple(split_words(text))
+    spans = split_words(text)
     lowered = [span.text.lower().replace("\u2019", "'") for span in spans]
     stems = tuple(stem(word) for word in lowered)
     demanded, readings = read_numbers(lowered, [span.text for span in spans], at=at)
@@ -154,6 +155,7 @@ def idf_of(words: Words, *, table: Mapping[str, float], default: float) -> NDArr
     return np.array([table.get(each, default) for each in words.stems], dtype=np.float32)
 
 
+@lru_cache(maxsize=64)
 def looks_foreign(text: str) -> bool:
     """Whether a text seems not to be English: another script, or another language's small words."""
     letters = [char for char in text if char.isalpha()]
@@ -169,6 +171,7 @@ def looks_foreign(text: str) -> bool:
     return abroad > english or (english == 0 and accents > 0 and len(words) > _FEW_WORDS)
 
 
+@lru_cache(maxsize=64)
 def same_script(left: str, right: str) -> bool:
     """Whether two texts are both written in Latin letters, or both not; no letters fit anything."""
     shares: list[float] = []
