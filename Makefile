@@ -9,7 +9,7 @@ MODEL ?= $(MEMGUARD_MODEL)
 BASE_URL ?= $(MEMGUARD_BASE_URL)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow check format clean
+.PHONY: help demo test test-slow check notebooks format clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## / - /'
@@ -28,6 +28,9 @@ check: $(VENV)/.installed-dev ## format, lint, types and import rules
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports
+
+notebooks: $(VENV)/.installed-dev ## run every notebook, and keep what it shows
+	$(BIN)/jupyter execute --inplace --NotebookClient.record_timing=False notebooks/*.ipynb
 
 format: $(VENV)/.installed-dev ## format and mend what can be mended
 	$(BIN)/ruff format .
