@@ -30,7 +30,7 @@ check: $(VENV)/.installed-dev ## format, lint, types and import rules
 	$(BIN)/lint-imports
 
 notebooks: $(VENV)/.installed-dev ## run every notebook, and keep what it shows
-	$(BIN)/jupyter execute --inplace --NotebookClient.record_timing=False notebooks/*.ipynb
+	$(BIN)/python notebooks/run.py
 
 format: $(VENV)/.installed-dev ## format and mend what can be mended
 	$(BIN)/ruff format .
