@@ -98,4 +98,3 @@ class Committer:
             for (_, done), receipt in zip(batch, committed.receipts, strict=True):
                 if not done.done():
                     done.set_result(receipt)
-
