@@ -11,27 +11,35 @@ from langgraph.store.base import BaseStore
 
 from memguard.errors import ConfigurationError, ErrorCode
 from memguard.llm.models import ModelLike
+from memguard.methods.conmem import create_conmem_graph, make_panel, prompt_names
 from memguard.methods.consistency_gate import create_consistency_gate_graph, make_judge
 from memguard.prompts import Prompt
+from memguard.schema import conmem
 from memguard.schema.config import ConsistencyGate
+from memguard.schema.conmem import ConMem
 
 GateGraph = CompiledStateGraph[Any, Any, Any, Any]
 """A method: `{"candidate", "context", "run_id"}` in, `{"decision", "report"}` out."""
 
-GateLike = ConsistencyGate | str | GateGraph
+GateLike = ConsistencyGate | ConMem | str | GateGraph
 """A spec, the name of a default spec, or a graph of your own with a method's input and output."""
 
-BY_NAME: dict[str, ConsistencyGate] = {"consistency": ConsistencyGate()}
+BY_NAME: dict[str, ConsistencyGate | ConMem] = {
+    "conmem": ConMem(),
+    "consistency": ConsistencyGate(),
+}
 """The default spec of each method, by its short name."""
 
 
-STAGES = ("default", "writer", "judge")
-"""What a model can be named for; `default` serves where no other is named."""
+STAGES = ("default", "writer", "judge", *conmem.STAGES)
+"""What a model can be named for; `default` serves where no other is named, and `judge` the stages
+of ConMem that judge."""
 
 PROMPTS = (
     "writer/extract",
     "consistency_gate/support",
     "consistency_gate/support_yes_no",
+    *prompt_names(),
 )
 """The prompts that can be replaced."""
 
@@ -46,6 +54,8 @@ class Gate:
     """The method."""
     fingerprint: str
     """Of all that can change its ruling: settings, model, prompt."""
+    least_calls: int = 0
+    """Model calls that a candidate costs here at least; 0 where nobody can say."""
 
 
 def build_gates(
@@ -59,7 +69,7 @@ def build_gates(
 
     Args:
         gates: Specs, names or graphs.
-        models: By stage; `judge` is asked for, then `default`.
+        models: By stage; where a stage is not named, `judge` and then `default`.
         store: The memory store, for gates that read it.
         prompts: Your own prompts by name, for example `consistency_gate/support`.
 
@@ -96,6 +106,18 @@ def _build(
     if isinstance(gate, CompiledStateGraph):
         return Gate(name=gate.get_name(), graph=gate, fingerprint=f"graph:{gate.get_name()}")
     spec = _spec_named(gate) if isinstance(gate, str) else gate
+    if isinstance(spec, ConMem):
+        return _conmem(spec, models=models, prompts=prompts)
+    return _consistency(spec, models=models, store=store, prompts=prompts)
+
+
+def _consistency(
+    spec: ConsistencyGate,
+    *,
+    models: Mapping[str, ModelLike],
+    store: BaseStore | None,
+    prompts: Mapping[str, Prompt],
+) -> Gate:
     prompt_name = "support" if spec.variant == "soft" else "support_yes_no"
     prompt = prompts.get(f"consistency_gate/{prompt_name}")
     model = models.get("judge", models["default"])
@@ -105,10 +127,26 @@ def _build(
         name="consistency_gate",
         graph=create_consistency_gate_graph(model, spec=spec, store=store, prompt=prompt),
         fingerprint=f"consistency_gate:{settings}:{judge.fingerprint}",
+        least_calls=0 if model == "local" or spec.local_first else 1,
     )
 
 
-def _spec_named(name: str) -> ConsistencyGate:
+def _conmem(
+    spec: ConMem, *, models: Mapping[str, ModelLike], prompts: Mapping[str, Prompt]
+) -> Gate:
+    own = {name: prompt for name, prompt in prompts.items() if name.startswith("conmem/")}
+    panel = make_panel(models["default"], spec=spec, models=models, prompts=own)
+    settings = json.dumps(spec.model_dump(mode="json"), sort_keys=True)
+    return Gate(
+        name="conmem",
+        graph=create_conmem_graph(models["default"], spec=spec, models=models, prompts=own),
+        fingerprint=f"conmem:{settings}:{panel.fingerprint}",
+        # One to write, one to validate; per probe two answers, and who judges them.
+        least_calls=2 + len(conmem.ROLES) * (2 + spec.quality_judge + spec.auditor),
+    )
+
+
+def _spec_named(name: str) -> ConsistencyGate | ConMem:
     try:
         return BY_NAME[name]
     except KeyError:
