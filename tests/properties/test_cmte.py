@@ -1,0 +1,193 @@
+"""What holds for ConMem's arithmetic whatever the verdicts and the weights are."""
+
+import random
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memguard.policy.cmte import effect_of, grid, score_trials, shown_as_a
+from memguard.policy.conmem_decision import decide_on_effect
+from memguard.policy.conmem_history import cut_history
+from memguard.policy.conmem_ladder import next_rung, standings
+from memguard.schema.conmem import CONMEM_PRESETS, ROLES, ConMem, ProbeRole, Weights
+from memguard.schema.conmem_log import (
+    AttributionVerdict,
+    Probe,
+    ProbeAudit,
+    ProbeRound,
+    ProbeTrial,
+    QualityVerdict,
+    Response,
+)
+from memguard.schema.memory import Turn
+from memguard.schema.verdict import Inconclusive
+
+PAPER = CONMEM_PRESETS["paper"]
+BROKEN = Inconclusive(reason="provider_error")
+ARMS = st.sampled_from(["control", "treatment"])
+
+qualities = st.builds(QualityVerdict, letter=st.sampled_from(["A", "B", "TIE"]), shown_as_a=ARMS)
+attributions = st.builds(
+    AttributionVerdict,
+    used=st.booleans(),
+    changed=st.booleans(),
+    label=st.sampled_from(["utility", "unnecessary", "neutral", "risk"]),
+)
+answers = st.just(Response(text="x"))
+numbers = st.floats(0.0, 10.0) | st.sampled_from([0.0, 0.1, 0.2, 0.3, 0.5, 1.0])
+weights = st.builds(Weights, **dict.fromkeys(Weights.model_fields, numbers))
+
+
+def spec_of(**settings: Any) -> ConMem:
+    return ConMem(**settings)
+
+
+@st.composite
+def trials(draw: st.DrawFn, *, conclusive: bool = False) -> tuple[ProbeTrial, ...]:
+    def one(role: ProbeRole) -> ProbeTrial:
+        if not conclusive and draw(st.integers(0, 9)) == 0:
+            return ProbeTrial(role=role, valid=False)
+
+        def usable(kind: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+            return kind if conclusive else st.one_of(kind, kind, st.just(BROKEN))
+
+        return ProbeTrial(
+            role=role,
+            query="?",
+            control=draw(usable(answers)),
+            treatment=draw(usable(answers)),
+            quality=draw(usable(qualities)),
+            attribution=draw(usable(attributions)),
+        )
+
+    return tuple(one(role) for role in ROLES)
+
+
+@given(trials())
+def test_a_risk_penalty_of_2_decides_as_1_5_does(given: tuple[ProbeTrial, ...]) -> None:
+    harder = spec_of(preset="paper", weights={"risk_risk": 2.0})
+    assert score_trials(given, spec=harder).ruling == score_trials(given, spec=PAPER).ruling
+
+
+@given(trials(), weights)
+def test_the_order_of_probes_cannot_show(given: tuple[ProbeTrial, ...], numbers: Weights) -> None:
+    spec = ConMem(weights=numbers)
+    mixed = random.Random(len(str(given))).sample(given, k=len(given))
+    one, other = score_trials(given, spec=spec), score_trials(mixed, spec=spec)
+    assert (one.ruling, one.total, one.cmte) == (other.ruling, other.total, other.cmte)
+
+
+@given(trials(conclusive=True), weights)
+def test_swapping_a_and_b_swaps_the_letter_and_nothing_else(
+    given: tuple[ProbeTrial, ...], numbers: Weights
+) -> None:
+    swapped = tuple(each.model_copy(update={"quality": _swap(each.quality)}) for each in given)
+    for spec in (ConMem(weights=numbers), ConMem(weights=numbers, auditor=False)):
+        assert score_trials(given, spec=spec) == score_trials(swapped, spec=spec)
+    for one, other in zip(given, swapped, strict=True):
+        assert isinstance(one.quality, QualityVerdict)
+        assert isinstance(other.quality, QualityVerdict)
+        assert one.quality.preference == other.quality.preference
+        assert one.quality.shown_as_a != other.quality.shown_as_a
+
+
+def _swap(verdict: object) -> QualityVerdict:
+    assert isinstance(verdict, QualityVerdict)
+    letters = {"A": "B", "B": "A", "TIE": "TIE"}
+    other = {"control": "treatment", "treatment": "control"}
+    return QualityVerdict.model_validate(
+        {"letter": letters[verdict.letter], "shown_as_a": other[verdict.shown_as_a]}
+    )
+
+
+@given(trials(), weights)
+def test_inconclusive_is_never_read_as_a_label_or_as_zero(
+    given: tuple[ProbeTrial, ...], numbers: Weights
+) -> None:
+    score = score_trials(given, spec=ConMem(weights=numbers))
+    lost = [
+        each.valid and BROKEN in (each.control, each.treatment, each.quality, each.attribution)
+        for each in given
+    ]
+    assert [probe.contribution is None for probe in score.probes] == lost
+    assert (score.ruling == "inconclusive") == (sum(lost) >= 2)
+    decision = decide_on_effect(score, spec=ConMem(weights=numbers))
+    if sum(lost) >= 2:
+        assert (decision.outcome, decision.reason) == ("quarantine", "inconclusive")
+
+
+@given(trials(), weights)
+def test_harder_weights_never_admit_more(given: tuple[ProbeTrial, ...], numbers: Weights) -> None:
+    harder = numbers.model_copy(
+        update={
+            "relevant_risk": numbers.relevant_risk + 1,
+            "irrelevant_unnecessary": numbers.irrelevant_unnecessary + 1,
+            "risk_risk": numbers.risk_risk + 1,
+        }
+    )
+    soft = score_trials(given, spec=ConMem(weights=numbers))
+    hard = score_trials(given, spec=ConMem(weights=harder))
+    assert hard.total <= soft.total
+    assert not (hard.ruling == "positive" and soft.ruling != "positive")
+
+
+@given(trials(conclusive=True))
+def test_only_a_helpful_utility_admits(given: tuple[ProbeTrial, ...]) -> None:
+    for point in grid(PAPER.weights):
+        score = score_trials(given, spec=PAPER.model_copy(update={"weights": point}))
+        if score.ruling == "positive":
+            gains = [p for p in score.probes if p.label == "utility" and p.effect == "helpful"]
+            assert any(probe.role in {"relevant", "risk"} for probe in gains)
+
+
+@given(ARMS, st.sampled_from(["utility", "unnecessary", "neutral", "risk"]))
+def test_a_memory_that_did_nothing_has_no_effect(prefers: str, label: str) -> None:
+    verdict = AttributionVerdict.model_validate({"used": False, "changed": True, "label": label})
+    assert effect_of(prefers, attribution=verdict) == "neutral"  # pyright: ignore[reportArgumentType]
+
+
+@given(st.integers(), st.text(max_size=20))
+def test_the_order_is_the_same_each_time(seed: int, case: str) -> None:
+    once = [shown_as_a(seed=seed, case_id=case, role=role) for role in ROLES]
+    assert once == [shown_as_a(seed=seed, case_id=case, role=role) for role in ROLES]
+
+
+@given(
+    st.lists(st.text(max_size=30), max_size=12),
+    st.sets(st.integers(0, 11)),
+    st.integers(1, 6),
+    st.integers(5, 60),
+)
+def test_a_history_is_never_cut_silently(
+    texts: list[str], named: set[int], most_turns: int, most_chars: int
+) -> None:
+    turns = [Turn(id=str(n), role="user", content=text) for n, text in enumerate(texts)]
+    ids = {str(n) for n in named}
+    shown = cut_history(turns, named=ids, most_turns=most_turns, most_chars=most_chars)
+    assert len(shown.turns) <= most_turns
+    assert sum(len(turn.content) for turn in shown.turns) <= most_chars
+    assert shown.left_out == len(turns) - len(shown.turns)
+    assert bool(shown.notes) == (shown.left_out > 0 or shown.cut_short)
+    assert [int(turn.id) for turn in shown.turns] == sorted(int(turn.id) for turn in shown.turns)
+    assert bool(shown.turns) == bool(turns)
+
+
+@given(st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=1, max_size=12))
+def test_the_ladder_ends_and_a_valid_probe_stays(verdicts: list[list[bool]]) -> None:
+    spec, rounds = ConMem(), list[ProbeRound]()
+    stands: dict[ProbeRole, str] = {}
+    for number, valid in enumerate(verdicts):
+        if rounds and next_rung(rounds, spec=spec) is None:
+            break
+        probes = tuple(Probe(role=role, query=f"{role} {number}") for role in ROLES)
+        audits = tuple(
+            ProbeAudit(role=role, valid=ok) for role, ok in zip(ROLES, valid, strict=True)
+        )
+        rounds.append(ProbeRound(rung="generate", probes=probes, audits=audits))
+        for role, now in standings(rounds).items():
+            if role in stands:
+                assert now.query == stands[role]
+            elif now.is_valid:
+                stands[role] = now.query
+    assert len(rounds) <= 1 + spec.regenerations + spec.repairs + spec.reconstructions
