@@ -114,6 +114,11 @@ def prompt_or_own(method: str, name: str, *, own: Prompt | None) -> Prompt:
 
 @cache
 def load_prompt(method: str, name: str) -> Prompt:
-    """The prompt a method ships: `memguard/methods/<method>/prompts/<name>.md`."""
-    file = resources.files("memguard") / "methods" / method / "prompts" / f"{name}.md"
+    """The prompt a method ships: `memguard/methods/<method>/prompts/<name>.md`.
+
+    What methods share ships its prompts as `memguard/<package>/prompts/<name>.md`.
+    """
+    package = resources.files("memguard")
+    home = package / "methods" / method
+    file = (home if home.is_dir() else package / method) / "prompts" / f"{name}.md"
     return parse_prompt(file.read_text(encoding="utf-8"), name=f"{method}/{name}")

@@ -98,8 +98,8 @@ class Conflict(Frozen):
 class Adjudication(Frozen):
     """What an adjudicator said about one read."""
 
-    situation: Situation | Inconclusive
-    """What the query asks for."""
+    situation: Situation | Inconclusive | None = None
+    """What the query asks for; `None` when nothing was asked, because nothing was recalled."""
     rows: tuple[Row, ...] = ()
     """In any order. Rows of one unit that differ are all kept: policy takes the stricter."""
     conflicts: tuple[Conflict, ...] = ()
@@ -134,8 +134,8 @@ class UnitVerdict(Frozen):
 
     unit: Unit
     """The unit; its text is what a rendering shows."""
-    attributes: Found
-    """What the adjudicator found, or why nothing usable was said."""
+    attributes: Found | None = None
+    """What the adjudicator found, or why nothing usable was said; `None` where none is asked."""
     evidence_conflict: bool = False
     """Whether the evidence contradicts it."""
     conflicts_with: tuple[str, ...] = ()
@@ -169,10 +169,10 @@ class UnitVerdict(Frozen):
 class Ledger(Frozen):
     """The verdicts of one read. Every rendering and every arm is a function of it."""
 
-    scheme: Scheme
-    """Which attributes were judged."""
-    situation: Situation | Inconclusive
-    """What the query asks for."""
+    scheme: Scheme | Literal["relevance"]
+    """Which attributes were judged; `relevance` when nearness alone decided."""
+    situation: Situation | Inconclusive | None = None
+    """What the query asks for; `None` when nothing was asked."""
     verdicts: tuple[UnitVerdict, ...] = ()
     """One per unit, in the order of recall."""
 

@@ -1,0 +1,1 @@
+"""What the read-time methods share: one batched call that judges, and the steps around it."""

@@ -1,0 +1,297 @@
+"""What a model is asked to answer, and the reading of it, row by row. Pure.
+
+The server is told the closed sets; the reader takes whatever comes back, since a server may not
+keep to them. Case, a hyphen for an underscore and extra keys are tolerated. A word that is not on
+the list makes its row inconclusive and spoils no other; it is never read as the nearest one.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
+
+from memguard.schema.ledger import Conflict, Row
+from memguard.schema.read import Mode, Situation, Target
+from memguard.schema.units import (
+    Attributes,
+    Epistemic,
+    FactorAttributes,
+    FactorRole,
+    Kind,
+    Relevance,
+    Scheme,
+    Scope,
+    Subject,
+    SubjectMatch,
+    Temporal,
+    UnitAttributes,
+    Utility,
+)
+from memguard.schema.verdict import Inconclusive
+
+_ID_KEYS = ("unit", "unit_id", "id")
+_ID_MARKUP = " \t\n\"'`[](){}#."
+_MOST_REASON = 300
+_MOST_SHOWN = 80
+
+
+class _SituationForm(BaseModel):
+    target: Target
+    mode: Mode
+    asks_view: bool
+
+
+class _UnitForm(BaseModel):
+    unit: str
+    reason: str
+    kind: Kind
+    subject: Subject
+    epistemic: Epistemic
+    temporality: Temporal
+    relevance: Relevance
+    evidence_conflict: bool
+    conflicts_with: list[str]
+    influence: float
+
+
+class _FactorForm(BaseModel):
+    unit: str
+    reason: str
+    scope: Scope
+    allowed_content: str
+    subject: SubjectMatch
+    role: FactorRole
+    safety: bool
+    epistemic: Epistemic
+    temporal: Temporal
+    utility: Utility
+    evidence_conflict: bool
+    conflicts_with: list[str]
+    influence: float
+
+
+def _as_rows(value: Any) -> list[dict[str, Any]]:
+    if isinstance(value, Mapping):
+        value = [{"unit": name, **row} for name, row in value.items() if isinstance(row, Mapping)]
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return []
+    return [dict(row) if isinstance(row, Mapping) else {"broken": str(row)} for row in value]
+
+
+def _as_object(value: Any) -> dict[str, Any]:
+    return dict(value) if isinstance(value, Mapping) else {}
+
+
+def _schema_of(form: type[BaseModel]) -> dict[str, Any]:
+    return form.model_json_schema()
+
+
+def _rows_of(form: type[BaseModel]) -> WithJsonSchema:
+    return WithJsonSchema({"type": "array", "items": _schema_of(form)})
+
+
+_Rows = Annotated[list[dict[str, Any]], BeforeValidator(_as_rows)]
+
+
+class RowsAnswer(BaseModel):
+    """An answer in its parts, not yet read."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    situation: Annotated[
+        dict[str, Any], BeforeValidator(_as_object), WithJsonSchema(_schema_of(_SituationForm))
+    ] = {}
+    units: _Rows
+
+
+class UnitsAnswer(RowsAnswer):
+    """The answer in the scheme of PS."""
+
+    units: Annotated[_Rows, _rows_of(_UnitForm)]
+
+
+class FactorsAnswer(RowsAnswer):
+    """The answer in the scheme of FC."""
+
+    units: Annotated[_Rows, _rows_of(_FactorForm)]
+
+
+ANSWERS: dict[Scheme, type[RowsAnswer]] = {"units": UnitsAnswer, "factors": FactorsAnswer}
+"""The form of an answer in each scheme."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What an answer says of the units that were asked about."""
+
+    situation: Situation | Inconclusive
+    rows: tuple[Row, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def judged(self) -> frozenset[str]:
+        """The units with a usable row."""
+        usable = (row for row in self.rows if not isinstance(row.attributes, Inconclusive))
+        return frozenset(row.unit_id for row in usable)
+
+    @classmethod
+    def lost(cls, unit_ids: Iterable[str], *, why: Inconclusive) -> "Reading":
+        """What an answer that could not be used says: of no unit anything."""
+        rows = tuple(Row(unit_id=unit_id, attributes=why) for unit_id in unit_ids)
+        return cls(situation=why, rows=rows)
+
+
+def read_answer_rows(
+    situation: Mapping[str, Any],
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    scheme: Scheme,
+    asked: Mapping[str, str],
+    known: Mapping[str, str],
+) -> Reading:
+    """Read every row of an answer.
+
+    Args:
+        situation: The situation as it was written.
+        rows: The rows as they were written.
+        scheme: Which attributes they have.
+        asked: Unit ids by the short names in the prompt, of the units asked about.
+        known: The same of all units of the read; a conflict may name one of another part.
+
+    Returns:
+        The rows with a name that was asked about; notes name those that were not.
+    """
+    found: list[Row] = []
+    conflicts: list[Conflict] = []
+    notes: list[str] = []
+    for written in rows:
+        name = _name_of(written)
+        if name not in asked:
+            shown = name or str(written.get("broken", ""))[:_MOST_SHOWN]
+            notes.append(f"a row for {shown!r}, which is not one of the units; left out")
+            continue
+        row = _row(written, unit_id=asked[name], scheme=scheme)
+        found.append(row)
+        for other in _ids(written.get("conflicts_with")):
+            if other not in known:
+                notes.append(f"{name} is said to conflict with {other!r}, which is no unit")
+            elif known[other] != row.unit_id:
+                conflicts.append(Conflict(first=row.unit_id, second=known[other]))
+    return Reading(
+        situation=read_situation(situation),
+        rows=tuple(found),
+        conflicts=tuple(conflicts),
+        notes=tuple(notes),
+    )
+
+
+def read_situation(written: Mapping[str, Any]) -> Situation | Inconclusive:
+    """The situation, or why there is none."""
+    target = _choice(written.get("target"), get_args(Target))
+    mode = _choice(written.get("mode"), get_args(Mode))
+    if target is None or mode is None:
+        return Inconclusive(
+            reason="off_menu" if written else "parse_failure",
+            detail=f"the situation is {dict(written)!r}"[:_MOST_REASON],
+        )
+    return Situation.model_validate(
+        {"target": target, "mode": mode, "asks_view": _yes(written.get("asks_view"))}
+    )
+
+
+_UNIT_MENUS: dict[str, tuple[str, ...]] = {
+    "kind": get_args(Kind),
+    "subject": get_args(Subject),
+    "epistemic": get_args(Epistemic),
+    "temporality": get_args(Temporal),
+    "relevance": get_args(Relevance),
+}
+_FACTOR_MENUS: dict[str, tuple[str, ...]] = {
+    "scope": get_args(Scope),
+    "subject": get_args(SubjectMatch),
+    "role": get_args(FactorRole),
+    "epistemic": get_args(Epistemic),
+    "temporal": get_args(Temporal),
+    "utility": get_args(Utility),
+}
+
+
+def _unit_attributes(chosen: Mapping[str, str], _: Mapping[str, Any]) -> Attributes:
+    return UnitAttributes.model_validate(chosen)
+
+
+def _factor_attributes(chosen: Mapping[str, str], written: Mapping[str, Any]) -> Attributes:
+    allowed = written.get("allowed_content")
+    return FactorAttributes.model_validate(
+        {
+            **chosen,
+            "safety": _yes(written.get("safety")),
+            "allowed_content": allowed if isinstance(allowed, str) else "",
+        }
+    )
+
+
+_Make = Callable[[Mapping[str, str], Mapping[str, Any]], Attributes]
+_READERS: dict[Scheme, tuple[Mapping[str, tuple[str, ...]], _Make]] = {
+    "units": (_UNIT_MENUS, _unit_attributes),
+    "factors": (_FACTOR_MENUS, _factor_attributes),
+}
+
+
+def _row(written: Mapping[str, Any], *, unit_id: str, scheme: Scheme) -> Row:
+    menus, make = _READERS[scheme]
+    chosen = {name: _choice(written.get(name), menu) for name, menu in menus.items()}
+    wrong = next((name for name, value in chosen.items() if value is None), None)
+    if wrong is None:
+        attributes = make({k: v for k, v in chosen.items() if v is not None}, written)
+    else:
+        reason: Literal["off_menu", "parse_failure"]
+        reason = "off_menu" if written.get(wrong) else "parse_failure"
+        detail = f"{wrong} is {written.get(wrong)!r}"[:_MOST_SHOWN]
+        attributes = Inconclusive(reason=reason, detail=detail)
+    why = written.get("reason")
+    return Row(
+        unit_id=unit_id,
+        attributes=attributes,
+        evidence_conflict=_yes(written.get("evidence_conflict")),
+        influence=_share(written.get("influence")),
+        reason=why[:_MOST_REASON] if isinstance(why, str) else "",
+    )
+
+
+def _name_of(written: Mapping[str, Any]) -> str:
+    value = next((written[key] for key in _ID_KEYS if key in written), "")
+    return str(value).strip(_ID_MARKUP).casefold()
+
+
+def _ids(value: Any) -> list[str]:
+    if isinstance(value, str):
+        value = value.replace(";", ",").split(",")
+    if not isinstance(value, Sequence):
+        return []
+    names = (str(each).strip(_ID_MARKUP).casefold() for each in value)
+    return [name for name in names if name and name not in {"none", "null"}]
+
+
+def _choice(value: Any, menu: Sequence[str]) -> str | None:
+    if not isinstance(value, str):
+        return None
+    word = value.strip(_ID_MARKUP).casefold().replace("-", "_").replace(" ", "_")
+    return word if word in menu else None
+
+
+def _yes(value: Any) -> bool:
+    return value is True or (isinstance(value, str) and value.strip().casefold() in {"true", "yes"})
+
+
+def _share(value: Any) -> float | None:
+    """A number in [0, 1]; whatever else is written says nothing."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        share = float(value)
+    except ValueError:
+        return None
+    return share if 0.0 <= share <= 1.0 else None

@@ -1,0 +1,141 @@
+"""From what a caller gives to what is judged: units with names, and the case as prompts show it."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from memguard.policy.dedupe import same_text_form
+from memguard.policy.parts import clip_evidence, estimate_tokens
+from memguard.rendering.quote import quote, quote_time, quote_turns
+from memguard.schema.base import is_blank
+from memguard.schema.memory import Conversation
+from memguard.schema.read import Evidence, ReadCase, RecalledMemory
+from memguard.schema.read_config import ReadSpec
+from memguard.schema.units import Pieces, Unit
+
+ROW_TOKENS = 90
+"""Tokens that a unit's row of the answer takes, about."""
+
+
+def make_case(
+    query: str,
+    *,
+    dialogue: Conversation,
+    evidence: Sequence[Evidence],
+    now: datetime | None,
+    spec: ReadSpec,
+) -> tuple[ReadCase, bool]:
+    """The case within the limits of the spec, and whether evidence was cut.
+
+    What memguard itself rendered into the conversation is no dialogue, and system messages are
+    none of the user's.
+    """
+    turns = dialogue.evidence[-spec.dialogue_turns :] if spec.dialogue_turns else ()
+    clipped, was_cut = clip_evidence(evidence, most_chars=spec.evidence_chars)
+    return ReadCase(query=query, dialogue=turns, evidence=clipped, now=now), was_cut
+
+
+def distinct(
+    memories: Sequence[RecalledMemory],
+) -> tuple[tuple[RecalledMemory, ...], dict[str, tuple[RecalledMemory, ...]]]:
+    """The memories by text, each once and with an id of its own, and the repeats of each.
+
+    The first of several with the same text stands for them, at the latest time at which any of
+    them was said. Blank memories are left out.
+
+    Returns:
+        The memories in order, and by id the others with the same text.
+    """
+    named = _with_own_ids([each for each in memories if not is_blank(each.text)])
+    by_text: dict[str, list[RecalledMemory]] = {}
+    for memory in named:
+        by_text.setdefault(same_text_form(memory.text), []).append(memory)
+    firsts: list[RecalledMemory] = []
+    repeats: dict[str, tuple[RecalledMemory, ...]] = {}
+    for group in by_text.values():
+        # A repeat that the store holds as current is no repeat of a superseded one.
+        first = next((memory for memory in group if not memory.superseded), group[0])
+        others = tuple(memory for memory in group if memory is not first)
+        said = [memory.said_at for memory in group if memory.said_at is not None]
+        firsts.append(first.model_copy(update={"said_at": max(said, default=None)}))
+        repeats[first.id] = others
+    return tuple(firsts), repeats
+
+
+def _with_own_ids(memories: Sequence[RecalledMemory]) -> list[RecalledMemory]:
+    seen: dict[str, int] = {}
+    named: list[RecalledMemory] = []
+    for memory in memories:
+        count = seen[memory.id] = seen.get(memory.id, 0) + 1
+        own = memory if count == 1 else memory.model_copy(update={"id": f"{memory.id}~{count}"})
+        named.append(own)
+    return named
+
+
+def units_of(memory: RecalledMemory, *, pieces: Pieces | None) -> tuple[Unit, ...]:
+    """The units of a memory: its pieces, or the whole of it."""
+    if pieces is None or len(pieces.pieces) == 0:
+        return (_unit(memory, number=1),)
+    return tuple(
+        _unit(memory, number=number).model_copy(
+            update={"text": piece.text, "kind": piece.kind, "start": piece.start, "end": piece.end}
+        )
+        for number, piece in enumerate(pieces.pieces, start=1)
+    )
+
+
+def _unit(memory: RecalledMemory, *, number: int) -> Unit:
+    return Unit(
+        id=f"{memory.id}.{number}",
+        memory_id=memory.id,
+        text=memory.text,
+        start=0,
+        end=len(memory.text),
+        said_at=memory.said_at,
+        score=memory.score,
+        superseded=memory.superseded,
+    )
+
+
+def names_of(units: Sequence[Unit]) -> dict[str, str]:
+    """Unit ids by the short names that prompts use for them: `u1`, `u2`, ..."""
+    return {f"u{number}": unit.id for number, unit in enumerate(units, start=1)}
+
+
+def unit_lines(units: Sequence[Unit], *, names: Mapping[str, str]) -> list[str]:
+    """One line per unit: `[u3] (memory 2, said Tuesday 2025-12-30 22:40-05:00) "..."`.
+
+    Args:
+        units: The units to show.
+        names: Unit ids by name, of all units of the read.
+    """
+    name_by_id = {unit_id: name for name, unit_id in names.items()}
+    memories: dict[str, int] = {}
+    lines: list[str] = []
+    for unit in units:
+        number = memories.setdefault(unit.memory_id, len(memories) + 1)
+        when = f"said {quote_time(unit.said_at)}" if unit.said_at else "time unknown"
+        lines.append(f"[{name_by_id[unit.id]}] (memory {number}, {when}) {quote(unit.text)}")
+    return lines
+
+
+def line_costs(lines: Sequence[str]) -> list[int]:
+    """Tokens that each unit takes in a call: its line, and its row of the answer."""
+    return [estimate_tokens(line) + ROW_TOKENS for line in lines]
+
+
+def shown_case(case: ReadCase) -> dict[str, str]:
+    """The slots of a prompt that the case fills."""
+    return {
+        "now": quote_time(case.now if case.now.tzinfo else case.now.replace(tzinfo=UTC))
+        if case.now
+        else "unknown",
+        "dialogue": quote_turns(case.dialogue),
+        "evidence": "\n".join(_evidence_line(each) for each in case.evidence) or "(none)",
+        "request": quote(case.query),
+    }
+
+
+def _evidence_line(evidence: Evidence) -> str:
+    source = f" from {quote(evidence.source)}" if evidence.source else ""
+    when = f", {quote_time(evidence.at)}" if evidence.at else ""
+    return f"[evidence{source}{when}] {quote(evidence.text)}"

@@ -1,0 +1,55 @@
+"""From what a user passes as `model` to an adjudicator and a decomposer."""
+
+from memguard.adjudication.decomposer import ModelDecomposer
+from memguard.adjudication.model import Limits, ModelAdjudicator
+from memguard.llm.models import ModelLike, resolve_model
+from memguard.prompts import Prompt, load_prompt
+from memguard.protocols import Adjudicator, Decomposer
+from memguard.schema.read_config import ReadSpec
+from memguard.schema.units import Scheme
+
+LOCAL = "local"
+"""The model string of the local adjudicator and decomposer."""
+
+# Read now, with the module: a graph may be made inside a running event loop.
+load_prompt("adjudication", "conflicts")
+
+
+def make_adjudicator(
+    model: "ModelLike | None", *, prompt: Prompt, scheme: Scheme, spec: ReadSpec
+) -> Adjudicator:
+    """The adjudicator that a model argument asks for.
+
+    Args:
+        model: The model argument.
+        prompt: Describes situation and units; slots `now dialogue evidence units request`.
+        scheme: Which attributes the prompt asks for.
+        spec: Sizes of a call.
+
+    Raises:
+        ConfigurationError: If the model cannot be used.
+    """
+    if model == LOCAL:
+        # Lazy: its embedder need not be there for those who use a model.
+        from memguard.local.adjudicator import LocalAdjudicator  # noqa: PLC0415
+
+        return LocalAdjudicator()
+    return ModelAdjudicator(
+        model=resolve_model(model),
+        prompts={scheme: prompt},
+        across=load_prompt("adjudication", "conflicts"),
+        limits=Limits(part_tokens=spec.part_tokens, part_units=spec.part_units, repair=spec.repair),
+    )
+
+
+def make_decomposer(model: "ModelLike | None", *, prompt: Prompt) -> Decomposer:
+    """The decomposer that a model argument asks for.
+
+    Raises:
+        ConfigurationError: If the model cannot be used.
+    """
+    if model == LOCAL:
+        from memguard.local.adjudicator import LocalDecomposer  # noqa: PLC0415
+
+        return LocalDecomposer()
+    return ModelDecomposer(model=resolve_model(model), prompt=prompt)
