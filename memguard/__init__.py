@@ -10,12 +10,19 @@ if TYPE_CHECKING:
     from memguard.conversations import load_conversation, read_conversation
     from memguard.errors import ConfigurationError, ErrorCode, GuardError, MemguardError
     from memguard.guard import create_write_guard
+    from memguard.guard.source import use_source
+    from memguard.guard.store import guard_store
     from memguard.llm.models import resolve_model
+    from memguard.methods.conmem import create_conmem_graph
     from memguard.methods.consistency_gate import create_consistency_gate_graph
+    from memguard.methods.factor_compiled import create_factor_compiled_graph
+    from memguard.methods.permission_semantic import create_permission_semantic_graph
     from memguard.methods.writer import create_writer_graph
     from memguard.schema.config import ConsistencyGate, Writer
+    from memguard.schema.conmem import ConMem
     from memguard.schema.decision import AdmissionDecision
     from memguard.schema.memory import CandidateMemory, Conversation, MemoryRecord, Turn
+    from memguard.schema.read_config import FactorCompiled, PermissionSemantic, RelevanceGate
     from memguard.schema.receipt import Receipt
     from memguard.schema.usage import Budget, Usage
     from memguard.schema.verdict import Inconclusive
@@ -25,50 +32,68 @@ __all__ = [
     "AdmissionDecision",
     "Budget",
     "CandidateMemory",
+    "ConMem",
     "ConfigurationError",
     "ConsistencyGate",
     "Conversation",
     "ErrorCode",
+    "FactorCompiled",
     "GuardError",
     "Inconclusive",
     "MemguardError",
     "MemoryRecord",
+    "PermissionSemantic",
     "Receipt",
+    "RelevanceGate",
     "Turn",
     "Usage",
     "WriteReport",
     "Writer",
+    "create_conmem_graph",
     "create_consistency_gate_graph",
+    "create_factor_compiled_graph",
+    "create_permission_semantic_graph",
     "create_write_guard",
     "create_writer_graph",
+    "guard_store",
     "load_conversation",
     "read_conversation",
     "resolve_model",
+    "use_source",
 ]
 
 _HOME = {
     "AdmissionDecision": "schema.decision",
     "Budget": "schema.usage",
     "CandidateMemory": "schema.memory",
+    "ConMem": "schema.conmem",
     "ConfigurationError": "errors",
     "ConsistencyGate": "schema.config",
     "Conversation": "schema.memory",
     "ErrorCode": "errors",
+    "FactorCompiled": "schema.read_config",
     "GuardError": "errors",
     "Inconclusive": "schema.verdict",
     "MemguardError": "errors",
     "MemoryRecord": "schema.memory",
+    "PermissionSemantic": "schema.read_config",
     "Receipt": "schema.receipt",
+    "RelevanceGate": "schema.read_config",
     "Turn": "schema.memory",
     "Usage": "schema.usage",
     "WriteReport": "schema.write",
     "Writer": "schema.config",
+    "create_conmem_graph": "methods.conmem",
     "create_consistency_gate_graph": "methods.consistency_gate",
+    "create_factor_compiled_graph": "methods.factor_compiled",
+    "create_permission_semantic_graph": "methods.permission_semantic",
     "create_write_guard": "guard",
     "create_writer_graph": "methods.writer",
+    "guard_store": "guard.store",
     "load_conversation": "conversations",
     "read_conversation": "conversations",
     "resolve_model": "llm.models",
+    "use_source": "guard.source",
 }
 
 
