@@ -38,6 +38,13 @@ def calibrate(
     limit: Annotated[
         int, typer.Option("--limit", min=2, help="Judge only the first so many memories.")
     ] = _ALL,
+    threads: Annotated[
+        int | None, typer.Option("--threads", min=1, help="Threads of a llamacpp: model.")
+    ] = None,
+    max_tokens: Annotated[
+        int | None,
+        typer.Option("--max-tokens", min=1, help="Longest answer of a llamacpp: model, in tokens."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure a judge on labelled memories, and note the result beside the store."""
@@ -48,7 +55,7 @@ def calibrate(
     settings: dict[str, Any] = {"variant": variant, "k": k}
     if tau is not None:
         settings["tau"] = tau
-    judge = pick_model(model, base_url=base_url)
+    judge = _tuned(pick_model(model, base_url=base_url), n_threads=threads, max_tokens=max_tokens)
     spec = ConsistencyGate(**settings)
     measured = _measure(judge, load_pairs(limit), spec=spec, target=target, quiet=as_json)
     name = judge if isinstance(judge, str) else judge.name
@@ -58,6 +65,22 @@ def calibrate(
         _print_for_programs(name, measured, record=record)
     else:
         _print_for_people(name, measured, path=path)
+
+
+def _tuned(judge: "Model | str", **settings: int | None) -> "Model | str":
+    """The judge with these settings of a model in this process, where any is given."""
+    from dataclasses import replace
+
+    from memguard.errors import ErrorCode, InvalidInputError
+
+    given = {name: value for name, value in settings.items() if value is not None}
+    if not given:
+        return judge
+    if isinstance(judge, str) or not judge.name.startswith("llamacpp:"):
+        name = judge if isinstance(judge, str) else judge.name
+        msg = f"--threads and --max-tokens are for a llamacpp: model, not for {name!r}: leave them"
+        raise InvalidInputError(msg, code=ErrorCode.SPEC_INVALID)
+    return replace(judge, chat=judge.chat.model_copy(update=given))
 
 
 def _measure(

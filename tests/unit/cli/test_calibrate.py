@@ -244,6 +244,27 @@ def test_a_model_at_chance_is_called_so_and_doctor_warns(cli: Cli) -> None:
         assert "At the threshold in force, 0.5, it admits everything" in said
 
 
+def test_settings_of_a_model_in_this_process(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("xllamacpp")
+    Path("m.gguf").write_bytes(b"GGUF")
+    used: list[Any] = []
+
+    def measure(judge: Any, *_: Any, **__: Any) -> None:
+        used.append(judge.chat)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("memguard.cli.calibrate._measure", measure)
+    words = ["--model", "llamacpp:m.gguf", "--threads", "1", "--max-tokens", "64"]
+    cli.run("calibrate", *words, code=130)
+    assert (used[0].n_threads, used[0].max_tokens) == (1, 64)
+
+
+def test_they_are_refused_for_another_judge(cli: Cli) -> None:
+    told = cli.json("calibrate", "--model", "local", "--max-tokens", "64", code=2)
+    assert told["error"]["code"] == ErrorCode.SPEC_INVALID
+    assert "llamacpp:" in told["error"]["message"]
+
+
 def test_a_changed_prompt_needs_a_new_measurement(cli: Cli) -> None:
     keep_record(Path("s"), record())
     with LoopbackModelServer() as server:
