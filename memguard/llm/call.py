@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
     from memguard.llm.models import Model
 
-DROPPABLE = frozenset({"temperature", "seed", "reasoning_effort", "response_format", "n"})
+DROPPABLE = frozenset(
+    {"temperature", "seed", "max_tokens", "reasoning_effort", "response_format", "n"}
+)
 """Settings left out for a model that refuses them; refusing any other is a configuration error."""
 
 LONGEST_WAIT = 60.0
