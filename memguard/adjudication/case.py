@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from memguard.policy.dedupe import same_text_form
 from memguard.policy.parts import clip_evidence, estimate_tokens
+from memguard.policy.relevance import whole_unit
 from memguard.rendering.quote import quote, quote_time, quote_turns
 from memguard.schema.base import is_blank
 from memguard.schema.memory import Conversation
@@ -73,26 +74,12 @@ def _with_own_ids(memories: Sequence[RecalledMemory]) -> list[RecalledMemory]:
 
 def units_of(memory: RecalledMemory, *, pieces: Pieces | None) -> tuple[Unit, ...]:
     """The units of a memory: its pieces, or the whole of it."""
-    if pieces is None or len(pieces.pieces) == 0:
-        return (_unit(memory, number=1),)
+    one = whole_unit(memory)
+    if pieces is None or not pieces.pieces:
+        return (one,)
     return tuple(
-        _unit(memory, number=number).model_copy(
-            update={"text": piece.text, "kind": piece.kind, "start": piece.start, "end": piece.end}
-        )
+        one.model_copy(update={"id": f"{memory.id}.{number}", **piece.model_dump()})
         for number, piece in enumerate(pieces.pieces, start=1)
-    )
-
-
-def _unit(memory: RecalledMemory, *, number: int) -> Unit:
-    return Unit(
-        id=f"{memory.id}.{number}",
-        memory_id=memory.id,
-        text=memory.text,
-        start=0,
-        end=len(memory.text),
-        said_at=memory.said_at,
-        score=memory.score,
-        superseded=memory.superseded,
     )
 
 
