@@ -1,0 +1,94 @@
+"""Cutting memories into typed pieces by rules: sentences, reasons, and joined statements."""
+
+import re
+from collections.abc import Sequence
+
+from memguard.local.adjudicator.cues import kind_of
+from memguard.policy.pieces import problem_of, whole, with_span
+from memguard.policy.statements import split_sentences
+from memguard.schema.ledger import Decomposition
+from memguard.schema.units import Piece, Pieces
+
+NAME = "local"
+FINGERPRINT = "local:pieces:1"
+"""Raise the number when a rule changes what is cut."""
+
+MOST_PIECES = 40
+"""Pieces of one memory; of a longer one, sentences stay together."""
+
+CUT_BY_RULES = "cut by local rules, which part sentences, reasons and joined statements only"
+
+_REASON = re.compile(
+    r",? (?:because(?= (?!of\b))|given that|since(?= (?:it|its|he|she|they|i|the|his|her|my)\b))",
+    re.IGNORECASE,
+)
+_VERB = (
+    r"(?:is|has|works?|lives?|likes?|loves?|prefers?|enjoys?|hates?|dislikes?|avoids?|owns?|plays?|"
+    r"wants?|believes?|thinks?|needs?|cannot|can't|does|did|takes?|drinks?|eats?|uses?|was|went|had|"
+    r"bought|visited|started|plans?)"
+)
+_JOINED = re.compile(rf"(?:,|;|,? and|,? but) (?=(?:also )?{_VERB}\b)", re.IGNORECASE)
+_STARTS = re.compile(r"^(?:[\w'. -]{1,40}: )?(?:the user|user|i|[A-Z][\w-]+)(?= )", re.IGNORECASE)
+
+
+class LocalDecomposer:
+    """Cuts by rules; no key, no network, the same pieces each time."""
+
+    @property
+    def name(self) -> str:
+        """Shown on reports."""
+        return NAME
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the rules."""
+        return FINGERPRINT
+
+    async def decompose(self, texts: Sequence[str], *, seconds: float) -> Decomposition:
+        """Cut each text; takes a fraction of a millisecond a text, whatever `seconds` says."""
+        del seconds
+        return Decomposition(
+            pieces=tuple(cut(text) for text in texts), notes=(CUT_BY_RULES,) if texts else ()
+        )
+
+
+def cut(text: str) -> Pieces:
+    """The pieces of one memory; the memory as it was where cutting would lose or add a word."""
+    parts = _grouped([part for sentence in split_sentences(text) for part in _clauses(sentence)])
+    pieces = [
+        with_span(Piece(text=part, kind=kind_of(part)), source=text) for part in parts if part
+    ]
+    problem = problem_of(pieces, source=text)
+    if not problem:
+        return Pieces(pieces=tuple(pieces), fingerprint=FINGERPRINT)
+    one = whole(text, fingerprint=FINGERPRINT)
+    typed = one.pieces[0].model_copy(update={"kind": kind_of(text)})
+    # One sentence that is one piece is what was wanted, and nothing to note.
+    note = problem if len(pieces) > 1 else ""
+    return Pieces(pieces=(typed,), fingerprint=FINGERPRINT, note=note)
+
+
+def _clauses(sentence: str) -> list[str]:
+    reason = _REASON.search(sentence)
+    if reason is not None:
+        before, after = sentence[: reason.start()], sentence[reason.end() :].strip()
+        return [*_statements(before), after]
+    return _statements(sentence)
+
+
+def _statements(sentence: str) -> list[str]:
+    """Statements that share a subject, each with it."""
+    start = _STARTS.match(sentence)
+    joints = [hit for hit in _JOINED.finditer(sentence) if start and hit.start() > start.end()]
+    if start is None or not joints:
+        return [sentence]
+    cuts = [0, *(hit.end() for hit in joints)]
+    ends = [*(hit.start() for hit in joints), len(sentence)]
+    parts = [sentence[a:b].strip() for a, b in zip(cuts, ends, strict=True)]
+    return [parts[0], *(f"{start[0]} {part}" for part in parts[1:])]
+
+
+def _grouped(parts: Sequence[str]) -> list[str]:
+    """At most `MOST_PIECES`, neighbours together."""
+    size = -(-len(parts) // MOST_PIECES) or 1
+    return [" ".join(parts[at : at + size]) for at in range(0, len(parts), size)]

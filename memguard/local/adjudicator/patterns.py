@@ -1,0 +1,231 @@
+"""The wordings that the local adjudicator goes by: English, hand-made and open to review.
+
+None was fitted to data. They are coarse on purpose. Words of safety are those of
+`memguard.policy.cues`, so that what recall looks for and what is judged are the same.
+"""
+
+import re
+
+_I = re.IGNORECASE
+
+
+def _any(patterns: str) -> re.Pattern[str]:
+    """Any of several patterns, parted by two spaces or a line break, as whole words."""
+    parts = re.split(r"\s{2,}|\n", patterns.strip())
+    return re.compile(r"\b(?:" + "|".join(parts) + r")(?!\w)", _I)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+PEOPLE = (
+    r"(?:sister|brother|mother|father|mom|mum|dad|parents?|wife|husband|spouse|partner|fianc[eé]e?|"
+    r"boyfriend|girlfriend|son|daughter|child|children|kids?|baby|toddler|friends?|colleagues?|"
+    r"co-?workers?|boss|manager|room-?mates?|flat-?mates?|neighbou?rs?|cousins?|aunt|uncle|"
+    r"nephews?|nieces?|grand(?:mother|father|parents?|son|daughter|ma|pa)|team-?mates?|clients?|"
+    r"customers?|students?|guests?|(?:mother|father|sister|brother|parents?)-in-law|in-laws|"
+    r"dog|cat|pet|puppy|kitten)"
+)
+"""Those whom a memory or an answer may be about besides the user."""
+
+PEOPLE_WORD = re.compile(rf"\b{PEOPLE}\b", _I)
+"""One of them anywhere in a text."""
+
+GROUPS = _any(r"guests?  everyone  everybody  friends  family  colleagues  group")
+"""Words for several of them without a name."""
+
+USER = re.compile(
+    r"^(?:the )?user\b|^(?:i|i['\u2019](?:m|ve|d|ll)|my|we|our|we['\u2019](?:re|ve))\b", _I
+)
+OTHER = re.compile(
+    rf"^(?:(?:the )?user['\u2019]s|my|our|[A-Z][\w-]+['\u2019]s) (?:[\w-]+ ){{0,2}}?{PEOPLE}\b", _I
+)
+NAMED = re.compile(
+    r"^(?!\w+ing\b)([A-Z][\w-]+)(?=,| (?:is|was|has|had|and|can|cannot|does|did|[a-z]+s)\b)"
+)
+LABEL = re.compile(r"^([\w'. -]{1,40}): (?=\S)")
+"""What a text begins with: whom it is about; `NAME: ` is how the local writer names the speaker."""
+
+CONSTRAINT = _any(
+    r"""
+    must(?: not|n['\u2019]t)?  (?:can ?not|can['\u2019]t|may not) (?!stand)\w+  strictly
+    (?:is|am|are|['\u2019]m) (?:an? )?(?:strict )?(?:vegetarian|vegan|pescatarian)
+    (?:is|am|are|['\u2019]m) (?:kosher|halal|teetotal\w*)
+    (?:keeps?|eats?) (?:kosher|halal)
+    (?:does|do)(?: not|n['\u2019]t) (?:eat|drink|consume|fly|drive|use)  avoids? (?:all|any|every)
+    (?:avoids?|avoiding) (?:meat|dairy|gluten|alcohol|sugar|nuts|pork)
+    never (?:eats?|drinks?|uses?|works?|flies|schedules?)  no longer (?:eats?|drinks?)  requires?
+    needs? (?:to|all|every|\w+ answers?)  (?:no|at) (?:more than|most) \W?\d[\d.,]*
+    (?:budget|limit|deadline|maximum)(?: of| is|:)? ?(?:up to |under )?\W?\d[\d.,]*
+    only (?:eats?|drinks?|works?|flies|available|has (?:time|until)|buys?)  has to  have to
+    always (?:answer|reply|write|use|respond)  prohibited  forbidden  not allowed
+    """
+)
+BELIEF = _any(
+    r"""
+    believes?  believed  (?:is|am|['\u2019]m) (?:convinced|certain|sure|skeptical|sceptical)
+    thinks?  suspects?  claims?  insists?  argues?  doubts?  distrusts?
+    feels? (?:that|strongly|\w+ (?:is|are|should|has|have)|\w+ \w+ (?:is|are|should|has|have))
+    considers? [\w -]{1,60} (?:to be|as|an?)  (?:views?|sees?|regards?) [\w' -]{1,60} as
+    in (?:my|the user['\u2019]s|their|his|her) (?:opinion|view)  maintains? that  assumes?
+    of the (?:opinion|view)  opinion (?:is )?that  philosophy is  stance
+    """
+)
+PREFERENCE = _any(
+    r"""
+    prefers?  preferred  preferences?  likes?  liked  loves?  loved  enjoys?  enjoyed  adores?
+    favou?rites?  favou?rs?  dislikes?  disliked  hates?  hated  detests?  fan of  fond of
+    keen on  passionate about  would rather  (?:can['\u2019]t|cannot|can not) stand  interested in
+    drawn to  appreciates?  wants?  values?  soft spot  taste in
+    (?:does|do)(?: not|n['\u2019]t) (?:like|enjoy|want)
+    """
+)
+EXPERIENCE = _any(
+    r"""
+    bought  purchased  visited  attended  went  met  cooked  finished  tried  used (?!to)
+    travel?led  asked  mentioned  has (?:been to|tried|done|bought|visited)  yesterday
+    last (?:night|week|month|year|summer|winter|\w+day)  recently (?!started)  saw  watched  ran
+    won  completed  graduated  broke  lost  sold  built
+    """
+)
+
+INFERRED = _any(
+    r"""
+    seems?  seemingly  appears? to  probably  likely  might  may be  may have  possibly
+    apparently  presumably  perhaps  maybe  could be  suggests that
+    """
+)
+VERIFIED = _any(
+    r"""
+    confirmed by  verified  diagnosed
+    according to (?:the |their |his |her )?(?:doctor|lab|record|passport|contract|ticket|invoice)s?
+    as documented
+    """
+)
+DENIED = _any(
+    r"""
+    turned out (?:to be )?(?:false|wrong|untrue)  was mistaken  (?:was|is) not true after all
+    """
+)
+
+PAST = _any(
+    r"""
+    used to  formerly  previously  in the past  back then  years ago  until recently
+    as a (?:child|kid|teenager|student)  once (?:lived|worked|loved|liked|was|had)  outgr[eo]w\w*
+    (?:was|were) (?:once|originally|initially)  originally  initially  at (?:one|that|the) time
+    had (?:liked|loved|preferred|enjoyed|planned|wanted|been)
+    (?:liked|loved|preferred|enjoyed|favou?red|disliked|hated)(?! by)
+    """
+)
+UPDATE = _any(
+    r"""
+    now  nowadays  these days  currently  no longer  any ?more  switched  changed  instead
+    has (?:become|moved|started|stopped|quit|given up|turned|grown|shifted)  stopped  since then
+    lately  as of  has come to  gave up  moved (?:to|on|away)
+    """
+)
+
+SPANS: tuple[tuple[re.Pattern[str], int, bool], ...] = (
+    (_any(r"today  tonight  this (?:morning|afternoon|evening)"), 1, True),
+    (_any(r"tomorrow"), 2, True),
+    (
+        _any(
+            r"""
+    this (?:week|weekend)  (?:on|this) (?:mon|tues|wednes|thurs|fri|satur|sun)day
+    """
+        ),
+        7,
+        True,
+    ),
+    (
+        _any(
+            r"""
+    next (?:week|weekend)  next (?:mon|tues|wednes|thurs|fri|satur|sun)day
+    """
+        ),
+        14,
+        True,
+    ),
+    (_any(r"this month"), 31, False),
+    (_any(r"next month"), 62, False),
+    (_any(r"this (?:spring|summer|autumn|fall|winter)"), 120, False),
+    (_any(r"this year"), 366, False),
+    (_any(r"next year"), 731, False),
+)
+"""How many days after it was said a word of time may mean at most, and whether what is said with it
+is over by then; of a longer span it is only doubtful, as what began may go on."""
+
+UNTIL = re.compile(
+    r"\buntil (?:the end of )?(?:(\d{1,2})(?:st|nd|rd|th)? )?([A-Z][a-z]+)?,? ?(\d{4})\b"
+)
+
+VIEW = _any(
+    r"""
+    what (?:do|did) i (?:think|believe|say|feel)  my (?:view|opinion|take|stance|belief)s?
+    do i (?:believe|think)  what i (?:think|believe)
+    """
+)
+PLANNING = _any(
+    r"""
+    plan  planning  schedule  itinerary  organi[sz]e  arrange  agenda  prepare for  set up
+    put together  timetable  to-?do list  menu
+    """
+)
+RECOMMENDATION = _any(
+    r"""
+    recommend(?:ed|ation|ations)?  suggest(?:ed|ion|ions)?
+    (?:what|where|which|who)(?: \w+){0,2} should i  should i  ideas?  advice  advise  where can i
+    options?  pick  choose  decide between  best (?:\w+ ){0,4}for me
+    good (?:place|restaurant|book|movie|film|gift|present|spot|option)s?  looking for
+    a (?:[\w-]+ ){0,3}(?:spot|gift|present|place|playlist|restaurant|recipe) for
+    what can i (?:eat|cook|do|watch|read|give|wear)  could i  which one  what would you
+    """
+)
+DOING = re.compile(
+    r"\b(?:how (?:do|can|would|should) (?:i|we)|how to|help (?:me|us)|can you help)\b|"
+    r"^(?:please |can you |could you |would you )*(?:write|draft|translate|summari[sz]e|fix|edit|"
+    r"rewrite|proofread|compose|create|generate|make|prepare|review|improve|debug|convert|calculate|explain)\b",
+    _I,
+)
+SMALL_TALK = re.compile(
+    r"^(?:hi|hey|hello|good (?:morning|evening|night|afternoon)|thanks?|thank you|ok(?:ay)?|great|"
+    r"bye|goodbye|cool|nice|sure|yes|no)\b[\s\w,]{0,20}[!.\s]*$",
+    _I,
+)
+FOR_OTHER = re.compile(
+    r"\b(?:for|about|advise|tell|buy|give|get) (?:my|our|a|an|the|his|her|their) "
+    rf"(?:[\w-]+ ){{0,2}}?{PEOPLE}\b|"
+    rf"\b(?:my|our) (?:[\w-]+ ){{0,2}}?{PEOPLE}(?:['\u2019]s| (?:is|has|does|doesn['\u2019]t|likes|"
+    r"loves|wants|needs|hates|can['\u2019]t|cannot|asked|who))\b|"
+    r"\bfor (?:him|her|them|someone|somebody|others|my team|our team|the team|a team)\b|"
+    r"\b(?:her|his|their) (?:birthday|farewell|wedding|party|gift|present|trip|needs|diet)\b"
+)
+FIRST_PERSON = re.compile(
+    r"\b(?:I|i|me|my|mine|myself|we|us|our|ours)\b|\b[Ii]['\u2019](?:m|ve|d|ll)\b"
+)
+ABROAD = _words(
+    "soll wie wo wer welche welcher kann gibt mein meine quel quelle quels où comment dois je mon "
+    "ma puis qué cómo dónde cuál mi puedo hacer para che cosa dove come quale posso fare"
+)
+"""Words that questions in other languages have; `memguard.local.verifier` knows some more."""
+SHARED = _words("was die des a no me on in so am an man war fast come mi do or la pie")
+"""Words of English that other languages have as well, and that therefore tell nothing."""
+POINTING = _any(
+    r"""
+    we (?:discussed|talked about)
+    (?:this|that|the) (?:situation|case|matter|topic|one|choice|decision)  as (?:above|discussed)
+    from (?:before|above)
+    """
+)
+HEALTH = _any(
+    r"""
+    eat\w*  food\w*  meals?  dinners?  lunch\w*  breakfasts?  snacks?  recipes?  cook\w*
+    bak(?:e|ing)  restaurants?  menus?  dishes?  cater\w*  cuisine  drinks?  barbecue  picnic
+    travel\w*  trips?  flights?  hotels?  venues?  hik(?:e|ing)  work-?out\w*  exercis\w+  sports?
+    diet\w*  nutrition  supplements?  medic\w+  pain\w*  symptoms?  remed(?:y|ies)  health\w*
+    doctor  treatments?  part(?:y|ies)  events?  curry  cakes?  dessert\w*  groceries  pets?
+    perfumes?  cosmetics?
+    """
+)
+"""Topics on which a safety constraint bears even where it shares no word with the query."""
