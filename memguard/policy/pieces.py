@@ -9,6 +9,7 @@ character. What does not pass is not cut: the memory then is one piece, as it wa
 import hashlib
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from memguard.schema.units import Piece, Pieces
 
@@ -96,9 +97,12 @@ def _drops_negation(text: str, *, source: str) -> str:
     if any(word in _NEGATIONS for word in _words(text)):
         return ""
     words = _words(source)
-    stems = [_stem(word) for word in words]
-    for word in _content(text):
-        at = [place for place, stem in enumerate(stems) if stem == _stem(word)]
+    places: dict[str, list[int]] = {}
+    for place, word in enumerate(words):
+        places.setdefault(_stem(word), []).append(place)
+    # Each word once, and its stem once: a memory may be long, and repeat itself.
+    for word in dict.fromkeys(_content(text)):
+        at = places.get(_stem(word), [])
         if at and all(_NEGATIONS & set(words[max(0, p - _NEAR) : p]) for p in at):
             return word
     return ""
@@ -116,6 +120,7 @@ def _stems(text: str) -> list[str]:
     return [_stem(word) for word in _content(text)]
 
 
+@lru_cache(maxsize=8192)
 def _stem(word: str) -> str:
     """A word without a common ending, so that "likes" is "like"; all negations are one."""
     if word in _NEGATIONS:
