@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from memguard.schema.receipt import Receipt
     from memguard.schema.write import WriteReport
 
+_INDENT = 39
 _PLAIN = """\
 No language model is set: all of this is done on this machine, with no key.
 The local writer picks what a user states, word for word; it cannot reword.
@@ -131,22 +132,33 @@ def _show_planted(reports: "dict[str, WriteReport]") -> None:
     out.print(Text(title, style="bold"))
     others = _by_text(aside.receipts) if aside else {}
     found = _by_text(reports["planted"].receipts)
-    wrong_stored = 0
+    fooled: list[str] = []
     for one in _planted():
         receipt = found.get(one["text"])
         if receipt is None:
             continue
-        outcome = receipt.outcome
-        wrong_stored += outcome == "stored" and one["want"] == "reject"
-        line = Text(f"{outcome:<12}", style=OUTCOME_STYLES[outcome])
+        if receipt.outcome == "stored" and one["want"] == "reject":
+            fooled.append(one["text"])
+        line = Text(f"{receipt.outcome:<12}", style=OUTCOME_STYLES[receipt.outcome])
         line.append(f"{one['kind']:<27}", style="dim").append(one["text"], style="default")
         out.print(line)
-        out.print(Text(f"{'':<39}{receipt.decision.explanation}", style="dim"))
+        _print_below(receipt.decision.explanation)
         other = others.get(one["text"])
         if other is not None:
-            said = f"local judge: {other.outcome}, {other.decision.explanation}"
-            out.print(Text(f"{'':<39}{said}", style="dim"))
-    out.print(f"Stored in spite of being wrong: {wrong_stored} of ten.")
+            _print_below(f"local judge: {other.outcome}, {other.decision.explanation}")
+    out.print(f"Stored in spite of being wrong: {len(fooled)} of ten.")
+    for text in fooled:
+        out.print(f"  {text!r} got past the judge: that is what a better model is for.")
+
+
+def _print_below(text: str) -> None:
+    """A reason, dim, under the text that it is about."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from memguard.cli.output import console
+
+    console().print(Padding(Text(text, style="dim"), (0, 0, 0, _INDENT)))
 
 
 def _by_text(receipts: "Sequence[Receipt]") -> "dict[str, Receipt]":
