@@ -159,6 +159,11 @@ FC_TABLE = Table(
 )
 """The nine steps, first match wins."""
 
+
+def _only(*names: str) -> dict[str, tuple[str, ...]]:
+    return {name: COLUMNS[name] for name in names}
+
+
 _LIVE: dict[str, tuple[str, ...]] = {
     "scope": ("in", "partial", "uncertain"),
     "epistemic": (*_HELD, "uncertain"),
@@ -166,7 +171,7 @@ _LIVE: dict[str, tuple[str, ...]] = {
 
 FC_SAFETY = Table(
     name="FC_SAFETY",
-    columns=COLUMNS,
+    columns=_only("scope", "subject", "epistemic", "temporal"),
     rows=(
         TableRow(
             id="safety",
@@ -201,7 +206,9 @@ _ADVICE: dict[str, tuple[str, ...]] = {
 
 FC_PERSONALIZATION = Table(
     name="FC_PERSONALIZATION",
-    columns=COLUMNS,
+    columns=_only(
+        "scope", "subject", "role", "epistemic", "temporal", "utility", "allowed", "target", "mode"
+    ),
     rows=(
         TableRow(
             id="preference-kept",

@@ -247,6 +247,11 @@ PS_TABLE = Table(
 )
 """What a unit may be used for, first match wins."""
 
+
+def _only(*names: str) -> dict[str, tuple[str, ...]]:
+    return {name: COLUMNS[name] for name in names}
+
+
 _LIVE: Values = {
     "subject": ("user", "third_party", "world", "uncertain"),
     "epistemic": ("verified", "stated", "inferred", "uncertain"),
@@ -256,7 +261,7 @@ _LIVE: Values = {
 
 PS_SAFETY = Table(
     name="PS_SAFETY",
-    columns=COLUMNS,
+    columns=_only("subject", "epistemic", "temporality", "relevance", "target"),
     rows=(
         _row(
             "safety-of-another",
@@ -285,7 +290,7 @@ PS_SAFETY = Table(
 
 PS_PERSONALIZATION = Table(
     name="PS_PERSONALIZATION",
-    columns=COLUMNS,
+    columns=_only("kind", "subject", "epistemic", "temporality", "relevance", "target", "mode"),
     rows=(
         _row(
             "preference-kept",

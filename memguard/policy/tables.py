@@ -67,7 +67,7 @@ class Table:
             for row in self.rows
         )
 
-    def keys(self) -> Iterator[dict[str, str]]:
+    def every_key(self) -> Iterator[dict[str, str]]:
         """Every key there is."""
         for values in product(*self.columns.values()):
             yield dict(zip(self.columns, values, strict=True))
