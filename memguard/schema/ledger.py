@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from memguard.schema.base import Frozen, Text
+from memguard.schema.base import Frozen, Namespace, Text
 from memguard.schema.config import UnitInterval
 from memguard.schema.memory import Turn
 from memguard.schema.permissions import CHANNEL_OF, Channel, Permission
@@ -20,6 +20,7 @@ from memguard.schema.units import (
 )
 from memguard.schema.usage import Usage
 from memguard.schema.verdict import Inconclusive
+from memguard.schema.write import Failure
 
 Withheld = Literal["denied", "duplicate", "max_units", "max_tokens"]
 """Why a unit does not stand in the prompt.
@@ -30,6 +31,8 @@ Withheld = Literal["denied", "duplicate", "max_units", "max_tokens"]
 """
 
 Flag = Literal[
+    "recall_failed",
+    "recall_late",
     "local_adjudicator",
     "adjudication_failed",
     "adjudication_late",
@@ -42,6 +45,7 @@ Flag = Literal[
 ]
 """What a reader of a report must not overlook.
 
+* `recall_failed`, `recall_late`: memories could not be read, or not in time: there are none.
 * `local_adjudicator`: rules judged, not a language model.
 * `adjudication_failed`, `adjudication_late`: no unit was judged; what may be a safety constraint
   or a preference is context, the rest is denied.
@@ -56,6 +60,8 @@ Flag = Literal[
 
 DEGRADED: frozenset[Flag] = frozenset(
     {
+        "recall_failed",
+        "recall_late",
         "adjudication_failed",
         "adjudication_late",
         "adjudication_partial",
@@ -211,6 +217,8 @@ class ReadReport(Frozen):
     """The evidence shown to it."""
     memories: tuple[RecalledMemory, ...] = ()
     """What was recalled, in that order."""
+    namespaces: tuple[Namespace, ...] = ()
+    """Where was looked; empty when the memories were given."""
     ledger: Ledger
     """What was found and ruled of every unit."""
     memory_context: str = ""
@@ -227,6 +235,8 @@ class ReadReport(Frozen):
     """Memories whose units were kept from earlier."""
     flags: tuple[Flag, ...] = ()
     """What a reader must not overlook."""
+    failures: tuple[Failure, ...] = ()
+    """What stopped a part of the read, with a code of the errors page."""
     notes: tuple[str, ...] = ()
     """What else a reader should know."""
 

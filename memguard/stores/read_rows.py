@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -66,7 +65,7 @@ class ReadPage:
     """Give this to `list` for the next page; `None` on the last page."""
 
 
-def add(db: sqlite3.Connection, report: ReadReport, *, namespaces: Sequence[Namespace]) -> None:
+def add(db: sqlite3.Connection, report: ReadReport) -> None:
     """Log a read; the same one again changes nothing.
 
     Raises:
@@ -87,7 +86,7 @@ def add(db: sqlite3.Connection, report: ReadReport, *, namespaces: Sequence[Name
     )
     db.executemany(
         "INSERT INTO read_places (read_id, namespace) VALUES (?, ?)",
-        [(report.id, to_json(namespace)) for namespace in dict.fromkeys(namespaces)],
+        [(report.id, to_json(namespace)) for namespace in dict.fromkeys(report.namespaces)],
     )
     # What a later forgetting finds this receipt by.
     db.executemany(

@@ -5,9 +5,7 @@ function in the journal's thread.
 """
 
 import functools
-from collections.abc import Sequence
 
-from memguard.schema.base import Namespace
 from memguard.schema.ledger import ReadReport
 from memguard.stores import read_rows
 from memguard.stores.journal import Journal
@@ -26,28 +24,18 @@ class ReadLog:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
 
-    def append(self, report: ReadReport, *, namespaces: Sequence[Namespace] = ()) -> ReadReport:
+    def append(self, report: ReadReport) -> ReadReport:
         """Log a read; when this returns it is on disk.
-
-        Args:
-            report: The read.
-            namespaces: Where it looked, to find it by.
 
         Raises:
             ReceiptError: If the log failed, or the id is that of another read.
         """
-        self._journal.write(
-            functools.partial(read_rows.add, report=report, namespaces=tuple(namespaces))
-        )
+        self._journal.write(functools.partial(read_rows.add, report=report))
         return report
 
-    async def aappend(
-        self, report: ReadReport, *, namespaces: Sequence[Namespace] = ()
-    ) -> ReadReport:
+    async def aappend(self, report: ReadReport) -> ReadReport:
         """See `append`."""
-        await self._journal.awrite(
-            functools.partial(read_rows.add, report=report, namespaces=tuple(namespaces))
-        )
+        await self._journal.awrite(functools.partial(read_rows.add, report=report))
         return report
 
     def get(self, read_id: str) -> ReadReport:

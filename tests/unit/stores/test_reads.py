@@ -28,7 +28,13 @@ MakeReceipt = Callable[..., Receipt]
 
 
 def build_read(
-    read_id: str, *, text: str = TEA, candidate: str = "c1", at: datetime = NOON, run: str = "run-1"
+    read_id: str,
+    *,
+    text: str = TEA,
+    candidate: str = "c1",
+    at: datetime = NOON,
+    run: str = "run-1",
+    namespaces: tuple[Namespace, ...] = (ANA,),
 ) -> ReadReport:
     memory = RecalledMemory(
         text=text,
@@ -56,6 +62,7 @@ def build_read(
         spec={"k": 10},
         query="What does Ana drink?",
         memories=(memory,),
+        namespaces=namespaces,
         ledger=Ledger(
             scheme="units",
             situation=Situation(target="user", mode="factual"),
@@ -68,7 +75,7 @@ def build_read(
 class TestReadLog:
     def test_a_read_comes_back_as_it_was(self, journal: Journal):
         log = ReadLog(journal)
-        read = log.append(build_read("abc"), namespaces=[ANA])
+        read = log.append(build_read("abc"))
         assert log.get("abc") == read
         assert log.get("ab") == read
         assert log.list().reads == (read,)
@@ -76,7 +83,7 @@ class TestReadLog:
 
     async def test_the_async_twins_do_the_same(self, journal: Journal):
         log = ReadLog(journal)
-        read = await log.aappend(build_read("abc"), namespaces=[ANA])
+        read = await log.aappend(build_read("abc"))
         assert await log.aget("abc") == read
         assert (await log.alist()).reads == (read,)
         assert await log.acount() == 1
@@ -91,9 +98,11 @@ class TestReadLog:
 
     def test_finds_by_run_time_and_namespace_and_no_longer_label(self, journal: Journal):
         log = ReadLog(journal)
-        first = log.append(build_read("a"), namespaces=[("memories", "ana"), ("team", "x")])
+        first = log.append(build_read("a", namespaces=(ANA, ("team", "x"))))
         later = NOON + timedelta(hours=1)
-        second = log.append(build_read("b", at=later, run="run-2"), namespaces=[("memories", "an")])
+        second = log.append(
+            build_read("b", at=later, run="run-2", namespaces=(("memories", "an"),))
+        )
 
         def found(**which: object) -> tuple[ReadReport, ...]:
             return log.list(ReadFilter(**which)).reads  # pyright: ignore[reportArgumentType]
@@ -130,7 +139,7 @@ class TestReadLog:
             log.get("zz")
 
     def test_no_row_can_be_changed(self, journal: Journal):
-        ReadLog(journal).append(build_read("abc"), namespaces=[ANA])
+        ReadLog(journal).append(build_read("abc"))
         for table in ("read_receipts", "read_places", "read_memories"):
             for sql in (f"DELETE FROM {table}", f"UPDATE {table} SET seq = seq + 9"):
                 with pytest.raises(ReceiptError, match="append-only"):
@@ -144,7 +153,7 @@ class TestForgetting:
         receipt = ReceiptLog(journal).append(make_receipt("r1", text=TEA))
         candidate = receipt.candidate.id
         log, kept = ReadLog(journal), DecompositionLog(journal)
-        log.append(build_read("abc", candidate=candidate), namespaces=[ANA])
+        log.append(build_read("abc", candidate=candidate))
         other = log.append(build_read("xyz", text="Ana has a cat.", candidate="c2"))
         with owned_by({"key": candidate}):
             kept.put({"key": Pieces(pieces=(Piece(text=TEA),)), "foreign": Pieces(pieces=())})
