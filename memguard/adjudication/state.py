@@ -38,6 +38,10 @@ def _one_evidence(entry: Any) -> Any:
     return entry
 
 
+Evidences = Annotated[tuple[Evidence, ...], BeforeValidator(_evidence)]
+"""Takes evidence, plain texts, LangChain documents, the JSON of evidence, or one of these."""
+
+
 class ReadInput(BaseModel):
     """A query, and the memories that were recalled for it."""
 
@@ -53,7 +57,7 @@ class ReadInput(BaseModel):
         default_factory=Conversation,
         description="The turns before the query: a text, chat messages, or a conversation.",
     )
-    evidence: Annotated[tuple[Evidence, ...], BeforeValidator(_evidence)] = Field(
+    evidence: Evidences = Field(
         default=(),
         description="Text that came with the query: tool output, search results, documents.",
         examples=[["The restaurant is closed on Mondays."]],

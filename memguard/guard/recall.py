@@ -4,7 +4,7 @@ LangGraph's `search` is by prefix, so it brings what lies below a namespace too;
 exactly the namespaces asked for are kept, and pages are fetched until there are enough of them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, cast
@@ -13,6 +13,7 @@ from langgraph.store.base import BaseStore, GetOp, Op, SearchItem, SearchOp
 
 from memguard.errors import ErrorCode, MemguardError, StoreConfigurationError, StoreError
 from memguard.guard.recall_items import memory_of
+from memguard.policy.cues import looks_like_safety
 from memguard.policy.dedupe import same_text_form
 from memguard.schema.base import Namespace, is_blank
 from memguard.schema.read import RecalledMemory
@@ -36,9 +37,6 @@ _OLDEST = datetime.min.replace(tzinfo=UTC)
 
 Finding = Literal["query", "safety"]
 """Why a memory is looked for: as one of those nearest to the query, or as a safety constraint."""
-
-IsSafety = Callable[[str], bool]
-"""Whether a memory's wording makes it a safety constraint."""
 
 
 @dataclass
@@ -94,7 +92,6 @@ async def recall(
     spec: Recall,
     k: int,
     now: datetime,
-    is_safety: IsSafety,
 ) -> Recalled:
     """The memories that a read looks at.
 
@@ -105,7 +102,6 @@ async def recall(
         spec: In which order, from when, and what is left out.
         k: How many texts at most, unless the spec says.
         now: The time of the read.
-        is_safety: Tells safety constraints, which are looked for beside the nearest.
 
     Raises:
         StoreConfigurationError: If memories are wanted by similarity from a store without an index.
@@ -127,7 +123,7 @@ async def recall(
     while open_lanes := [lane for lane in lanes if not lane.done]:
         pages = await _search(store, [lane.op for lane in open_lanes])
         for lane, page in zip(open_lanes, pages, strict=True):
-            _take(lane, page, spec=spec, now=now, is_safety=is_safety, counts=counts)
+            _take(lane, page, spec=spec, now=now, counts=counts)
     if ranked:
         _require_scores(store, lanes)
     found = _chosen(lanes, want=want, spec=spec)
@@ -141,7 +137,6 @@ def _take(
     *,
     spec: Recall,
     now: datetime,
-    is_safety: IsSafety,
     counts: _Counts,
 ) -> None:
     """Keep what belongs here, and say whether another page is needed."""
@@ -152,7 +147,11 @@ def _take(
         memory = memory_of(item, now=now)
         if lane.found_by == "safety":
             # Safety constraints count whenever they were said; only superseded ones do not.
-            if memory is not None and is_safety(memory.text) and _is_current(memory, spec=spec):
+            if (
+                memory is not None
+                and looks_like_safety(memory.text)
+                and _is_current(memory, spec=spec)
+            ):
                 lane.keep(memory)
         elif memory is None:
             counts.textless += 1

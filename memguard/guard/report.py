@@ -48,11 +48,12 @@ def first_error(failures: Sequence[Failure]) -> MemguardError | None:
     codes = {code.value for code in ErrorCode} - _QUIET
     for failure in failures:
         if failure.code in codes:
-            return _as_error(failure)
+            return as_error(failure)
     return None
 
 
-def _as_error(failure: Failure) -> MemguardError:
+def as_error(failure: Failure) -> MemguardError:
+    """The error that a failure was."""
     code = ErrorCode(failure.code)
     kind: type[MemguardError]
     if code.startswith("model-"):

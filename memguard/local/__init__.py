@@ -4,11 +4,14 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from memguard.local.adjudicator import LocalAdjudicator, LocalDecomposer
     from memguard.local.embedder import LocalEmbeddings, MiniLmEncoder, TokenVectors
     from memguard.local.verifier import SupportJudgement, SupportVerifier, WordEvidence
     from memguard.local.weights import Weights, find_weights
 
 __all__ = [
+    "LocalAdjudicator",
+    "LocalDecomposer",
     "LocalEmbeddings",
     "MiniLmEncoder",
     "SupportJudgement",
@@ -21,6 +24,8 @@ __all__ = [
 
 # Importing numpy, onnxruntime and tokenizers costs a second; `import memguard.local` does not.
 _HOMES = {
+    "LocalAdjudicator": "memguard.local.adjudicator",
+    "LocalDecomposer": "memguard.local.adjudicator",
     "LocalEmbeddings": "memguard.local.embedder",
     "MiniLmEncoder": "memguard.local.embedder",
     "SupportJudgement": "memguard.local.verifier",

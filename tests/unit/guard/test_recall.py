@@ -76,7 +76,6 @@ async def found(
         spec=Recall(**settings),
         k=k,
         now=NOW,
-        is_safety=lambda text: "allerg" in text,
     )
 
 
