@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from memguard.conversations import load_conversation, read_conversation
     from memguard.errors import ConfigurationError, ErrorCode, GuardError, MemguardError
-    from memguard.guard import create_write_guard
+    from memguard.guard import create_read_guard, create_write_guard
     from memguard.guard.source import use_source
     from memguard.guard.store import guard_store
     from memguard.llm.models import resolve_model
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from memguard.schema.config import ConsistencyGate, Writer
     from memguard.schema.conmem import ConMem
     from memguard.schema.decision import AdmissionDecision
+    from memguard.schema.ledger import ReadReport
     from memguard.schema.memory import CandidateMemory, Conversation, MemoryRecord, Turn
     from memguard.schema.read_config import FactorCompiled, PermissionSemantic, RelevanceGate
+    from memguard.schema.recall import Recall
     from memguard.schema.receipt import Receipt
     from memguard.schema.usage import Budget, Usage
     from memguard.schema.verdict import Inconclusive
@@ -43,6 +45,8 @@ __all__ = [
     "MemguardError",
     "MemoryRecord",
     "PermissionSemantic",
+    "ReadReport",
+    "Recall",
     "Receipt",
     "RelevanceGate",
     "Turn",
@@ -53,6 +57,7 @@ __all__ = [
     "create_consistency_gate_graph",
     "create_factor_compiled_graph",
     "create_permission_semantic_graph",
+    "create_read_guard",
     "create_write_guard",
     "create_writer_graph",
     "guard_store",
@@ -77,6 +82,8 @@ _HOME = {
     "MemguardError": "errors",
     "MemoryRecord": "schema.memory",
     "PermissionSemantic": "schema.read_config",
+    "ReadReport": "schema.ledger",
+    "Recall": "schema.recall",
     "Receipt": "schema.receipt",
     "RelevanceGate": "schema.read_config",
     "Turn": "schema.memory",
@@ -87,6 +94,7 @@ _HOME = {
     "create_consistency_gate_graph": "methods.consistency_gate",
     "create_factor_compiled_graph": "methods.factor_compiled",
     "create_permission_semantic_graph": "methods.permission_semantic",
+    "create_read_guard": "guard",
     "create_write_guard": "guard",
     "create_writer_graph": "methods.writer",
     "guard_store": "guard.store",
