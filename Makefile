@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 # uv where it is on the PATH, else pip alone.
 UV := $(shell command -v uv 2>/dev/null)
-INSTALL = $(if $(UV),$(UV) pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet --disable-pip-version-check)
+INSTALL = $(if $(UV),$(UV) pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check)
 MODEL ?= $(MEMGUARD_MODEL)
 BASE_URL ?= $(MEMGUARD_BASE_URL)
 
