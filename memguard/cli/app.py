@@ -13,6 +13,7 @@ from memguard.cli import (
     presets,
     quarantine,
     receipts,
+    rescore,
     search,
     write,
 )
@@ -34,6 +35,7 @@ app.command("check")(check.check)
 app.command("search")(search.search)
 app.add_typer(receipts.app, name="receipts")
 app.add_typer(quarantine.app, name="quarantine")
+app.command("rescore")(rescore.rescore)
 app.command("demo")(demo.demo)
 app.command("presets")(presets.presets)
 app.command("calibrate")(calibrate.calibrate)

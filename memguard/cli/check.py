@@ -1,14 +1,17 @@
 """`memguard check TEXT --source ...`: one candidate against one source, nothing stored."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from memguard.cli.options import BaseUrlOption, JsonOption, ModelOption, PresetOption
+from memguard.cli.options import BaseUrlOption, JsonOption, ModelOption
 
 if TYPE_CHECKING:
+    from memguard.guard.gates import GateGraph
     from memguard.schema.memory import Conversation
+
+Method = Literal["consistency", "conmem"]
 
 
 def check(
@@ -18,17 +21,23 @@ def check(
     ],
     model: ModelOption = None,
     base_url: BaseUrlOption = None,
-    preset: PresetOption = "recommended",
+    method: Annotated[
+        Method, typer.Option("--method", help="Is it supported, or what does it do to answers?")
+    ] = "consistency",
+    preset: Annotated[
+        str | None, typer.Option("--preset", help="Named setting; see `memguard presets`.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say whether a source supports a memory, and why. Stores nothing."""
-    from memguard.cli.opening import gate_preset, pick_model
-    from memguard.methods.consistency_gate import create_consistency_gate_graph
+    """Say whether a memory would be stored, and why. Stores nothing."""
+    from memguard.cli.opening import pick_model
 
-    graph = create_consistency_gate_graph(
-        pick_model(model, base_url=base_url), spec=gate_preset(preset)
-    )
-    result: dict[str, Any] = graph.invoke({"candidate": text, "context": _source(source)})
+    judge = pick_model(model, base_url=base_url)
+    given = {"candidate": text, "context": _source(source)}
+    if method == "conmem":
+        result = _run_case(_conmem(judge, preset=preset), given, quiet=as_json)
+    else:
+        result = _consistency(judge, preset=preset).invoke(given)
     receipt = result["receipt"]
     if as_json:
         from memguard.cli.output import print_json
@@ -38,6 +47,39 @@ def check(
     from memguard.cli.show import print_receipt
 
     print_receipt(receipt, committed=False)
+
+
+def _consistency(judge: Any, *, preset: str | None) -> "GateGraph":
+    from memguard.cli.opening import gate_preset
+    from memguard.methods.consistency_gate import create_consistency_gate_graph
+
+    return create_consistency_gate_graph(judge, spec=gate_preset(preset or "recommended"))
+
+
+def _conmem(judge: Any, *, preset: str | None) -> "GateGraph":
+    from memguard.errors import ErrorCode, InvalidInputError
+    from memguard.methods.conmem import create_conmem_graph
+    from memguard.schema.conmem import CONMEM_PRESETS
+
+    name = preset or "default"
+    if name not in CONMEM_PRESETS:
+        msg = f"there is no preset {name!r}: use one of {sorted(CONMEM_PRESETS)}"
+        raise InvalidInputError(msg, code=ErrorCode.SPEC_INVALID)
+    return create_conmem_graph(judge, spec=CONMEM_PRESETS[name])
+
+
+def _run_case(graph: "GateGraph", given: dict[str, Any], *, quiet: bool) -> dict[str, Any]:
+    from memguard.cli.progress import CaseProgress
+
+    result: dict[str, Any] = {}
+    stream: Any = graph.stream(given, stream_mode=["custom", "values"], subgraphs=True)
+    with CaseProgress(quiet=quiet) as progress:
+        for namespace, mode, data in stream:
+            if mode == "custom":
+                progress.note(data)
+            elif not namespace:
+                result = data
+    return result
 
 
 def _source(source: str) -> "Conversation":

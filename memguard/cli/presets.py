@@ -1,24 +1,44 @@
 """`memguard presets`: every named setting, in full."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from memguard.cli.options import JsonOption
 
 
 def presets(as_json: JsonOption = False) -> None:
     """Print the named settings of each method."""
-    from memguard.cli.output import print_json, print_table
+    from memguard.cli.output import print_json
     from memguard.schema.config import CONSISTENCY_GATE_PRESETS
+    from memguard.schema.conmem import CONMEM_PRESETS
 
+    methods: dict[str, Mapping[str, Any]] = {
+        "consistency_gate": CONSISTENCY_GATE_PRESETS,
+        "conmem": CONMEM_PRESETS,
+    }
+    dumped = {
+        method: {name: spec.model_dump(mode="json") for name, spec in named.items()}
+        for method, named in methods.items()
+    }
     if as_json:
-        dumped = {name: spec.model_dump() for name, spec in CONSISTENCY_GATE_PRESETS.items()}
-        print_json({"consistency_gate": dumped})
+        print_json(dumped)
         return
-    names = list(CONSISTENCY_GATE_PRESETS)
-    fields = CONSISTENCY_GATE_PRESETS[names[0]].model_dump()
-    print_table(
-        "consistency_gate",
-        ("setting", *names),
-        [
-            (field, *(str(getattr(CONSISTENCY_GATE_PRESETS[name], field)) for name in names))
-            for field in fields
-        ],
-    )
+    for method, named in dumped.items():
+        _print_method(method, {name: _flat(spec) for name, spec in named.items()})
+
+
+def _print_method(method: str, named: Mapping[str, Mapping[str, Any]]) -> None:
+    from memguard.cli.output import print_table
+
+    settings = next(iter(named.values()))
+    rows = [(each, *(str(spec[each]) for spec in named.values())) for each in settings]
+    print_table(method, ("setting", *named), rows)
+
+
+def _flat(spec: Mapping[str, Any], *, under: str = "") -> dict[str, Any]:
+    """Settings within settings as `weights.risk_risk`."""
+    flat: dict[str, Any] = {}
+    for name, value in spec.items():
+        path = f"{under}{name}"
+        flat |= _flat(value, under=f"{path}.") if isinstance(value, Mapping) else {path: value}
+    return flat

@@ -1,8 +1,9 @@
-"""Progress bars for a write: turns read, candidates decided."""
+"""Progress bars: of a write, turns read and candidates decided; of a case, its steps."""
 
 from types import TracebackType
 from typing import Any, Self
 
+from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 
@@ -56,3 +57,48 @@ class WriteProgress:
         """All turns are read; some were read by an earlier run."""
         task = self._bars.tasks[self._turns]
         self._bars.update(self._turns, completed=task.total)
+
+
+class CaseProgress:
+    """Follows the events of one ConMem case."""
+
+    STEPS = 16
+    """Of a plain case: write, validate, four steps for each of three probes, weigh, decide."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        """Show that nothing is done yet."""
+        self._bars = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[said]}"),
+            # The page goes to standard output; this does not.
+            console=Console(stderr=True),
+            disable=quiet,
+            transient=True,
+        )
+        self._task = self._bars.add_task("steps", total=self.STEPS, said="")
+        self._done = 0
+
+    def __enter__(self) -> Self:
+        """Begin to draw."""
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Take the bar away; the page follows."""
+        self._bars.stop()
+
+    def note(self, event: dict[str, Any]) -> None:
+        """Take in one event of the case."""
+        if event.get("state") == "begun":
+            about = f" of the {event['role']} probe" if "role" in event else ""
+            self._bars.update(self._task, said=f"{event['step'].replace('_', ' ')}{about}")
+        elif event.get("state") == "done":
+            self._done += 1
+            self._bars.update(self._task, completed=self._done, total=max(self.STEPS, self._done))

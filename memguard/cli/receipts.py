@@ -1,16 +1,18 @@
-"""`memguard receipts list | show`: what was decided, and why."""
+"""`memguard receipts list | show | rescore`: what was decided, and why."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from memguard.cli.options import JsonOption, NamespaceOption, StoreOption, UserOption
+from memguard.cli.rescore import rescore
 
 if TYPE_CHECKING:
     from memguard.schema.receipt import WriteOutcome
     from memguard.stores.receipt_rows import ReceiptFilter
 
 app = typer.Typer(help="Every decision, whole.", no_args_is_help=True)
+app.command("rescore")(rescore)
 
 
 @app.command("list")

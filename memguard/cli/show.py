@@ -53,6 +53,10 @@ def _print_report(report: "MethodReport") -> None:
     out.print(
         f"\n{report.method}: {report.decision.explanation}" + (f" ({settings})" * bool(settings))
     )
+    if report.method == "conmem":
+        from memguard.cli.show_case import print_case
+
+        print_case(report)
     samples: Any = report.evidence.get("samples") or []
     for number, sample in enumerate(samples, start=1):
         if "score" in sample:

@@ -40,6 +40,10 @@ def write(
     namespace: NamespaceOption = None,
     conversation: ConversationOption = None,
     preset: PresetOption = "recommended",
+    gate: Annotated[
+        list[str] | None,
+        typer.Option("--gate", help="consistency or conmem; repeat it for several, in order."),
+    ] = None,
     sessions: Annotated[int, typer.Option(min=1, help="Sessions worked on at once.")] = 4,
     as_json: JsonOption = False,
 ) -> None:
@@ -56,14 +60,15 @@ def write(
     from memguard.guard.report import first_error
 
     parts = load_conversation(file, name=conversation)
-    gate = gate_preset(preset)
+    supported = gate_preset(preset)
+    gates = [supported if name == "consistency" else name for name in gate or ["consistency"]]
     judge = pick_model(model, base_url=base_url)
     with open_store(store, embed=embed) as opened, make_journal(store) as journal:
         guard = create_write_guard(
             judge,
             store=opened,
             namespace=namespace_of(user, namespace),
-            gates=[gate],
+            gates=gates,
             receipts=journal,
             on_failure="report",
         )

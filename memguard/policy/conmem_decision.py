@@ -1,10 +1,12 @@
 """From the effect of a memory to an admission decision, with the words that say why."""
 
 from memguard.policy.admission import INCONCLUSIVE_OUTCOMES
+from memguard.policy.cmte import rescore
 from memguard.schema.conmem import ConMem, ProbeRole
 from memguard.schema.conmem_log import (
     AttributionVerdict,
     Cmte,
+    CounterfactualLog,
     ProbeScore,
     ProbeTrial,
     QualityVerdict,
@@ -39,6 +41,25 @@ def decide_on_effect(
     """
     outcome, reason, why = _outcome(score, spec=spec, tie_break=tie_break)
     return AdmissionDecision(outcome=outcome, reason=reason, explanation=why, method=METHOD)
+
+
+def redecide(log: CounterfactualLog, *, spec: ConMem) -> tuple[Cmte, AdmissionDecision | None]:
+    """Score and decide a stored case under another spec, with no model call.
+
+    Returns:
+        The score, and the decision; `None` where a tie-break judge would have to be asked who was
+        not asked then.
+
+    Raises:
+        ValueError: If the log holds no case, or the spec wants verdicts that were never asked for.
+    """
+    if log.score is None:
+        msg = "the candidate was refused before anything was asked: there is nothing to score"
+        raise ValueError(msg)
+    score = rescore(log.trials, spec=spec)
+    if score.ruling == "tie" and spec.zero == "tie_break" and log.tie_break is None:
+        return score, None
+    return score, decide_on_effect(score, spec=spec, tie_break=log.tie_break)
 
 
 def _outcome(

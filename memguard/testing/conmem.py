@@ -46,6 +46,9 @@ _HEADINGS: dict[str, CallKind] = {
     "reason": "reason",
 }
 _HEADING = re.compile(r"^## Task: (.+)$", re.MULTILINE)
+_PROMPT = 1
+"""Place of the prompt among the messages, after the standing instruction; a model that is asked to
+repair its answer gets more messages behind it."""
 _WITH = "Knowing what you told me: "
 _PREFERS: dict[Outcome, Literal["treatment", "control", "tie"]] = {
     "helpful": "treatment",
@@ -63,7 +66,7 @@ class ConMemCall:
     role: ProbeRole | None
     """The probe it is about, where it is about one of a script's own."""
     prompt: str
-    """The text of its last message."""
+    """The text of its prompt, without the standing instruction."""
 
 
 def read_call(prompt: str) -> ConMemCall:
@@ -124,11 +127,11 @@ class ConMemScript:
 
     def __call__(self, messages: Sequence[Any]) -> Any:
         """The answer to a call of a `ScriptedChatModel`."""
-        return self.answer(str(messages[-1].content))
+        return self.answer(str(messages[_PROMPT].content))
 
     def serve(self, request: Mapping[str, Any]) -> str | ServerReply:
         """The answer to a request of a `LoopbackModelServer`."""
-        said = self.answer(str(request["messages"][-1]["content"]))
+        said = self.answer(str(request["messages"][_PROMPT]["content"]))
         if isinstance(said, str | ServerReply):
             return said
         if isinstance(said, Exception):

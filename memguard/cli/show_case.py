@@ -1,0 +1,135 @@
+"""The counterfactual log of one case, as a page for a person."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from memguard.schema.conmem_log import (
+        AttributionVerdict,
+        CounterfactualLog,
+        ProbeScore,
+        ProbeTrial,
+        QualityVerdict,
+        Response,
+    )
+    from memguard.schema.receipt import MethodReport
+    from memguard.schema.verdict import Inconclusive
+
+
+def print_case(report: "MethodReport") -> None:
+    """Three probes, both answers side by side, verdicts, contributions, and what they come to."""
+    from memguard.cli.output import console
+    from memguard.schema.conmem_log import CounterfactualLog
+
+    log = CounterfactualLog.model_validate(report.evidence)
+    scores = {probe.role: probe for probe in log.score.probes} if log.score else {}
+    out = console()
+    for trial in log.trials:
+        _print_trial(trial, scores.get(trial.role))
+    if log.score is not None:
+        mean = "no value" if log.score.cmte is None else f"{log.score.cmte:+.3f}"
+        out.print(
+            f"  CMTE {mean}, sum {log.score.total:+.2f} over {log.score.n_valid} valid probes: "
+            f"{log.score.ruling}"
+        )
+    for line in _about_the_case(log):
+        out.print(f"  {line}")
+
+
+def _print_trial(trial: "ProbeTrial", score: "ProbeScore | None") -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from memguard.cli.output import console
+
+    out = console()
+    adds = "" if score is None else f"  {_contribution(score)}"
+    out.print(Text(f"\n  {trial.role}{adds}", style="bold"))
+    out.print(f"    {trial.query or '(no request)'}")
+    if trial.failure is not None:
+        out.print(f"    no word on the probe: {trial.failure.reason} {trial.failure.detail}")
+    if not trial.valid:
+        out.print(f"    not valid: {trial.validation}")
+    if trial.control is not None or trial.treatment is not None:
+        table = Table(show_edge=False, pad_edge=False, padding=(0, 2), expand=True)
+        table.add_column("without the memory", ratio=1, overflow="fold")
+        table.add_column("with the memory", ratio=1, overflow="fold")
+        table.add_row(_answer(trial.control), _answer(trial.treatment))
+        out.print(_indented(table))
+    if trial.quality is not None:
+        out.print(f"    judge: {_quality(trial.quality)}")
+    if trial.attribution is not None:
+        out.print(f"    auditor: {_attribution(trial.attribution)}")
+    if score is not None and score.flags:
+        out.print(f"    flagged: {', '.join(score.flags)}")
+
+
+def _contribution(score: "ProbeScore") -> str:
+    if score.contribution is None:
+        return "inconclusive"
+    said = " ".join(word for word in (score.effect, score.label) if word)
+    return f"{score.contribution:+.2f}" + (f"  ({said})" if said else "")
+
+
+def _answer(answer: "Response | Inconclusive | None") -> str:
+    from memguard.schema.conmem_log import Response
+
+    if answer is None:
+        return "(not asked)"
+    if not isinstance(answer, Response):
+        return f"({answer.reason}: {answer.detail})"
+    return answer.text + (" (cut off)" if answer.cut_off else "")
+
+
+def _quality(verdict: "QualityVerdict | Inconclusive") -> str:
+    from memguard.schema.verdict import Inconclusive
+
+    if isinstance(verdict, Inconclusive):
+        return f"{verdict.reason} {verdict.detail}"
+    preferred = {
+        "control": "better without the memory",
+        "treatment": "better with the memory",
+        "tie": "neither is better",
+    }[verdict.preference]
+    return f"{preferred} (said {verdict.letter}; A was the {verdict.shown_as_a}): {verdict.reason}"
+
+
+def _attribution(verdict: "AttributionVerdict | Inconclusive") -> str:
+    from memguard.schema.verdict import Inconclusive
+
+    if isinstance(verdict, Inconclusive):
+        return f"{verdict.reason} {verdict.detail}"
+    used = "used" if verdict.used else "not used"
+    changed = "changed the answer" if verdict.changed else "changed nothing"
+    return f"{verdict.label}; {used}, {changed}: {verdict.reason}"
+
+
+def _about_the_case(log: "CounterfactualLog") -> list[str]:
+    from memguard.schema.conmem_log import ReasonVerdict, TieBreakVerdict
+
+    lines: list[str] = []
+    if isinstance(log.tie_break, TieBreakVerdict):
+        said = "store" if log.tie_break.store else "do not store"
+        lines.append(f"tie-break: {said}: {log.tie_break.reason}")
+    elif log.tie_break is not None:
+        lines.append(f"tie-break: {log.tie_break.reason} {log.tie_break.detail}")
+    if isinstance(log.reason, ReasonVerdict):
+        sure = "" if log.reason.confidence is None else f", confidence {log.reason.confidence:.2f}"
+        more = f": {log.reason.explanation}" if log.reason.explanation else ""
+        lines.append(f"reason: {log.reason.reason_type}{sure}{more}")
+    elif log.reason is not None:
+        lines.append(f"reason: {log.reason.reason} {log.reason.detail}")
+    counted = {name.replace("_", " "): n for name, n in log.repairs.model_dump().items() if n}
+    if counted:
+        lines.append("mended: " + ", ".join(f"{name} {n}" for name, n in counted.items()))
+    if log.calls:
+        spent = ", ".join(f"{stage} {usage.calls}" for stage, usage in log.calls.items())
+        lines.append(f"calls: {spent}")
+    return lines
+
+
+def _indented(table: "RenderableType") -> "RenderableType":
+    from rich.padding import Padding
+
+    return Padding(table, (0, 0, 0, 4))
