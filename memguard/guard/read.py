@@ -127,16 +127,21 @@ async def admit(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
     log = DecompositionLog(guard.backings.current().journal)
     flags: tuple[Flag, ...] = state.flags
     failures = state.failures
+    found: dict[str, Any]
     try:
-        async with asyncio.timeout(guard.admission.deadline - state.seconds):
-            with use_pieces(log, memories=memories, fingerprint=guard.admission.decomposer):
-                found: dict[str, Any] = await guard.admission.graph.ainvoke(given)
+        if flags:
+            # Recall failed or was late: there is nothing to judge, and perhaps no time to.
+            found = await guard.admission.fallback.ainvoke(given)
+        else:
+            async with asyncio.timeout(guard.admission.deadline - state.seconds):
+                with use_pieces(log, memories=memories, fingerprint=guard.admission.decomposer):
+                    found = await guard.admission.graph.ainvoke(given)
     except TimeoutError:
         found = await guard.admission.fallback.ainvoke(given)
-        flags = (*flags, "adjudication_late")
+        flags = ("adjudication_late",)
     except MemguardError as error:
         found = await guard.admission.fallback.ainvoke(given)
-        flags = (*flags, "adjudication_failed")
+        flags = ("adjudication_failed",)
         failures = (*failures, _failure(error, "admit"))
     _emit("admitted", admitted=len(found["admitted"]), withheld=len(found["withheld"]))
     return {
