@@ -95,14 +95,15 @@ class ModelDecomposer:
             answers = await together([self._ask(part, deadline=deadline) for part in parts])
         found = {number: pieces for answer in answers for number, pieces in answer.items()}
         notes = [
-            each.note if isinstance(each, Pieces) else f"not cut ({each.reason}): {each.detail}"
+            f"not cut ({each.reason}): {each.detail}"
             for each in found.values()
+            if isinstance(each, Inconclusive)
         ]
         return Decomposition(
             pieces=tuple(found.get(number) or self._too_long(text) for number, text in numbered),
             usage=meter.usage,
             prompts=(self.prompt.stamp,) if short else (),
-            notes=tuple(dict.fromkeys(note for note in notes if note)),
+            notes=tuple(dict.fromkeys(notes)),
         )
 
     async def _ask(

@@ -26,8 +26,8 @@ from memguard.schema.units import Pieces, Scheme, Unit
 from memguard.schema.usage import Budget, Usage
 from memguard.schema.verdict import Inconclusive
 
-_GRACE = 1.0
-"""Seconds beyond the deadline after which an adjudicator that does not keep it is cut off."""
+_SHARE = 0.95
+"""Of the time that is left, what the adjudicator is told: what it has by then is not lost."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,9 +107,9 @@ class Steps:
 
     async def _ask(self, case: ReadCase, *, units: Sequence[Unit], seconds: float) -> Adjudication:
         try:
-            async with asyncio.timeout(seconds + _GRACE):
+            async with asyncio.timeout(seconds):
                 return await self.adjudicator.adjudicate(
-                    case, units=units, scheme=self.scheme, seconds=seconds
+                    case, units=units, scheme=self.scheme, seconds=_SHARE * seconds
                 )
         except (MemguardError, AssertionError):
             raise  # our own mistakes and yours are not the adjudicator's opinion

@@ -53,6 +53,7 @@ async def decompose(
     with use_meter(steps.meter(spent=Usage(), seconds=0.0)):
         found = await cut(memories, decomposer=decomposer, cache=cache, seconds=steps.spec.deadline)
     made = found.decomposition
+    notes = [*(made.notes if made else ()), *(each.note for each in found.pieces.values())]
     return {
         **steps.units(state.memories, pieces=found.pieces),
         "decomposition": made,
@@ -60,7 +61,7 @@ async def decompose(
         "cached": found.cached,
         "seconds": time.monotonic() - began,
         "flags": ("decomposition_failed",) if found.failed else (),
-        "notes": made.notes if made else (),
+        "notes": tuple(dict.fromkeys(note for note in notes if note)),
     }
 
 

@@ -1,6 +1,7 @@
 """Answers of a scripted adjudicator, and keys of the tables as such answers."""
 
 from collections.abc import Mapping
+from itertools import product
 from typing import Any
 
 from memguard.policy.tables import Table, TableRow
@@ -55,7 +56,9 @@ def cut(*memories: Mapping[str, str]) -> dict[str, Any]:
 
 def key_of_row(table: Table, row: TableRow) -> dict[str, str]:
     """A key that the row decides."""
-    return next(key for key in table.every_key() if table.decide(key) is row)
+    choices = [row.when.get(column, values) for column, values in table.columns.items()]
+    keys = (dict(zip(table.columns, values, strict=True)) for values in product(*choices))
+    return next(key for key in keys if table.decide(key) is row)
 
 
 def answer_of_key(key: Mapping[str, str]) -> tuple[dict[str, str], dict[str, Any]]:
