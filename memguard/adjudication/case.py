@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from memguard.policy.dedupe import same_text_form
 from memguard.policy.parts import clip_evidence, estimate_tokens
 from memguard.policy.relevance import whole_unit
-from memguard.rendering.quote import quote, quote_time, quote_turns
+from memguard.rendering.memories import quote_marked
+from memguard.rendering.quote import quote_time, quote_turns
 from memguard.schema.base import is_blank
 from memguard.schema.memory import Conversation
 from memguard.schema.read import Evidence, ReadCase, RecalledMemory
@@ -101,7 +102,7 @@ def unit_lines(units: Sequence[Unit], *, names: Mapping[str, str]) -> list[str]:
     for unit in units:
         number = memories.setdefault(unit.memory_id, len(memories) + 1)
         when = f"said {quote_time(unit.said_at)}" if unit.said_at else "time unknown"
-        lines.append(f"[{name_by_id[unit.id]}] (memory {number}, {when}) {quote(unit.text)}")
+        lines.append(f"[{name_by_id[unit.id]}] (memory {number}, {when}) {quote_marked(unit.text)}")
     return lines
 
 
@@ -118,11 +119,11 @@ def shown_case(case: ReadCase) -> dict[str, str]:
         else "unknown",
         "dialogue": quote_turns(case.dialogue),
         "evidence": "\n".join(_evidence_line(each) for each in case.evidence) or "(none)",
-        "request": quote(case.query),
+        "request": quote_marked(case.query),
     }
 
 
 def _evidence_line(evidence: Evidence) -> str:
-    source = f" from {quote(evidence.source)}" if evidence.source else ""
+    source = f" from {quote_marked(evidence.source)}" if evidence.source else ""
     when = f", {quote_time(evidence.at)}" if evidence.at else ""
-    return f"[evidence{source}{when}] {quote(evidence.text)}"
+    return f"[evidence{source}{when}] {quote_marked(evidence.text)}"

@@ -12,7 +12,7 @@ from memguard.llm.models import Model
 from memguard.policy.parts import estimate_tokens, split_parts
 from memguard.policy.pieces import problem_of, whole, with_span
 from memguard.prompts import Prompt
-from memguard.rendering.quote import quote
+from memguard.rendering.memories import quote_marked
 from memguard.schema.ledger import Decomposition
 from memguard.schema.units import Kind, Piece, Pieces
 from memguard.schema.verdict import Inconclusive
@@ -109,7 +109,7 @@ class ModelDecomposer:
     async def _ask(
         self, part: Sequence[tuple[int, str]], *, deadline: Deadline
     ) -> dict[int, Pieces | Inconclusive]:
-        lines = "\n".join(f"[m{number}] {quote(text)}" for number, text in part)
+        lines = "\n".join(f"[m{number}] {quote_marked(text)}" for number, text in part)
         asked = await ask_until(
             self.model,
             self.prompt.render(memories=lines),
