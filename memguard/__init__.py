@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from memguard.conversations import load_conversation, read_conversation
     from memguard.errors import ConfigurationError, ErrorCode, GuardError, MemguardError
     from memguard.guard import create_read_guard, create_write_guard
+    from memguard.guard.agent import create_memory_agent
     from memguard.guard.source import use_source
     from memguard.guard.store import guard_store
     from memguard.llm.models import resolve_model
@@ -56,6 +57,7 @@ __all__ = [
     "create_conmem_graph",
     "create_consistency_gate_graph",
     "create_factor_compiled_graph",
+    "create_memory_agent",
     "create_permission_semantic_graph",
     "create_read_guard",
     "create_write_guard",
@@ -93,6 +95,7 @@ _HOME = {
     "create_conmem_graph": "methods.conmem",
     "create_consistency_gate_graph": "methods.consistency_gate",
     "create_factor_compiled_graph": "methods.factor_compiled",
+    "create_memory_agent": "guard.agent",
     "create_permission_semantic_graph": "methods.permission_semantic",
     "create_read_guard": "guard",
     "create_write_guard": "guard",

@@ -58,6 +58,7 @@ class ErrorCode(StrEnum):
     RECEIPT_NOT_FOUND = "receipt-not-found"
     RECEIPT_FAILED = "receipt-failed"
     QUARANTINE_STATE = "quarantine-state"
+    WRITE_REFUSED = "write-refused"
 
 
 ERROR_PAGE = "docs/errors.md"

@@ -68,6 +68,8 @@ class Backings:
                 "`ChromaStore.local('memory')`, or compile the host graph with one"
             )
             raise ConfigurationError(msg, code=ErrorCode.STORE_MISSING)
+        # A guard beneath a guarded store: what it commits is judged already.
+        store = getattr(store, "unguarded", store)
         with self._lock:
             backing = self._known.get(store)
             if backing is None:

@@ -4,7 +4,7 @@ import hashlib
 from datetime import UTC, datetime
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, JsonValue
 
 from memguard.schema.base import Frozen, Namespace, Text, is_blank
 
@@ -129,9 +129,13 @@ class MemoryRecord(Frozen):
     """The memory."""
     provenance: Provenance
     """Where it came from."""
+    value: dict[str, JsonValue] | None = None
+    """The item as its writer gave it, where a guarded store held it; `None` for our own form."""
 
     def to_value(self) -> dict[str, object]:
         """The value put into the store; `content` comes first so that langmem can read it."""
+        if self.value is not None:
+            return {**self.value}
         return {"content": self.text, "memguard": self.provenance.model_dump(mode="json")}
 
 

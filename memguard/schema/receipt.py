@@ -20,6 +20,14 @@ WriteOutcome = Literal["stored", "duplicate", "quarantined", "rejected", "refuse
 * `refused`: not judged, because its text or source cannot be; the reason is on the receipt.
 """
 
+Effect = Literal["commit", "caller", "shadow"]
+"""Who puts what is admitted into the store.
+
+* `commit`: memguard, which reads it back before it says so.
+* `caller`: the writer of a guarded store, whose own call then goes through.
+* `shadow`: the writer, whatever the ruling; it is only recorded, and nothing is held.
+"""
+
 _OF_REASON: dict[str, WriteOutcome] = {
     "duplicate": "duplicate",
     "blank_text": "refused",
@@ -91,6 +99,11 @@ class Receipt(Frozen):
     """Key of the record in the store, for what was stored or is a duplicate."""
     policy_digest: str = ""
     """Of gates, models and prompts: a candidate is judged once under each."""
+    effect: Effect = "commit"
+    """Who puts what is admitted into the store."""
+    value: dict[str, JsonValue] | None = None
+    """The item as the writer of a guarded store gave it, for its release; `None` for memguard's
+    own form, and where JSON cannot hold it."""
 
     @property
     def usage(self) -> Usage:
@@ -101,4 +114,6 @@ class Receipt(Frozen):
     def outcome(self) -> WriteOutcome:
         """What became of the candidate."""
         special = _OF_REASON.get(self.decision.reason)
-        return special if special is not None else _OF_RULING[self.decision.outcome]
+        if special is None or self.decision.outcome == "quarantine":
+            return _OF_RULING[self.decision.outcome]
+        return special

@@ -72,7 +72,7 @@ async def aplace(store: BaseStore, records: Sequence[MemoryRecord]) -> Placed:
 def _steps(records: Sequence[MemoryRecord], *, ttl: float | None) -> _Steps:
     first = {(record.namespace, record.key): record for record in reversed(records)}
     found = dict(zip(first, (yield _gets(first)), strict=True))
-    absent = [record for place, record in first.items() if found[place] is None]
+    absent = [record for place, record in first.items() if _is_to_put(record, found[place])]
     if absent:
         yield [_put(record, ttl=ttl) for record in absent]
         places = [(record.namespace, record.key) for record in absent]
@@ -97,9 +97,14 @@ def _put(record: MemoryRecord, *, ttl: float | None) -> Op:
         namespace=record.namespace,
         key=record.key,
         value=record.to_value(),
-        index=["content"],
+        index=["content"] if record.value is None else None,
         ttl=ttl,
     )
+
+
+def _is_to_put(record: MemoryRecord, item: Item | None) -> bool:
+    """Whether it is missing; what a writer put under a key of its own replaces what is there."""
+    return item is None or (record.value is not None and item.value != record.value)
 
 
 def _default_ttl(store: BaseStore) -> float | None:
@@ -114,6 +119,8 @@ def _problem(record: MemoryRecord, item: Item | None, *, put: bool) -> str | Non
     if item is None:
         return f"{where} is not there after it was put"
     value: Mapping[str, Any] = item.value
+    if record.value is not None:
+        return None if value == record.value else f"{where} came back changed"
     text = value.get("content")
     if not isinstance(text, str) or same_text_form(text) != same_text_form(record.text):
         return f"{where} holds another text, {text!r}; delete or move that item, then run again"

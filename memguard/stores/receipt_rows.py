@@ -122,7 +122,8 @@ def record_decisions(
 
 
 def _record(db: sqlite3.Connection, receipt: Receipt, *, actor: str, at: datetime) -> Receipt:
-    record = record_of(receipt) if receipt.outcome in _PLACED else None
+    placed = receipt.outcome in _PLACED and receipt.effect != "shadow"
+    record = record_of(receipt) if placed else None
     if record is not None and receipt.outcome == "stored" and not receipt.record_key:
         receipt = receipt.model_copy(update={"record_key": record.key})
     candidate_id = receipt.candidate.id
@@ -159,9 +160,9 @@ def _begin_life(
     at: datetime,
 ) -> None:
     events: list[tuple[EventKind, str]] = [("decided", "{}")]
-    if record is not None and receipt.outcome == "stored":
+    if record is not None and receipt.outcome == "stored" and receipt.effect == "commit":
         events.append(("intended", f'{{"record":{record.model_dump_json()}}}'))
-    elif record is not None:
+    elif record is not None and receipt.outcome == "quarantined":
         events.append(("held", "{}"))
     for kind, body in events:
         add_event(

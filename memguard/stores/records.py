@@ -12,6 +12,7 @@ def record_of(receipt: Receipt) -> MemoryRecord:
         namespace=receipt.namespace,
         key=receipt.record_key or record_key(candidate.text),
         text=candidate.text,
+        value=receipt.value,
         provenance=Provenance(
             candidate_id=candidate.id,
             receipt_id=receipt.id,

@@ -145,6 +145,8 @@ def test_what_a_page_runs_prints_what_it_shows(page: Path, doc_model: LoopbackMo
     assert doc_model.url
 
 
+# langmem's own imports; https://github.com/langchain-ai/langmem
+@pytest.mark.filterwarnings("ignore:Importing Send from langgraph.constants is deprecated")
 @pytest.mark.parametrize("path", EXAMPLES, ids=name_of)
 def test_an_example_prints_what_its_docstring_says(
     path: Path, doc_model: LoopbackModelServer, capsys: pytest.CaptureFixture[str]

@@ -1,0 +1,84 @@
+"""What supports a memory that somebody puts into a store by hand: the conversation around it."""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, cast
+
+from langgraph.config import get_config
+from langgraph.store.base import PutOp
+
+from memguard.conversations import read_conversation
+from memguard.conversations.messages import ConversationLike
+from memguard.schema.memory import Conversation
+
+SourceLike = Callable[[PutOp], ConversationLike | None] | ConversationLike
+"""A conversation, or a function that finds one for a write; `None` where there is none."""
+
+_SOURCE: ContextVar[Conversation | None] = ContextVar("memguard_source", default=None)
+
+_READ_KEY = "__pregel_read"
+"""Where LangGraph keeps the function that reads the state of the run in progress. A tool that
+writes to a store is not given the conversation; this is the only way to it."""
+
+_MESSAGES = "messages"
+
+
+@contextmanager
+def use_source(source: ConversationLike, *, conversation_id: str = "") -> Generator[Conversation]:
+    """Say what the writes inside the block rest on.
+
+    Args:
+        source: A conversation, chat messages, or a text that the user said.
+        conversation_id: Names the conversation on receipts.
+
+    Raises:
+        InvalidInputError: If the source cannot be read.
+    """
+    conversation = read_conversation(source, conversation_id=conversation_id)
+    token = _SOURCE.set(conversation)
+    try:
+        yield conversation
+    finally:
+        _SOURCE.reset(token)
+
+
+def find_source(op: PutOp, *, given: "SourceLike | None", turns: int) -> Conversation | None:
+    """The conversation that a write rests on; `None` when nobody knows one.
+
+    Looked for in this order: `use_source`, the setting, the messages of the run in progress.
+
+    Args:
+        op: The write.
+        given: The setting.
+        turns: The most recent turns that are kept.
+
+    Raises:
+        InvalidInputError: If what is found cannot be read.
+    """
+    found = _SOURCE.get()
+    if found is None and given is not None:
+        got = given(op) if callable(given) else given
+        found = None if got is None else read_conversation(got)
+    if found is None and given is None:
+        found = _of_run()
+    if found is None or not found.evidence:
+        return None
+    return Conversation(turns=found.evidence[-turns:], id=found.id)
+
+
+def _of_run() -> Conversation | None:
+    """The messages in the state of the graph that runs here, if one does."""
+    try:
+        configurable = get_config().get("configurable", {})
+    except RuntimeError:
+        return None  # no graph runs here
+    read = cast("Callable[[str], Any] | None", configurable.get(_READ_KEY))
+    if read is None:
+        return None
+    try:
+        messages = read(_MESSAGES)
+    except KeyError:
+        return None  # a graph whose state has no messages
+    thread = str(configurable.get("thread_id") or "")
+    return read_conversation(messages, conversation_id=thread) if messages else None

@@ -1,0 +1,270 @@
+"""A guard around a store that people already have: `guard_store(store)`.
+
+Whoever writes (langmem's tools, deepagents, a `store.put` in a node) writes as before. Each write
+is a candidate: it is judged against the conversation it comes from, and only what is admitted
+reaches the store. Reads pass.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from langgraph.store.base import NOT_PROVIDED, BaseStore, Item, NotProvided, Op, PutOp, Result
+
+from memguard.errors import ConfigurationError, ErrorCode, GuardError
+from memguard.guard.backing import Backings
+from memguard.guard.gates import PROMPTS, STAGES, GateLike, build_gates, check_names
+from memguard.guard.source import SourceLike, find_source
+from memguard.guard.store_writes import Write, WriteGate, digest_of_gates
+from memguard.llm.models import ModelLike, resolve_model
+from memguard.portal import run_sync
+from memguard.prompts import Prompt
+from memguard.schema.base import Namespace
+from memguard.schema.config import ConsistencyGate
+from memguard.schema.receipt import Receipt
+from memguard.schema.usage import Budget
+from memguard.stores.journal import Journal
+from memguard.stores.quarantine import Quarantine
+from memguard.stores.receipts import ReceiptLog
+
+OnRefused = Literal["hold", "raise"]
+"""What a writer sees of a write that is not admitted: nothing, or `GuardError`."""
+
+
+class GuardedStore(BaseStore):
+    """A store whose writes are judged first; made by `guard_store`.
+
+    What it lets through reaches the store as it was given: key, value, index and time to live. All
+    else, reads and deletes too, is the store's own; so are attributes that are not of `BaseStore`.
+    """
+
+    def __init__(
+        self,
+        store: BaseStore,
+        *,
+        gate: WriteGate,
+        source: SourceLike | None,
+        source_turns: int,
+        guards: tuple[Namespace, ...],
+        on_refused: OnRefused,
+    ) -> None:
+        self.unguarded = store
+        """The store itself, past the guard."""
+        self._gate = gate
+        self._source = source
+        self._source_turns = source_turns
+        self._guards = guards
+        self._on_refused = on_refused
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "unguarded":  # while it is being made or unpickled
+            raise AttributeError(name)
+        return getattr(self.unguarded, name)
+
+    @property
+    def supports_ttl(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether the store deletes by time to live."""
+        return self.unguarded.supports_ttl
+
+    @property
+    def ttl_config(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The store's own."""
+        return self.unguarded.ttl_config
+
+    @property
+    def receipts(self) -> ReceiptLog:
+        """The decisions on all writes."""
+        return self._gate.backing.receipts
+
+    @property
+    def quarantine(self) -> Quarantine:
+        """The writes that are held; release one and it is stored as it was put."""
+        return Quarantine(self._gate.backing.journal)
+
+    # -- writes -------------------------------------------------------------------------------
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Carry out operations; a put that is not admitted is left out, its result is `None`."""
+        given = list(ops)
+        writes = self._writes(given)
+        allowed = run_sync(self._allow(writes)) if writes else {}
+        kept = [op for at, op in enumerate(given) if allowed.get(at, True)]
+        return _spread(self.unguarded.batch(kept) if kept else [], allowed, size=len(given))
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """As `batch`."""
+        given = list(ops)
+        writes = self._writes(given)
+        allowed = await self._allow(writes) if writes else {}
+        kept = [op for at, op in enumerate(given) if allowed.get(at, True)]
+        return _spread(await self.unguarded.abatch(kept) if kept else [], allowed, size=len(given))
+
+    def put(
+        self,
+        namespace: tuple[str, ...],
+        key: str,
+        value: Mapping[str, Any],
+        index: Literal[False] | list[str] | None = None,
+        *,
+        ttl: float | NotProvided | None = NOT_PROVIDED,
+    ) -> None:
+        """Store an item, if it is admitted."""
+        writes = self._writes([PutOp(namespace, str(key), {**value})])
+        if not writes or all(run_sync(self._allow(writes)).values()):
+            self.unguarded.put(namespace, key, {**value}, index, ttl=ttl)
+
+    async def aput(
+        self,
+        namespace: tuple[str, ...],
+        key: str,
+        value: Mapping[str, Any],
+        index: Literal[False] | list[str] | None = None,
+        *,
+        ttl: float | NotProvided | None = NOT_PROVIDED,
+    ) -> None:
+        """Store an item, if it is admitted."""
+        writes = self._writes([PutOp(namespace, str(key), {**value})])
+        if not writes or all((await self._allow(writes)).values()):
+            await self.unguarded.aput(namespace, key, {**value}, index, ttl=ttl)
+
+    # -- all else is the store's own ----------------------------------------------------------
+
+    def get(self, *args: Any, **kwargs: Any) -> Item | None:
+        """The store's own."""
+        return self.unguarded.get(*args, **kwargs)
+
+    async def aget(self, *args: Any, **kwargs: Any) -> Item | None:
+        """The store's own."""
+        return await self.unguarded.aget(*args, **kwargs)
+
+    def search(self, *args: Any, **kwargs: Any) -> Any:
+        """The store's own."""
+        return self.unguarded.search(*args, **kwargs)
+
+    async def asearch(self, *args: Any, **kwargs: Any) -> Any:
+        """The store's own."""
+        return await self.unguarded.asearch(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> None:
+        """The store's own."""
+        self.unguarded.delete(*args, **kwargs)
+
+    async def adelete(self, *args: Any, **kwargs: Any) -> None:
+        """The store's own."""
+        await self.unguarded.adelete(*args, **kwargs)
+
+    def list_namespaces(self, **kwargs: Any) -> list[tuple[str, ...]]:
+        """The store's own."""
+        return self.unguarded.list_namespaces(**kwargs)
+
+    async def alist_namespaces(self, **kwargs: Any) -> list[tuple[str, ...]]:
+        """The store's own."""
+        return await self.unguarded.alist_namespaces(**kwargs)
+
+    # -- inside -------------------------------------------------------------------------------
+
+    def _writes(self, ops: Sequence[Op]) -> dict[int, Write]:
+        """The writes to be judged, by place; their source is found here, in the caller's run."""
+        return {
+            at: Write(op=op, source=find_source(op, given=self._source, turns=self._source_turns))
+            for at, op in enumerate(ops)
+            if isinstance(op, PutOp) and isinstance(op.value, Mapping) and self._is_guarded(op)
+        }
+
+    def _is_guarded(self, op: PutOp) -> bool:
+        namespace = tuple(op.namespace)
+        return any(namespace[: len(prefix)] == prefix for prefix in self._guards)
+
+    async def _allow(self, writes: Mapping[int, Write]) -> dict[int, bool]:
+        receipts = await self._gate.rule(list(writes.values()))
+        allowed = [await self._gate.lets_through(receipt) for receipt in receipts]
+        refused = [
+            cast("Receipt", each) for each, ok in zip(receipts, allowed, strict=True) if not ok
+        ]
+        if refused and self._on_refused == "raise":
+            first = refused[0]
+            msg = (
+                f"{len(refused)} of {len(writes)} writes were not admitted, so none was made: "
+                f"{first.candidate.text!r} was {first.outcome}, {first.decision.explanation}; "
+                f"receipt {first.id}"
+            )
+            raise GuardError(msg, code=ErrorCode.WRITE_REFUSED)
+        return dict(zip(writes, allowed, strict=True))
+
+
+def guard_store(
+    store: BaseStore,
+    *,
+    model: "ModelLike | None" = None,
+    gates: Sequence[GateLike] = (ConsistencyGate(),),
+    source: "SourceLike | None" = None,
+    source_turns: int = 20,
+    needs_source: bool = True,
+    guards: Sequence[Namespace] = ((),),
+    shadow: bool = False,
+    on_refused: OnRefused = "hold",
+    models: Mapping[str, ModelLike] | None = None,
+    prompts: Mapping[str, Prompt] | None = None,
+    receipts: Journal | str | Path | None = None,
+    budget: Budget | None = None,
+) -> GuardedStore:
+    """A store of any make, with every write judged before it is made.
+
+    Args:
+        store: Any LangGraph store.
+        model: Who judges: `"provider:model"`, a chat model, a resolved model, or `"local"`. Needed
+            unless there is no gate or `models` names one.
+        gates: What a write has to pass, in order; with none everything is let through and logged.
+        source: What writes rest on: a conversation, or a function of the `PutOp`. When left out,
+            the `messages` of the graph that is running. `use_source(...)` beats both.
+        source_turns: The most recent turns of the source that a judge sees.
+        needs_source: Whether a write without a source is held; switch it off for gates that need
+            none.
+        guards: The beginnings of the namespaces whose writes are judged; all when left out.
+        shadow: Only record what would have been done; every write goes through.
+        on_refused: What the writer sees of a write that is not admitted: nothing, or `GuardError`.
+        models: Other models by stage.
+        prompts: Your own prompts by name.
+        receipts: Where receipts and quarantine are kept; beside a local store when left out.
+        budget: The most one call of the store may spend; beyond it the write raises.
+
+    Raises:
+        ConfigurationError: If a model, gate or prompt cannot be used.
+    """
+    check_names(models or {}, known=STAGES, what="models")
+    check_names(prompts or {}, known=PROMPTS, what="prompts")
+    staged: dict[str, ModelLike] = dict(models or {})
+    if model is not None:
+        staged.setdefault("default", model)
+    if gates and not staged:
+        msg = "guard_store needs a model: pass `model='openai:NAME'`, a chat model, or 'local'"
+        raise ConfigurationError(msg, code=ErrorCode.MODEL_MISSING)
+    if staged:
+        staged.setdefault("default", next(iter(staged.values())))
+    staged = {
+        stage: each if each == "local" else resolve_model(each) for stage, each in staged.items()
+    }
+    inner = store.unguarded if isinstance(store, GuardedStore) else store
+    built = build_gates(gates, models=staged, store=inner, prompts=prompts or {})
+    gate = WriteGate(
+        backing=Backings(inner, receipts).current(),
+        gates=built,
+        policy_digest=digest_of_gates(built, needs_source=needs_source, shadow=shadow),
+        needs_source=needs_source,
+        shadow=shadow,
+        budget=budget or Budget(),
+    )
+    return GuardedStore(
+        inner,
+        gate=gate,
+        source=source,
+        source_turns=source_turns,
+        guards=tuple(tuple(prefix) for prefix in guards),
+        on_refused=on_refused,
+    )
+
+
+def _spread(results: Sequence[Result], allowed: Mapping[int, bool], *, size: int) -> list[Result]:
+    """Results in the order of the operations; `None` where a put was left out, as for any put."""
+    remaining = iter(results)
+    return [next(remaining) if allowed.get(at, True) else None for at in range(size)]

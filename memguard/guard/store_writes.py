@@ -1,0 +1,220 @@
+"""Ruling on writes that somebody else makes: each is a candidate, whatever its shape."""
+
+import asyncio
+import functools
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from langgraph.config import get_stream_writer
+from langgraph.store.base import PutOp
+
+from memguard.errors import MemguardError
+from memguard.guard.backing import Backing
+from memguard.guard.gates import Gate, digest_of
+from memguard.guard.recall_items import text_of
+from memguard.llm.budget import Meter
+from memguard.llm.metering import use_meter
+from memguard.policy.refusal import refuse_source, refuse_text
+from memguard.schema.base import Namespace, is_blank
+from memguard.schema.decision import AdmissionDecision
+from memguard.schema.memory import CandidateMemory, Conversation, speaker_roles, turn_time
+from memguard.schema.receipt import MethodReport, Receipt
+from memguard.schema.usage import Budget
+from memguard.stores.receipt_rows import record_decisions
+
+METHOD = "guard_store"
+_NO_SOURCE = (
+    "not judged: nobody said what it rests on; write inside a graph run with `messages`, inside "
+    "`use_source(...)`, or give `guard_store` a `source`"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Write:
+    """One write, and the conversation it rests on."""
+
+    op: PutOp
+    source: Conversation | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteGate:
+    """What a guarded store asks before it writes."""
+
+    backing: Backing
+    gates: tuple[Gate, ...]
+    policy_digest: str
+    needs_source: bool
+    shadow: bool
+    budget: Budget
+
+    async def rule(self, writes: Sequence[Write]) -> tuple[Receipt | None, ...]:
+        """The decision on each write; `None` for one that holds no text and is let through.
+
+        Raises:
+            MemguardError: If a gate cannot judge; nothing may be written then. Never in shadow.
+        """
+        run_id = uuid.uuid4().hex
+        with use_meter(Meter(self.budget)):
+            return tuple(
+                await asyncio.gather(*(self._rule_one(write, run_id=run_id) for write in writes))
+            )
+
+    async def lets_through(self, receipt: Receipt | None) -> bool:
+        """Whether the write may be made: it was admitted, or a person released it since."""
+        if receipt is None or self.shadow or receipt.outcome == "stored":
+            return True
+        state = await self.backing.receipts.astate(receipt.id)
+        return state in {"releasing", "released"}
+
+    async def _rule_one(self, write: Write, *, run_id: str) -> Receipt | None:
+        text = memory_text(cast("Mapping[str, Any]", write.op.value))
+        if is_blank(text):
+            return None
+        candidate = _candidate(text, write=write)
+        known = await self.backing.receipts.afind(candidate.id, policy_digest=self.policy_digest)
+        if known is not None:
+            return known
+        reports: tuple[MethodReport, ...] = ()
+        decision = self._refuse(candidate, source=write.source)
+        if decision is None:
+            decision, reports = await self._judge(candidate, source=write.source, run_id=run_id)
+        receipt = Receipt(
+            id=uuid.uuid4().hex,
+            at=datetime.now(UTC),
+            run_id=run_id,
+            candidate=candidate,
+            namespace=candidate.namespace,
+            decision=decision,
+            reports=reports,
+            record_key=_writable(write.op.key),
+            policy_digest=self.policy_digest,
+            effect="shadow" if self.shadow else "caller",
+            value=_plain(cast("Mapping[str, Any]", write.op.value)),
+        )
+        (logged,) = await self.backing.journal.awrite(
+            functools.partial(
+                record_decisions,
+                receipts=[receipt],
+                actor=METHOD,
+                at=self.backing.journal.now(),
+            )
+        )
+        _tell(logged)
+        return logged
+
+    def _refuse(
+        self, candidate: CandidateMemory, *, source: Conversation | None
+    ) -> AdmissionDecision | None:
+        refused = refuse_text(candidate.text)
+        if refused is not None or not self.gates or not self.needs_source:
+            return refused
+        if source is None:
+            # Held, not refused: a person may know what it rests on.
+            return AdmissionDecision(
+                outcome="quarantine", reason="no_source", explanation=_NO_SOURCE
+            )
+        return refuse_source(source.evidence, required=True)
+
+    async def _judge(
+        self, candidate: CandidateMemory, *, source: Conversation | None, run_id: str
+    ) -> tuple[AdmissionDecision, tuple[MethodReport, ...]]:
+        reports: list[MethodReport] = []
+        decision = AdmissionDecision(
+            outcome="admit", reason="no_gate", explanation="the store has no gate: all is stored"
+        )
+        for gate in self.gates:
+            given = {"candidate": candidate, "context": source or Conversation(), "run_id": run_id}
+            try:
+                ruling: dict[str, Any] = await gate.graph.ainvoke(given)
+            except MemguardError as error:
+                if not self.shadow:
+                    raise
+                # Shadow only watches: what fails here must not fail the write.
+                return _unjudged(error), tuple(reports)
+            reports.append(ruling["report"])
+            decision = ruling["decision"]
+            if decision.outcome != "admit":
+                break
+        return decision, tuple(reports)
+
+
+def memory_text(value: Mapping[str, Any]) -> str:
+    """What a value says, whoever shaped it: memguard, langmem, deepagents, a hand-written `put`.
+
+    A text field (`content`, `text`, `memory`), lines of a file as one text, else the value as
+    JSON. Empty for a value that holds nothing.
+    """
+    lines = value.get("content")
+    if isinstance(lines, list) and all(isinstance(line, str) for line in cast("list[Any]", lines)):
+        return "\n".join(cast("list[str]", lines))
+    text = text_of(value)
+    if is_blank(text) and any(each not in (None, "", [], {}) for each in value.values()):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return text
+
+
+def digest_of_gates(gates: Sequence[Gate], *, needs_source: bool, shadow: bool) -> str:
+    """Names the policy: a text from the same source is judged once under each."""
+    settings = f"{METHOD}:{needs_source}:{'shadow' if shadow else 'guard'}"
+    return digest_of(settings, *(gate.fingerprint for gate in gates))
+
+
+def _candidate(text: str, *, write: Write) -> CandidateMemory:
+    """The write as a candidate that rests on all it was shown with."""
+    turns = write.source.turns if write.source is not None else ()
+    return CandidateMemory(
+        text=text,
+        namespace=_labels(write.op.namespace),
+        turn_ids=tuple(turn.id for turn in turns),
+        said_by=speaker_roles(turns),
+        said_at=turn_time(turns),
+        conversation_id=write.source.id if write.source is not None else "",
+    )
+
+
+def _labels(namespace: Sequence[Any]) -> Namespace:
+    return tuple(_writable(str(label)) for label in namespace)
+
+
+def _writable(text: str) -> str:
+    """The text as a receipt can hold it: an unpaired surrogate, which no file can, is spelled."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _plain(value: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The value as a receipt can keep it; `None` when JSON would not give it back as it was."""
+    try:
+        kept = json.loads(json.dumps(value, allow_nan=False, ensure_ascii=False).encode())
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return kept if kept == value else None
+
+
+def _unjudged(error: MemguardError) -> AdmissionDecision:
+    return AdmissionDecision(
+        outcome="quarantine",
+        reason="inconclusive",
+        explanation=f"not judged: {error.message} [{error.code}]",
+    )
+
+
+def _tell(receipt: Receipt) -> None:
+    try:
+        writer = get_stream_writer()
+    except (RuntimeError, KeyError):
+        return  # no graph runs here, so nobody streams
+    writer(
+        {
+            "memguard": "store",
+            "step": "gated",
+            "candidate": receipt.candidate.id,
+            "text": receipt.candidate.text,
+            "outcome": receipt.outcome,
+            "shadow": receipt.effect == "shadow",
+        }
+    )
