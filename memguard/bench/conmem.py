@@ -1,0 +1,252 @@
+"""What ConMem costs beyond its model calls, and how far its calls overlap.
+
+```text
+python -m memguard.bench.conmem wall      # a case at 50 ms a call, over four calls in a row
+python -m memguard.bench.conmem cpu       # CPU of a case, over its 14 calls by asyncio.gather
+python -m memguard.bench.conmem schedule  # the paper's latencies: one by one or overlapping
+python -m memguard.bench.conmem limit     # 64 cases at once under one limit of 16 requests
+python -m memguard.bench.conmem prefix    # share of prompts that begins like an earlier prompt
+```
+
+Each figure is measured in one run; ways that are compared take turns, and figures are medians.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import gc
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from typing import Any
+
+from langchain_openai import ChatOpenAI
+
+from memguard.bench.conmem_server import SCALE, a_case
+from memguard.llm.models import Model, resolve_model
+from memguard.methods.conmem import create_conmem_graph
+from memguard.schema.conmem import CONMEM_PRESETS
+from memguard.testing.conmem import ConMemScript
+from memguard.testing.scripted import ScriptedCall
+
+PAPER, DEFAULT = CONMEM_PRESETS["paper"], CONMEM_PRESETS["default"]
+CALLS = 14
+"""Of a plain case."""
+
+TARGETS = {"wall": 1.10, "cpu": 2.2, "pipelined": 2.1, "speculating": 2.5, "limit": 1.15}
+"""What the figures are held against."""
+
+
+@contextlib.contextmanager
+def model_server(answer: str, *, latency: float = 0.0) -> Generator[str]:
+    """The loopback model in a process of its own, so that it takes no time from the client."""
+    command = [sys.executable, "-m", "memguard.testing.server", "--latency", f"{latency}"]
+    where = ["--answer", f"memguard.bench.conmem_server:{answer}"]
+    with subprocess.Popen([*command, *where], stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - our own module
+        try:
+            yield process.stdout.readline().strip() if process.stdout else ""
+        finally:
+            process.terminate()
+
+
+def client(url: str, name: str, *, concurrency: int = 16) -> Model:
+    """A model of its own name, with a limiter of its own."""
+    return resolve_model(
+        f"openai:{name}", base_url=url, api_key="not-needed", concurrency=concurrency
+    )
+
+
+def recorded_calls() -> list[ScriptedCall]:
+    """The 14 calls of a plain case, as the model gets them."""
+    model = ConMemScript({"relevant": "helpful"}).model()
+    create_conmem_graph(model, spec=PAPER).invoke(a_case(0))
+    return model.calls
+
+
+async def alternate(
+    ways: Mapping[str, Callable[[], Awaitable[Any]]],
+    *,
+    rounds: int,
+    clock: Callable[[], float],
+) -> dict[str, float]:
+    """The median of each way, all taking turns."""
+    taken: dict[str, list[float]] = {name: [] for name in ways}
+    for way in ways.values():
+        await way()
+    for _ in range(rounds):
+        for name, way in ways.items():
+            gc.collect()
+            began = clock()
+            await way()
+            taken[name].append(clock() - began)
+    return {name: statistics.median(times) for name, times in taken.items()}
+
+
+def bare_calls(url: str) -> Callable[[], Awaitable[Any]]:
+    """The same 14 calls by `asyncio.gather`, with LangChain's chat model alone."""
+    chat = ChatOpenAI(model="bare", base_url=url, api_key=lambda: "not-needed", max_retries=0)
+    calls = recorded_calls()
+
+    async def gather() -> None:
+        await asyncio.gather(
+            *(chat.ainvoke(list(call.messages), **dict(call.kwargs)) for call in calls)
+        )
+
+    return gather
+
+
+def four_calls(url: str) -> Callable[[], Awaitable[Any]]:
+    """Four bare calls in a row: write, validate, answer, judge."""
+    chat = ChatOpenAI(model="bare", base_url=url, api_key=lambda: "not-needed", max_retries=0)
+    calls = recorded_calls()
+    path = [calls[0], calls[1], calls[2], calls[-1]]
+
+    async def in_a_row() -> None:
+        for call in path:
+            await chat.ainvoke(list(call.messages), **dict(call.kwargs))
+
+    return in_a_row
+
+
+async def measure_wall(*, rounds: int, latency: float) -> None:
+    """Wall time of a case over the critical path."""
+    with model_server("plain_answer", latency=latency) as url:
+        patient = create_conmem_graph(client(url, "patient"), spec=PAPER)
+        eager = create_conmem_graph(client(url, "eager"), spec=DEFAULT)
+        ways: dict[str, Callable[[], Awaitable[Any]]] = {
+            "four calls in a row": four_calls(url),
+            "paper": lambda: patient.ainvoke(a_case(0)),
+            "default, speculating": lambda: eager.ainvoke(a_case(0)),
+        }
+        taken = await alternate(ways, rounds=rounds, clock=time.perf_counter)
+    base, waits = taken["four calls in a row"], 4 * latency / 1000
+    print(f"a case at {latency:g} ms a call, {rounds} rounds; the waits alone {waits * 1e3:.0f} ms")
+    for name, seconds in taken.items():
+        print(
+            f"  {name:22} {seconds * 1e3:7.1f} ms   x {seconds / base:.3f} of four calls, "
+            f"x {seconds / waits:.3f} of the waits alone (target {TARGETS['wall']})"
+        )
+
+
+async def measure_cpu(*, rounds: int) -> None:
+    """CPU of a case over that of its calls."""
+    with model_server("plain_answer") as url:
+        patient = create_conmem_graph(client(url, "patient"), spec=PAPER)
+        eager = create_conmem_graph(client(url, "eager"), spec=DEFAULT)
+        ways: dict[str, Callable[[], Awaitable[Any]]] = {
+            "asyncio.gather": bare_calls(url),
+            "paper": lambda: patient.ainvoke(a_case(0)),
+            "default, speculating": lambda: eager.ainvoke(a_case(0)),
+        }
+        taken = await alternate(ways, rounds=rounds, clock=time.process_time)
+    base = taken["asyncio.gather"]
+    print(f"CPU of a case of {CALLS} calls, {rounds} rounds")
+    for name, seconds in taken.items():
+        print(
+            f"  {name:22} {seconds * 1e3:7.1f} ms   x {seconds / base:.2f} "
+            f"(target {TARGETS['cpu']})"
+        )
+
+
+async def measure_schedule(*, cases: int) -> None:
+    """Mean wall time of a case with the paper's latencies, by how the calls are scheduled."""
+    with model_server("paper_answer") as url:
+        graphs = {
+            "one by one": create_conmem_graph(client(url, "one", concurrency=1), spec=PAPER),
+            "pipelined": create_conmem_graph(client(url, "pipelined"), spec=PAPER),
+            "speculating": create_conmem_graph(client(url, "speculating"), spec=DEFAULT),
+        }
+        taken: dict[str, list[float]] = {name: [] for name in graphs}
+        calls: dict[str, int] = dict.fromkeys(graphs, 0)
+        for graph in graphs.values():
+            await graph.ainvoke(a_case(10_000))
+        for number in range(cases):
+            for name, graph in graphs.items():
+                began = time.perf_counter()
+                done = await graph.ainvoke(a_case(number))
+                taken[name].append(time.perf_counter() - began)
+                calls[name] += done["receipt"].usage.calls
+    base = statistics.fmean(taken["one by one"])
+    print(f"{cases} cases with the paper's latencies x {SCALE:g}")
+    for name, times in taken.items():
+        mean = statistics.fmean(times)
+        target = f" (target {TARGETS[name]})" if name in TARGETS else ""
+        print(
+            f"  {name:12} mean {mean:6.3f} s   x {base / mean:.2f} faster{target}, "
+            f"{calls[name] / cases:.2f} calls a case"
+        )
+
+
+async def measure_limit(*, cases: int, limit: int, latency: float) -> None:
+    """Many cases at once: does the limit hold, and is it used to the full?"""
+    with model_server("plain_answer", latency=latency) as url:
+        model = client(url, "limited", concurrency=limit)
+        graph = create_conmem_graph(model, spec=PAPER)
+        await graph.ainvoke(a_case(10_000))
+        began, cpu = time.perf_counter(), time.process_time()
+        done = await asyncio.gather(*(graph.ainvoke(a_case(n)) for n in range(cases)))
+        wall, cpu = time.perf_counter() - began, time.process_time() - cpu
+    calls = sum(each["receipt"].usage.calls for each in done)
+    bound = calls * latency / 1000 / limit
+    print(
+        f"{cases} cases at once, {latency:g} ms a call, at most {limit} requests in flight: "
+        f"{calls} calls, most in flight {model.learned.limiter.high_water}\n"
+        f"  {wall:.2f} s, x {wall / bound:.3f} of the bound of {bound:.2f} s "
+        f"(target {TARGETS['limit']}); CPU {cpu / cases * 1e3:.0f} ms a case"
+    )
+
+
+def shared_share(prompts: Sequence[str], *, block: int = 64) -> float:
+    """The share of characters that begin a prompt as an earlier one began, in steps of `block`."""
+    seen, shared = set[str](), 0
+    for prompt in prompts:
+        starts = [prompt[:end] for end in range(block, len(prompt) + 1, block)]
+        shared += max((len(start) for start in starts if start in seen), default=0)
+        seen.update(starts)
+    return shared / sum(map(len, prompts))
+
+
+def measure_prefix() -> None:
+    """What providers' prefix caches can take off one case, and off four of one conversation."""
+    for turns in (4, 12, 60):
+        for name, cases in (("one case", 1), ("four cases of one conversation", 4)):
+            model = ConMemScript({"relevant": "helpful"}).model()
+            graph = create_conmem_graph(model, spec=PAPER)
+            for number in range(cases):
+                graph.invoke(a_case(number, turns=turns))
+            prompts = [call.text for call in model.calls]
+            print(
+                f"  history of {turns:2} turns, {name}: {shared_share(prompts):.1%} of "
+                f"{sum(map(len, prompts))} characters in {len(prompts)} prompts"
+            )
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run one of the benchmarks."""
+    parser = argparse.ArgumentParser(prog="python -m memguard.bench.conmem", description=__doc__)
+    parser.add_argument("what", choices=("wall", "cpu", "schedule", "limit", "prefix"))
+    parser.add_argument("--rounds", type=int, default=25)
+    parser.add_argument("--cases", type=int, default=32)
+    parser.add_argument("--limit", type=int, default=16)
+    parser.add_argument("--latency", type=float, help="milliseconds a call")
+    options = parser.parse_args(argv)
+    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    match options.what:
+        case "wall":
+            asyncio.run(measure_wall(rounds=options.rounds, latency=options.latency or 50.0))
+        case "cpu":
+            asyncio.run(measure_cpu(rounds=options.rounds))
+        case "schedule":
+            asyncio.run(measure_schedule(cases=options.cases))
+        case "limit":
+            latency = options.latency or 500.0
+            asyncio.run(measure_limit(cases=64, limit=options.limit, latency=latency))
+        case _:
+            measure_prefix()
+
+
+if __name__ == "__main__":
+    main()
