@@ -12,6 +12,7 @@ from memguard.cli import (
     doctor,
     presets,
     quarantine,
+    recall,
     receipts,
     rescore,
     search,
@@ -32,6 +33,7 @@ app = typer.Typer(
 )
 app.command("write")(write.write)
 app.command("check")(check.check)
+app.command("recall")(recall.recall)
 app.command("search")(search.search)
 app.add_typer(receipts.app, name="receipts")
 app.add_typer(quarantine.app, name="quarantine")

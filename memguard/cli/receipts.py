@@ -8,8 +8,12 @@ from memguard.cli.options import JsonOption, NamespaceOption, StoreOption, UserO
 from memguard.cli.rescore import rescore
 
 if TYPE_CHECKING:
+    from memguard.schema.ledger import ReadReport
     from memguard.schema.receipt import WriteOutcome
+    from memguard.stores.read_rows import ReadFilter
+    from memguard.stores.reads import ReadLog
     from memguard.stores.receipt_rows import ReceiptFilter
+    from memguard.stores.receipts import ReceiptLog
 
 app = typer.Typer(help="Every decision, whole.", no_args_is_help=True)
 app.command("rescore")(rescore)
@@ -29,9 +33,11 @@ def list_receipts(
     before: Annotated[int | None, typer.Option(help="Where the last page ended.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print decisions, newest first."""
+    """Print decisions, newest first, and the latest reads."""
     from memguard.cli.opening import open_journal
     from memguard.cli.output import console, counts_line, print_decisions, print_json
+    from memguard.cli.show_read import print_reads
+    from memguard.stores.reads import ReadLog
     from memguard.stores.receipts import ReceiptLog
 
     with open_journal(store) as journal:
@@ -39,13 +45,21 @@ def list_receipts(
         which = _filter(outcome, run=run, user=user, namespace=namespace)
         page = log.list(which, limit=limit, before=before)
         counts = log.count(which)
+        # Reads have no outcome, and the first page shows the latest of them.
+        with_reads = outcome is None and before is None
+        found = _read_filter(which)
+        reads = ReadLog(journal).list(found, limit=limit).reads if with_reads else ()
+        all_reads = ReadLog(journal).count(found)
     if as_json:
         bodies = [receipt.model_dump(mode="json") for receipt in page.receipts]
-        print_json({"counts": counts, "receipts": bodies, "before": page.before})
+        body = {"counts": counts, "receipts": bodies, "before": page.before}
+        print_json({**body, "reads": [read.model_dump(mode="json") for read in reads]})
         return
     print_decisions(page.receipts, title=counts_line(counts))
     if page.before is not None:
         console().print(f"more: --before {page.before}")
+    if reads:
+        print_reads(reads, title=f"\n{all_reads} reads; units admitted of those looked at")
 
 
 @app.command("show")
@@ -54,13 +68,22 @@ def show_receipt(
     store: StoreOption = "memory",
     as_json: JsonOption = False,
 ) -> None:
-    """Print the whole record of one decision."""
+    """Print the whole record of one decision, or of one read."""
     from memguard.cli.opening import open_journal
     from memguard.cli.output import print_json
     from memguard.cli.show import print_receipt
+    from memguard.cli.show_read import print_read
+    from memguard.stores.reads import ReadLog
     from memguard.stores.receipts import ReceiptLog
 
     with open_journal(store) as journal:
+        read = _read_named(receipt_id, log=ReadLog(journal), decisions=ReceiptLog(journal))
+        if read is not None:
+            if as_json:
+                print_json({"read": read.model_dump(mode="json")})
+            else:
+                print_read(read, whole=True)
+            return
         log = ReceiptLog(journal)
         receipt = log.get(receipt_id)
         history = log.history(receipt.id)
@@ -69,6 +92,23 @@ def show_receipt(
         print_json({"receipt": receipt.model_dump(mode="json"), "history": events})
         return
     print_receipt(receipt, history=history)
+
+
+def _read_named(receipt_id: str, *, log: "ReadLog", decisions: "ReceiptLog") -> "ReadReport | None":
+    """The read that is meant; `None` when a decision is, or nothing that is known."""
+    from memguard.errors import ErrorCode, InvalidInputError
+
+    found = log.matching(receipt_id)
+    if not found:
+        return None
+    try:
+        decision = decisions.get(receipt_id)
+    except InvalidInputError:
+        return log.get(receipt_id)
+    if receipt_id in {decision.id, *found}:
+        return None if receipt_id == decision.id else log.get(receipt_id)
+    msg = f"{receipt_id!r} fits decision {decision.id!r} and read {found[0]!r}; give more of the id"
+    raise InvalidInputError(msg, code=ErrorCode.RECEIPT_NOT_FOUND)
 
 
 def _filter(
@@ -87,3 +127,9 @@ def _filter(
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
     place = namespace_of(user, namespace) if user or namespace else ()
     return ReceiptFilter(outcome=cast("WriteOutcome | None", outcome), run_id=run, namespace=place)
+
+
+def _read_filter(which: "ReceiptFilter") -> "ReadFilter":
+    from memguard.stores.read_rows import ReadFilter
+
+    return ReadFilter(namespace=which.namespace, run_id=which.run_id)

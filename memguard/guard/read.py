@@ -297,13 +297,13 @@ def _finished(state: ReadGuardState, *, guard: ReadGuard, in_memory: bool) -> Re
 
 def _left_out(recalled: Recalled) -> tuple[str, ...]:
     said = (
-        (recalled.beside, "found beside the nearest as safety constraints"),
-        (recalled.superseded, "left out: marked as superseded"),
-        (recalled.outside, "left out: said outside the time window"),
-        (recalled.below, "left out: scored below the least score"),
-        (recalled.textless, "left out: hold no text"),
+        (recalled.beside, "safety constraints found beside the nearest"),
+        (recalled.superseded, "left out because they are marked as superseded"),
+        (recalled.outside, "left out because they were said outside the time window"),
+        (recalled.below, "left out because they scored below the least score"),
+        (recalled.textless, "left out because they hold no text"),
     )
-    return (*recalled.notes, *(f"{count} memories {what}" for count, what in said if count))
+    return (*recalled.notes, *(f"{what}: {count}" for count, what in said if count))
 
 
 def _failure(error: MemguardError, step: str) -> Failure:

@@ -50,8 +50,6 @@ _NEAR_ENOUGH = 0.35
 """Cosine from which two units are compared; below it nothing was found to conflict. Ours."""
 _MOST_NAMES = 3
 
-_ADVICE = frozenset({"recommendation", "planning"})
-
 _ROLE: dict[Kind, FactorRole] = {
     "safety": "constraint",
     "constraint": "constraint",
@@ -128,11 +126,13 @@ class LocalAdjudicator:
     def judge(self, case: ReadCase, units: Sequence[Unit], scheme: Scheme) -> Adjudication:
         """As `adjudicate`, here and now, from a thread without an event loop."""
         situation = read_situation(case.query, dialogue=case.dialogue)
-        near = measure(case, [unit.text for unit in units], embeddings=self._embeddings)
-        kinds: list[Kind] = [unit.kind or cues.kind_of(unit.text) for unit in units]
-        relations = _relate(units, kinds, near, verifier=self._verifier)
+        names = _own_names(case, units)
+        texts = [unit.text for unit in units]
+        near = measure(case, texts, names=names, embeddings=self._embeddings)
+        kinds: list[Kind] = [_kind(unit, names) for unit in units]
+        relations = _relate(units, kinds, near, names=names, verifier=self._verifier)
         evidence = self._evidence.read(case.evidence, units=units)
-        read = _Read(case=case, situation=situation, units=units)
+        read = _Read(case=case, situation=situation, names=names)
         rows: list[Row] = []
         for place, unit in enumerate(units):
             found = read.attributes(
@@ -166,6 +166,13 @@ class LocalAdjudicator:
         )
 
 
+def _kind(unit: Unit, names: frozenset[str]) -> Kind:
+    """What a unit is: as it was cut, unless it was taken for a statement about the world."""
+    if unit.kind is not None and unit.kind != "claim":
+        return unit.kind
+    return cues.kind_of(unit.text, own_names=names)
+
+
 class _Relations:
     """Which units take the place of others, and which cannot both hold."""
 
@@ -175,11 +182,16 @@ class _Relations:
 
 
 def _relate(
-    units: Sequence[Unit], kinds: Sequence[Kind], near: Nearness, *, verifier: SupportVerifier
+    units: Sequence[Unit],
+    kinds: Sequence[Kind],
+    near: Nearness,
+    *,
+    names: frozenset[str],
+    verifier: SupportVerifier,
 ) -> _Relations:
     """Compare the units that are near one another and about the same person."""
     found = _Relations()
-    about = [cues.about_whom(unit.text) for unit in units]
+    about = [cues.about_whom(unit.text, own_names=names) for unit in units]
     pairs: list[Conflict] = []
     for i, j in combinations(range(len(units)), 2):
         cosine = float(near.between[i, j])
@@ -217,15 +229,14 @@ class _Read:
     """What the units of one read have in common."""
 
     def __init__(
-        self, *, case: ReadCase, situation: Situation | Inconclusive, units: Sequence[Unit]
+        self, *, case: ReadCase, situation: Situation | Inconclusive, names: frozenset[str]
     ) -> None:
         self._case = case
         self._situation = situation
-        self._foreign = isinstance(situation, Inconclusive)
         self._small_talk = is_small_talk(case.query)
         spoken = " ".join(turn.content for turn in case.dialogue[-4:] if turn.role == "user")
         self._asked = {span.text.casefold() for span in split_words(f"{case.query} {spoken}")}
-        self._names = _own_names(case, units)
+        self._names = names
 
     def attributes(
         self, unit: Unit, *, kind: Kind, cosine: float, shared: frozenset[str]
@@ -256,14 +267,14 @@ class _Read:
     ) -> Relevance:
         if self._small_talk:
             return "none"
-        if self._foreign or looks_foreign(unit.text):
+        if isinstance(self._situation, Inconclusive) or looks_foreign(unit.text):
             return "uncertain"
         return relevance_of(
             cosine,
             kind=kind,
             query=self._case.query,
             shared=shared,
-            advice=isinstance(self._situation, Situation) and self._situation.mode in _ADVICE,
+            situation=self._situation,
         )
 
     def _subject(self, unit: Unit) -> Subject:
@@ -294,9 +305,12 @@ class _Read:
 
 
 def _own_names(case: ReadCase, units: Sequence[Unit]) -> frozenset[str]:
-    """Names that stand for the user: of the speaker, and what several memories begin with."""
+    """Names that stand for the user: of speakers, and what several memories begin with."""
     spoken = {turn.speaker.casefold() for turn in case.dialogue if turn.role == "user"}
     counts: dict[str, int] = {}
+    # The local writer puts the speaker's name before what the speaker said.
+    labels = (patterns.LABEL.match(unit.text) for unit in units)
+    spoken |= {label[1].casefold() for label in labels if label is not None}
     for unit in units:
         named = patterns.NAMED.match(unit.text)
         if named is not None:

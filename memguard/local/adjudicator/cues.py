@@ -21,12 +21,17 @@ def bare(text: str) -> str:
     return patterns.LABEL.sub("", text, count=1)
 
 
-def kind_of(text: str) -> Kind:
-    """What a unit is. Safety comes before all, a belief before the liking that it may speak of."""
+def kind_of(text: str, *, own_names: frozenset[str] = frozenset()) -> Kind:
+    """What a unit is. Safety comes before all, a belief before the liking that it may speak of.
+
+    Args:
+        text: A unit.
+        own_names: Names of the user, in lower case.
+    """
     said = bare(text)
     if looks_like_safety(said):
         return "safety"
-    about = about_whom(text)
+    about = about_whom(text, own_names=own_names)
     if about != "world" and patterns.BELIEF.search(said):
         return "belief"
     if patterns.CONSTRAINT.search(said):

@@ -12,7 +12,7 @@ from memguard.local.adjudicator.situation import last_ask, points_back
 from memguard.local.embedder import LocalEmbeddings, Matrix
 from memguard.local.verifier import lexicon
 from memguard.local.verifier.words import split_words, stem
-from memguard.schema.read import ReadCase
+from memguard.schema.read import ReadCase, Situation
 from memguard.schema.units import Kind, Relevance
 
 DIRECT = 0.40
@@ -26,9 +26,13 @@ INDIRECT_CONSTRAINT = 0.12
 """The same for constraints, which bear on much that they share no word with."""
 _DIRECT_BY_WORDS = ((0.30, 1), (INDIRECT, 2))
 """With so many words in common, a cosine from here on makes a unit direct."""
+DIRECT_PERSONAL = 0.20
+"""Cosine from which a unit answers a question of the user about the user, which is mostly short and
+shares few words with what was said."""
 _EARLIER = 0.85
 """What nearness to an earlier turn of the user counts beside that to the query."""
 _LATE_TURNS = 3
+_ADVICE = frozenset({"recommendation", "planning"})
 _TEXT_CHARS = 2_000
 """Characters of a text that are embedded; the model reads about a thousand."""
 
@@ -47,12 +51,19 @@ class Nearness:
     """The stems of content that each unit has in common with the query."""
 
 
-def measure(case: ReadCase, texts: Sequence[str], *, embeddings: LocalEmbeddings) -> Nearness:
+def measure(
+    case: ReadCase,
+    texts: Sequence[str],
+    *,
+    names: frozenset[str],
+    embeddings: LocalEmbeddings,
+) -> Nearness:
     """The cosines of a read; what was embedded before costs nothing.
 
     Args:
         case: The query, and the dialogue that it may point back to.
         texts: The units.
+        names: Names of the user, in lower case.
         embeddings: The embedder.
     """
     asked = [case.query[-_TEXT_CHARS:], last_ask(case.query)[-_TEXT_CHARS:]]
@@ -60,7 +71,9 @@ def measure(case: ReadCase, texts: Sequence[str], *, embeddings: LocalEmbeddings
     back = points_back(case.query)
     turns = [text[:_TEXT_CHARS] for text in (spoken if back else spoken[-_LATE_TURNS:])]
     rows = np.array(
-        embeddings.embed_documents([*asked, *turns, *(_topic(text) for text in texts)]),
+        embeddings.embed_documents(
+            [*asked, *turns, *(_topic(text, names=names) for text in texts)]
+        ),
         dtype=np.float32,
     )
     first, later, units = rows[:2], rows[2 : 2 + len(turns)], rows[2 + len(turns) :]
@@ -78,7 +91,7 @@ def measure(case: ReadCase, texts: Sequence[str], *, embeddings: LocalEmbeddings
 
 
 def relevance_of(
-    cosine: float, *, kind: Kind, query: str, shared: frozenset[str], advice: bool
+    cosine: float, *, kind: Kind, query: str, shared: frozenset[str], situation: Situation
 ) -> Relevance:
     """How a unit bears on the query.
 
@@ -87,17 +100,18 @@ def relevance_of(
         kind: What it is.
         query: What is asked.
         shared: Stems of content in common.
-        advice: Whether something is to be recommended or planned.
+        situation: What the query asks for.
     """
     by_words = any(cosine >= least and len(shared) >= words for least, words in _DIRECT_BY_WORDS)
-    if cosine >= DIRECT or by_words:
+    personal = situation.target == "user" and situation.mode == "factual"
+    if cosine >= (DIRECT_PERSONAL if personal else DIRECT) or by_words:
         return "direct"
     if kind == "safety" and patterns.HEALTH.search(query):
         return "direct"
     least = INDIRECT
     if kind in {"safety", "constraint"}:
         least = INDIRECT_CONSTRAINT
-    elif kind == "preference" and advice:
+    elif kind == "preference" and situation.mode in _ADVICE:
         least = INDIRECT_PREFERENCE
     return "indirect" if cosine >= least else "none"
 
@@ -112,6 +126,10 @@ def content_stems(text: str) -> frozenset[str]:
     )
 
 
-def _topic(text: str) -> str:
-    """What a unit speaks of: without "The user", which every unit has in common."""
-    return _USER_WORD.sub("", bare(text))[:_TEXT_CHARS] or text[:_TEXT_CHARS]
+def _topic(text: str, *, names: frozenset[str]) -> str:
+    """What a unit speaks of: without "The user" or the user's name, which all have in common."""
+    said = _USER_WORD.sub("", bare(text))
+    named = patterns.NAMED.match(said)
+    if named is not None and named[1].casefold() in names:
+        said = said[named.end() :].strip()
+    return said[:_TEXT_CHARS] or text[:_TEXT_CHARS]

@@ -42,7 +42,8 @@ OTHER = re.compile(
     rf"^(?:(?:the )?user['\u2019]s|my|our|[A-Z][\w-]+['\u2019]s) (?:[\w-]+ ){{0,2}}?{PEOPLE}\b", _I
 )
 NAMED = re.compile(
-    r"^(?!\w+ing\b)([A-Z][\w-]+)(?=,| (?:is|was|has|had|and|can|cannot|does|did|[a-z]+s)\b)"
+    r"^(?!\w+ing\b)([A-Z][\w-]+)(?=,| (?:is|was|has|had|and|can|can['\u2019]t|cannot|does|did|went|"
+    r"doesn['\u2019]t|don['\u2019]t|didn['\u2019]t|isn['\u2019]t|[a-z]+s|[a-z]+ed)\b)"
 )
 LABEL = re.compile(r"^([\w'. -]{1,40}): (?=\S)")
 """What a text begins with: whom it is about; `NAME: ` is how the local writer names the speaker."""

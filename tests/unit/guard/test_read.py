@@ -474,8 +474,8 @@ async def test_what_recall_left_out_is_counted() -> None:
     put(store, "The user cooks.", said_at=NOW - timedelta(days=900))
     settings = Recall(since=NOW - timedelta(days=300), safety_k=0)
     out = await guard_of(reader(KINDS), store, recall=settings).ainvoke({"query": ASK})
-    assert "1 memories left out: marked as superseded" in out["read"].notes
-    assert "1 memories left out: said outside the time window" in out["read"].notes
+    assert "left out because they are marked as superseded: 1" in out["read"].notes
+    assert "left out because they were said outside the time window: 1" in out["read"].notes
 
 
 async def test_a_user_who_is_not_known_is_an_error() -> None:
