@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from langgraph.store.base import BaseStore, GetOp
 
+from memguard.errors import ErrorCode, MemguardError, StoreError
 from memguard.guard.state import Proposal
 from memguard.policy.dedupe import record_key
 from memguard.policy.refusal import refuse_source, refuse_text
@@ -44,7 +45,17 @@ def repeat() -> AdmissionDecision:
 async def stored_keys(
     store: BaseStore, namespace: Namespace, proposals: Sequence[Proposal]
 ) -> frozenset[str]:
-    """Keys of those proposals whose text the namespace holds."""
+    """Keys of those proposals whose text the namespace holds.
+
+    Raises:
+        StoreError: If the store failed.
+    """
     keys = [record_key(proposal.candidate.text) for proposal in proposals]
-    found = await store.abatch([GetOp(namespace, key, refresh_ttl=False) for key in keys])
+    try:
+        found = await store.abatch([GetOp(namespace, key, refresh_ttl=False) for key in keys])
+    except MemguardError:
+        raise
+    except Exception as error:  # a store of any make may raise anything
+        msg = f"the memory store failed: {type(error).__name__}: {error}; write again"
+        raise StoreError(msg, code=ErrorCode.STORE_FAILED) from error
     return frozenset(key for key, item in zip(keys, found, strict=True) if item is not None)

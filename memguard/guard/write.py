@@ -152,7 +152,13 @@ async def screen(state: WriteState, *, guard: Guard) -> dict[str, Any]:
         [p.candidate.id for p in proposals], policy_digest=guard.policy_digest
     )
     open_proposals = [p for p in proposals if p.candidate.id not in decided]
-    keys = await stored_keys(backing.store, state.namespace, open_proposals)
+    try:
+        keys = await stored_keys(backing.store, state.namespace, open_proposals)
+    except MemguardError as error:
+        # Judging what cannot be stored would be paid for twice.
+        failure = _failure(error, "screen")
+        undecided = [Ruled(unjudged=p.candidate, failure=failure) for p in open_proposals]
+        return {"proposals": (), "resumed": len(decided), "ruled": undecided}
     to_gate: list[Proposal] = []
     ruled: list[Ruled] = []
     for proposal in open_proposals:

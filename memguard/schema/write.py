@@ -23,7 +23,7 @@ class Failure(Frozen):
     message: str
     """What happened and what to do."""
     step: str
-    """`extract`, `gate`, `commit` or `review`."""
+    """`extract`, `screen`, `gate`, `commit` or `review`; `write` when all of it failed."""
     about: str = ""
     """The candidate, by id, or the turns it was about."""
 

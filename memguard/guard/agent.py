@@ -1,0 +1,214 @@
+"""A whole agent with memory: what is admitted is recalled first, what is new is checked after.
+
+```text
+START -> recall -> answer -> remember -> END
+           ^          v
+           +- tools <-+
+```
+
+A tool's results are evidence: the next recall of the same turn sees them, and what they contradict
+is withheld from the answer that they lead to.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypedDict, cast
+
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMessage
+from langchain_core.tools import BaseTool, tool
+from langgraph.graph import END, START, StateGraph, add_messages
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.prebuilt import ToolNode
+from langgraph.store.base import BaseStore
+from pydantic import BaseModel, Field
+
+from memguard.errors import ErrorCode, GuardError, InvalidInputError
+from memguard.guard.namespaces import NamespaceLike
+from memguard.guard.read import create_read_guard
+from memguard.guard.write import create_write_guard
+from memguard.llm.answer import answer, tool_settings
+from memguard.llm.models import Model, ModelLike, resolve_model
+from memguard.portal import dual
+from memguard.schema.ledger import ReadReport
+from memguard.schema.write import Failure, WriteReport
+from memguard.stores.journal import Journal
+
+NAME = "memory_agent"
+
+AgentGraph = CompiledStateGraph[Any, Any, Any, Any]
+
+
+class AgentContext(TypedDict, total=False):
+    """Who is talking: the values that the namespace template names."""
+
+    user_id: str
+    """The user; memories of one are never seen by another."""
+
+
+class AgentInput(BaseModel):
+    """What the user says."""
+
+    messages: Annotated[list[AnyMessage], add_messages] = Field(
+        default=[],
+        description="The new messages; a thread with a checkpointer keeps the earlier ones.",
+        examples=[[{"role": "user", "content": "Where could I take my colleague for lunch?"}]],
+    )
+
+
+class AgentState(AgentInput):
+    """The conversation, and what memory did for its last turn."""
+
+    memory_context: str = ""
+    """The section that the last answer was given with; empty when nothing was admitted."""
+    read: ReadReport | None = None
+    """What was recalled, admitted and withheld, and why."""
+    writes: WriteReport | None = None
+    """What became of every candidate of the turn."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agent:
+    """What the nodes share."""
+
+    model: Model
+    system: str
+    tools: dict[str, Any]
+    read: AgentGraph | None
+    write: AgentGraph | None
+
+
+async def recall(state: AgentState, *, guard: AgentGraph) -> dict[str, Any]:
+    """Fetch memories, and admit what may be used for this request."""
+    found = await guard.ainvoke({"messages": state.messages})
+    return {"memory_context": found["memory_context"], "read": found["read"]}
+
+
+async def respond(state: AgentState, *, agent: Agent) -> dict[str, Any]:
+    """Ask the model, with what was admitted at the end of its system message."""
+    if not state.messages:
+        msg = "the agent was given no messages: pass {'messages': [('user', '...')]}"
+        raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
+    prompt = with_memory(state.messages, system=agent.system, memory=state.memory_context)
+    return {"messages": [await answer(agent.model, prompt, tools=agent.tools)]}
+
+
+async def remember(state: AgentState, *, guard: AgentGraph) -> dict[str, Any]:
+    """Draw candidates from what is new, and store what passes the gates."""
+    try:
+        done = await guard.ainvoke({"messages": state.messages})
+    except GuardError as error:
+        # The answer is there already; the turn is read again with the next one.
+        failure = Failure(code=error.code, message=error.message, step="write")
+        return {"writes": WriteReport(run_id="", namespace=(), failures=(failure,))}
+    return {"writes": done["writes"]}
+
+
+def after_answer(state: AgentState) -> Literal["tools", "remember"]:
+    """To the tools that the model called, else to memory."""
+    last = state.messages[-1]
+    return "tools" if isinstance(last, AIMessage) and last.tool_calls else "remember"
+
+
+def with_memory(messages: Sequence[BaseMessage], *, system: str, memory: str) -> list[BaseMessage]:
+    """The prompt of one answer: system message first, memory last in it.
+
+    The messages of the thread stay as they are, so that no rendered memory is ever taken for
+    something that was said.
+
+    Args:
+        messages: The thread.
+        system: The agent's own instructions.
+        memory: What the read guard rendered.
+    """
+    rest = list(messages)
+    own = [system] if system else []
+    if rest and isinstance(rest[0], SystemMessage):
+        # Some providers take one system message only.
+        own.append(rest.pop(0).text)
+    text = "\n\n".join([*own, *([memory] if memory else [])])
+    return [SystemMessage(text), *rest] if text else rest
+
+
+def create_memory_agent(
+    model: ModelLike,
+    *,
+    tools: Sequence[Any] = (),
+    store: BaseStore | None = None,
+    namespace: NamespaceLike = ("memories", "{user_id}"),
+    system: str = "",
+    judge: "ModelLike | None" = None,
+    read: AgentGraph | Literal[False] | None = None,
+    write: AgentGraph | Literal[False] | None = None,
+    receipts: Journal | str | Path | None = None,
+    checkpointer: Any = None,
+    context_schema: type[Any] = AgentContext,
+) -> AgentGraph:
+    """An agent that remembers what its conversations support, and uses what the request permits.
+
+    Trouble with memory never costs the user the answer: a read that fails or is late withholds
+    what it could not judge, a write that fails is on `writes.failures` and is taken up again by
+    the thread's next turn. Settings that cannot work, such as an unknown user, are errors.
+
+    Args:
+        model: Who answers.
+        tools: Functions or LangChain tools that it may call; their results are evidence.
+        store: Where memories live; the store of the run when left out.
+        namespace: Whose memories: a template filled from the run's context, or a function.
+        system: The agent's instructions.
+        judge: Who writes, judges and adjudicates memories, or `"local"`; the answering model
+            when left out.
+        read: A read guard of your own; `False` recalls nothing.
+        write: A write guard of your own; `False` remembers nothing.
+        receipts: Where receipts are kept; beside a local store when left out.
+        checkpointer: Keeps threads, as for any LangGraph graph.
+        context_schema: Type of the run's context; must have what the namespace names.
+
+    Returns:
+        A graph that takes `messages` and returns `messages`, `memory_context`, `read` and
+        `writes`.
+
+    Raises:
+        ConfigurationError: If a model, tool or guard cannot be used.
+    """
+    answering = resolve_model(model, streams=True)
+    judging: ModelLike = model if judge is None else judge
+    known = [each if isinstance(each, BaseTool) else tool(each) for each in tools]
+    if read is None:
+        read = create_read_guard(judging, store=store, namespace=namespace, receipts=receipts)
+    if write is None:
+        write = create_write_guard(
+            judging, store=store, namespace=namespace, receipts=receipts, on_failure="report"
+        )
+    agent = Agent(
+        model=answering,
+        system=system,
+        tools=tool_settings(answering, known),
+        read=read or None,
+        write=write or None,
+    )
+    builder = _build(agent, tools=known, context_schema=context_schema)
+    return cast("AgentGraph", builder.compile(name=NAME, store=store, checkpointer=checkpointer))
+
+
+def _build(agent: Agent, *, tools: Sequence[BaseTool], context_schema: type[Any]) -> Any:
+    builder: Any = StateGraph(AgentState, input_schema=AgentInput, context_schema=context_schema)
+    first, last = "answer", END
+    if agent.read is not None:
+        first = "recall"
+        builder.add_node("recall", dual(partial(recall, guard=agent.read)))
+        builder.add_edge("recall", "answer")
+    builder.add_node("answer", dual(partial(respond, agent=agent), name="answer"))
+    if agent.write is not None:
+        last = "remember"
+        builder.add_node("remember", dual(partial(remember, guard=agent.write)))
+        builder.add_edge("remember", END)
+    builder.add_edge(START, first)
+    if tools:
+        builder.add_node("tools", ToolNode(tools))
+        builder.add_edge("tools", first)
+        builder.add_conditional_edges("answer", after_answer, {"tools": "tools", "remember": last})
+    else:
+        builder.add_edge("answer", last)
+    return builder
