@@ -1,11 +1,13 @@
 """The frozen base of every value, and the cleaning of text at the door."""
 
+import re
 import unicodedata
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 
-_KEPT_CONTROLS = frozenset("\t\n")
+_DROPPED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""All of Unicode's control characters (category Cc) but tab and newline."""
 _INVISIBLE = frozenset("\u200b\u200c\u200d\u2060\ufeff\u00ad")
 
 
@@ -27,10 +29,11 @@ def clean_text(text: str) -> str:
     Returns:
         Text that encodes as UTF-8 and holds no control character but tab and newline.
     """
+    if text.isascii() and text.isprintable():
+        return text
     paired = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     unix = paired.replace("\r\n", "\n").replace("\r", "\n")
-    kept = "".join(ch for ch in unix if ch in _KEPT_CONTROLS or unicodedata.category(ch) != "Cc")
-    return unicodedata.normalize("NFC", kept)
+    return unicodedata.normalize("NFC", _DROPPED.sub("", unix))
 
 
 def is_blank(text: str) -> bool:

@@ -45,8 +45,10 @@ NAME = "conmem"
 async def write_probes(state: ConMemState, *, panel: Panel) -> dict[str, Any]:
     """Choose what is shown of the history, and write the three probes."""
     spec = panel.spec
-    # A thread with a checkpointer still holds the last case's entries.
-    fresh = {
+    # A thread with a checkpointer still holds the last case's entries. Candidate and history are
+    # handed on as they were read, or every node would read them again.
+    fresh: dict[str, Any] = {
+        "candidate": state.candidate, "context": state.context,
         "rounds": (), "parts": Overwrite([]), "score": None, "tie_break": None, "reason": None
     }  # fmt: skip
     evidence = state.context.evidence
@@ -167,7 +169,7 @@ async def reason(state: ConMemState, *, panel: Panel) -> dict[str, Any]:
     return {**found, "decision": decision, "report": report, "receipt": receipt}
 
 
-def after_writing(state: ConMemState, *, spec: ConMem) -> Sequence[Send | str]:
+async def after_writing(state: ConMemState, *, spec: ConMem) -> Sequence[Send | str]:
     """To the auditor; with speculation, try the first set beside it."""
     if state.decision is not None:
         return ["decide"]
@@ -176,7 +178,7 @@ def after_writing(state: ConMemState, *, spec: ConMem) -> Sequence[Send | str]:
     return ["weigh"] if nothing else ["validate_probes", *trials]
 
 
-def after_validation(state: ConMemState, *, spec: ConMem) -> Sequence[Send | str]:
+async def after_validation(state: ConMemState, *, spec: ConMem) -> Sequence[Send | str]:
     """Up the ladder, or on to the trials; with speculation these are under way."""
     if _speculates(state, spec=spec):
         return ["weigh"]
@@ -185,7 +187,7 @@ def after_validation(state: ConMemState, *, spec: ConMem) -> Sequence[Send | str
     return _trials(state, only_valid=True) or ["weigh"]
 
 
-def after_weighing(state: ConMemState, *, spec: ConMem) -> str:
+async def after_weighing(state: ConMemState, *, spec: ConMem) -> str:
     """Up the ladder, to the tie-break judge, or to the decision."""
     if next_rung(state.rounds, spec=spec) is not None:
         return "mend_probes"
@@ -193,7 +195,7 @@ def after_weighing(state: ConMemState, *, spec: ConMem) -> str:
     return "tie_break" if tie and spec.zero == "tie_break" else "decide"
 
 
-def after_decision(state: ConMemState, *, spec: ConMem) -> str:
+async def after_decision(state: ConMemState, *, spec: ConMem) -> str:
     """To the reason of a rejection, where there is evidence to name it by."""
     judged = state.score is not None and state.decision is not None
     rejected = judged and state.decision is not None and state.decision.outcome == "reject"
@@ -243,22 +245,24 @@ def _compile(
     tried = ["try_probe"] if spec.speculate else []
     builder.add_conditional_edges(
         "write_probes",
-        partial(after_writing, spec=spec),
+        dual(partial(after_writing, spec=spec)),
         ["validate_probes", *tried, "weigh", "decide"],
     )
     builder.add_edge("mend_probes", "validate_probes")
     builder.add_conditional_edges(
         "validate_probes",
-        partial(after_validation, spec=spec),
+        dual(partial(after_validation, spec=spec)),
         ["mend_probes", "try_probe", "weigh"],
     )
     builder.add_edge("try_probe", "weigh")
     again = ["mend_probes"] if spec.speculate else []
     builder.add_conditional_edges(
-        "weigh", partial(after_weighing, spec=spec), [*again, "tie_break", "decide"]
+        "weigh", dual(partial(after_weighing, spec=spec)), [*again, "tie_break", "decide"]
     )
     builder.add_edge("tie_break", "decide")
-    builder.add_conditional_edges("decide", partial(after_decision, spec=spec), ["reason", END])
+    builder.add_conditional_edges(
+        "decide", dual(partial(after_decision, spec=spec)), ["reason", END]
+    )
     builder.add_edge("reason", END)
     return builder.compile(name=NAME)
 
