@@ -7,8 +7,8 @@ from memguard.arms.sections import bare, grouping_only, no_memory, relevance_gat
 
 __all__ = [
     "ARMS",
-    "SEEDS",
     "ArmCase",
+    "SEEDS",
     "annotated",
     "bare",
     "budget_random",

@@ -173,6 +173,13 @@ _CLAIMS = (
         {"mode": ("factual",), "epistemic": ("stated", "inferred", "uncertain")},
     ),
     _row("claim", "CONTEXT_UNCERTAIN", "unverified, and to the point", _CLAIM, _SAID, _DIRECT),
+    _row(
+        "claim-verified-doubt",
+        "CONTEXT_UNCERTAIN",
+        "verified, and something else about it is doubtful",
+        _CLAIM,
+        {"epistemic": ("verified",)},
+    ),
     _row("claim-doubt", "DENY", "an unverified statement fails closed", _CLAIM),
 )
 
@@ -195,6 +202,13 @@ _FACTS = (
         {"mode": ("recommendation", "planning", "support")},
     ),
     _row("fact-inferred", "CONTEXT_UNCERTAIN", "nobody said so", _FACT, _HELD, _DIRECT),
+    _row(
+        "fact-verified-doubt",
+        "CONTEXT_UNCERTAIN",
+        "verified, and something else about it is doubtful",
+        _FACT,
+        {"epistemic": ("verified",)},
+    ),
     _row("fact-doubt", "DENY", "a doubtful fact fails closed", _FACT),
 )
 
@@ -229,6 +243,13 @@ _EXPERIENCES = (
         {"mode": ("recommendation", "planning", "support")},
     ),
     _row("experience-inferred", "CONTEXT_UNCERTAIN", "nobody said so", _EXPERIENCE, _HELD, _DIRECT),
+    _row(
+        "experience-verified-doubt",
+        "CONTEXT_UNCERTAIN",
+        "verified, and something else about it is doubtful",
+        _EXPERIENCE,
+        {"epistemic": ("verified",)},
+    ),
     _row("experience-doubt", "DENY", "a doubtful experience fails closed", _EXPERIENCE),
 )
 

@@ -93,7 +93,7 @@ def print_table(table: Table, *, names: Mapping[Permission, str] | None = None) 
     lines = ["| row | when | then | because |", "|---|---|---|---|"]
     for row in table.rows:
         parts = [
-            f"{column} {' or '.join(f'`{value}`' for value in values)}"
+            f"{column} {'/'.join(f'`{value}`' for value in values)}"
             for column, values in row.when.items()
         ]
         then = names[row.then] if names else row.then

@@ -1,0 +1,66 @@
+"""The pages of read time show the tables and defaults of the code, and the golden drawings."""
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memguard import FactorCompiled, PermissionSemantic, RelevanceGate
+from memguard.policy.factors import FC_PERSONALIZATION, FC_SAFETY, FC_TABLE
+from memguard.policy.permissions import PS_PERSONALIZATION, PS_SAFETY, PS_TABLE
+from memguard.policy.tables import Table, print_table
+from memguard.schema.permissions import CHANNEL_OF
+
+ROOT = Path(__file__).parents[2]
+TABLES = (
+    ("factor-compiled", FC_TABLE),
+    ("factor-compiled", FC_SAFETY),
+    ("factor-compiled", FC_PERSONALIZATION),
+    ("permission-semantic", PS_TABLE),
+    ("permission-semantic", PS_SAFETY),
+    ("permission-semantic", PS_PERSONALIZATION),
+)
+DEFAULT_ROW = re.compile(r"^\| `(\w+)` \| `([^`]*)` \|", re.MULTILINE)
+
+
+def page_of(method: str) -> Path:
+    return ROOT / "docs" / "methods" / f"{method}.md"
+
+
+@pytest.mark.parametrize(("method", "table"), TABLES, ids=[table.name for _, table in TABLES])
+def test_a_page_prints_the_table_that_rules(method: str, table: Table) -> None:
+    names = CHANNEL_OF if method == "factor-compiled" else None
+    printed = print_table(table, names=names)
+    page = page_of(method)
+    text = page.read_text(encoding="utf-8")
+    mark = f"<!-- table {table.name} -->\n"
+    before, found, after = text.partition(mark)
+    assert found, f"{page.name} has no {mark.strip()}"
+    shown, _, rest = after.lstrip("\n").partition("\n\n")
+    if os.environ.get("MEMGUARD_GOLDEN") == "write":
+        kept = rest if shown.startswith("|") else f"{shown}\n\n{rest}"
+        page.write_text(f"{before}{mark}\n{printed}\n\n{kept}", encoding="utf-8")
+        return
+    assert shown == printed
+
+
+@pytest.mark.parametrize("method", ["factor-compiled", "permission-semantic"])
+def test_a_page_draws_the_golden_graph(method: str) -> None:
+    golden = ROOT / "tests" / "golden" / "graphs" / f"{method.replace('-', '_')}.mmd"
+    drawing = golden.read_text(encoding="utf-8").strip()
+    text = page_of(method).read_text(encoding="utf-8")
+    assert f"```mermaid\n{drawing}\n```" in text
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [FactorCompiled(), PermissionSemantic(), RelevanceGate()],
+    ids=lambda spec: type(spec).__name__,
+)
+def test_every_default_is_stated(spec: Any) -> None:
+    page = (ROOT / "docs" / "config.md").read_text(encoding="utf-8")
+    section = page.split(f"## `{type(spec).__name__}`")[1].split("\n## ")[0]
+    actual = {name: str(value) for name, value in spec.model_dump().items()}
+    assert dict(DEFAULT_ROW.findall(section)) == actual
