@@ -1,0 +1,1 @@
+"""How the local adjudicator does on labels that need no model."""
