@@ -10,7 +10,13 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from memguard import create_memory_agent
-from memguard.errors import AnswerError, ConfigurationError, ErrorCode, InvalidInputError
+from memguard.errors import (
+    AnswerError,
+    ConfigurationError,
+    ErrorCode,
+    InvalidInputError,
+    ReceiptError,
+)
 from memguard.guard.agent import with_memory
 from memguard.llm.models import resolve_model
 from memguard.stores import ChromaStore
@@ -170,13 +176,21 @@ async def test_a_store_that_fails_costs_memory_not_the_answer(journal: Journal) 
     assert [candidate.text for candidate in done["writes"].unjudged]
 
 
-def test_a_log_that_fails_costs_memory_not_the_answer(store: ChromaStore) -> None:
-    with Journal.memory() as journal:
-        agent = make(ScriptedChatModel(["Hello!"]), store, journal)
-    done = agent.invoke({"messages": [("user", "I moved to Porto in May.")]}, THREAD, context=ANA)
+async def test_a_log_that_fails_costs_memory_not_the_answer(
+    store: ChromaStore, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full(*_: Any, **__: Any) -> Any:
+        msg = "the disk is full"
+        raise ReceiptError(msg, code=ErrorCode.RECEIPT_FAILED)
+
+    monkeypatch.setattr(journal, "awrite", full)
+    agent = make(ScriptedChatModel(["Hello!"]), store, journal)
+    done = await agent.ainvoke(
+        {"messages": [("user", "I moved to Porto in May.")]}, THREAD, context=ANA
+    )
     assert done["messages"][-1].text == "Hello!"
-    (failure,) = done["writes"].failures
-    assert (failure.step, failure.code) == ("write", ErrorCode.RECEIPT_FAILED)
+    assert [failure.code for failure in done["read"].failures] == [ErrorCode.RECEIPT_FAILED]
+    assert done["writes"].failures[0].code == ErrorCode.RECEIPT_FAILED
 
 
 async def test_either_side_can_be_left_out(store: ChromaStore, journal: Journal) -> None:
