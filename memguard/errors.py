@@ -59,6 +59,7 @@ class ErrorCode(StrEnum):
     RECEIPT_FAILED = "receipt-failed"
     QUARANTINE_STATE = "quarantine-state"
     WRITE_REFUSED = "write-refused"
+    DRAW_EXTRA = "draw-extra"
 
 
 ERROR_PAGE = "docs/errors.md"

@@ -7,9 +7,11 @@ import typer
 from memguard.cli import (
     bench,
     calibrate,
+    chat,
     check,
     demo,
     doctor,
+    graph,
     presets,
     quarantine,
     recall,
@@ -33,6 +35,7 @@ app = typer.Typer(
 )
 app.command("write")(write.write)
 app.command("check")(check.check)
+app.command("chat")(chat.chat)
 app.command("recall")(recall.recall)
 app.command("search")(search.search)
 app.add_typer(receipts.app, name="receipts")
@@ -43,6 +46,7 @@ app.command("presets")(presets.presets)
 app.command("calibrate")(calibrate.calibrate)
 app.add_typer(bench.app, name="bench")
 app.command("doctor")(doctor.doctor)
+app.command("graph")(graph.graph)
 
 
 def run() -> None:
