@@ -180,19 +180,24 @@ class Steps:
 
 
 def costs_of(rulings: Sequence[Ruling]) -> Costs:
-    """What showing units takes, at the widest of the renderings."""
+    """What showing the permitted units takes, at the widest of the renderings."""
     return Costs(
         units={
             ruling.unit.id: estimate_tokens(
                 unit_line(ruling.unit.text, said_at=ruling.unit.said_at) + "\n"
             )
             for ruling in rulings
+            if ruling.row.then != "DENY"
         },
-        frames={
-            name: max((estimate_tokens(f"{text}\n") for text in texts), default=0)
-            for name, texts in frame_texts().items()
-        },
+        frames=_FRAMES,
     )
+
+
+_FRAMES = {
+    name: max((estimate_tokens(f"{text}\n") for text in texts), default=0)
+    for name, texts in frame_texts().items()
+}
+"""Tokens of the tags with the sentence, and of the widest heading of each permission."""
 
 
 def _failed(why: str, *, flag: Flag) -> Adjudication:

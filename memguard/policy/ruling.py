@@ -44,6 +44,8 @@ NOT_JUDGED: dict[str, TableRow] = {
 }
 """What becomes of a unit without a usable verdict (SPEC section 7)."""
 
+_NO_ROW = Inconclusive(reason="parse_failure", detail="the answer has no row for this unit")
+
 SITUATIONS: tuple[Situation, ...] = tuple(
     Situation(target=target, mode=mode, asks_view=asks_view)
     for target, mode, asks_view in product(get_args(Target), get_args(Mode), (False, True))
@@ -66,7 +68,7 @@ class Ruling:
 
 
 def rule_on_unit(
-    unit: Unit, rows: Sequence[Row], *, situation: Situation | Inconclusive, spec: ReadSpec
+    unit: Unit, rows: Sequence[Row], *, situation: Situation | Inconclusive | None, spec: ReadSpec
 ) -> Ruling:
     """Rule on one unit.
 
@@ -78,10 +80,11 @@ def rule_on_unit(
             all situations holds, and what fails open stays context.
         spec: The switches.
     """
-    missing = Inconclusive(reason="parse_failure", detail="the answer has no row for this unit")
-    said = rows or (Row(unit_id=unit.id, attributes=missing),)
+    said = rows or (Row(unit_id=unit.id, attributes=_NO_ROW),)
     rulings = [_rule(unit, row, situation=situation, spec=spec) for row in said]
     least = rulings[0]
+    if len(rulings) == 1:
+        return least
     for ruling in rulings[1:]:
         if stricter(least.row, ruling.row) is not least.row:
             least = ruling
@@ -91,7 +94,9 @@ def rule_on_unit(
     return Ruling(unit=least.unit, row=least.row, found=least.found, notes=(*least.notes, note))
 
 
-def _rule(unit: Unit, found: Row, *, situation: Situation | Inconclusive, spec: ReadSpec) -> Ruling:
+def _rule(
+    unit: Unit, found: Row, *, situation: Situation | Inconclusive | None, spec: ReadSpec
+) -> Ruling:
     if unit.superseded:
         return Ruling(unit=unit, row=SUPERSEDED_RECORD, found=found)
     if found.evidence_conflict and spec.evidence_conflict:
@@ -103,13 +108,12 @@ def _rule(unit: Unit, found: Row, *, situation: Situation | Inconclusive, spec: 
         return Ruling(unit=unit, row=row, found=found)
     if isinstance(attributes, FactorAttributes):
         return _rule_on_entry(unit, found, attributes, situation=situation, spec=spec)
-    tables = _Tables(PS_TABLE, PS_SAFETY, PS_PERSONALIZATION)
     of_safety = "safety" in {attributes.kind, unit.kind}
 
     def key_in(now: Situation) -> Key:
         return unit_key(attributes, situation=now, safety=spec.safety)
 
-    row = tables.decide(key_in, situation=situation, spec=spec, of_safety=of_safety)
+    row = _OF_UNITS.decide(key_in, situation=situation, spec=spec, of_safety=of_safety)
     return Ruling(unit=unit, row=row, found=found)
 
 
@@ -118,10 +122,9 @@ def _rule_on_entry(
     found: Row,
     attributes: FactorAttributes,
     *,
-    situation: Situation | Inconclusive,
+    situation: Situation | Inconclusive | None,
     spec: ReadSpec,
 ) -> Ruling:
-    tables = _Tables(FC_TABLE, FC_SAFETY, FC_PERSONALIZATION)
     allowed = attributes.allowed_content.strip() if attributes.scope == "partial" else ""
     notes: tuple[str, ...] = ()
     if allowed and adds_words(allowed, source=unit.text):
@@ -132,7 +135,7 @@ def _rule_on_entry(
     def key_in(now: Situation) -> Key:
         return factor_key(read, situation=now)
 
-    row = tables.decide(key_in, situation=situation, spec=spec, of_safety=attributes.safety)
+    row = _OF_ENTRIES.decide(key_in, situation=situation, spec=spec, of_safety=attributes.safety)
     shown = unit.model_copy(update={"text": allowed}) if allowed else unit
     return Ruling(unit=shown, row=row, found=found, notes=notes)
 
@@ -149,7 +152,7 @@ class _Tables:
         self,
         key_in: Callable[[Situation], Key],
         *,
-        situation: Situation | Inconclusive,
+        situation: Situation | Inconclusive | None,
         spec: ReadSpec,
         of_safety: bool,
     ) -> TableRow:
@@ -171,9 +174,13 @@ class _Tables:
         row = self.base.decide(key)
         if spec.safety and of_safety:
             row = wider(row, self.safety.decide(key))
-        if spec.personalization_guard:
+        if spec.personalization_guard and "preference" in {key.get("kind"), key.get("role")}:
             row = wider(row, self.personalization.decide(key))
         return row
+
+
+_OF_UNITS = _Tables(PS_TABLE, PS_SAFETY, PS_PERSONALIZATION)
+_OF_ENTRIES = _Tables(FC_TABLE, FC_SAFETY, FC_PERSONALIZATION)
 
 
 def is_about_safety(ruling: Ruling) -> bool:

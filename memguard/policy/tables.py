@@ -46,7 +46,15 @@ class Table:
 
     def decide(self, key: Key) -> TableRow:
         """The first row that fits; a row that denies for a key outside the table."""
-        values = tuple(key.get(column) for column in self.columns)
+        values = tuple([key.get(column) for column in self.columns])
+        row = self._decided.get(values)
+        if row is None:
+            row = self._look_up(values)
+            if row.id != UNKNOWN:
+                self._decided[values] = row
+        return row
+
+    def _look_up(self, values: tuple[str | None, ...]) -> TableRow:
         for value, known, column in zip(values, self._known, self.columns, strict=True):
             if value not in known:
                 return _unknown(column, value)
@@ -54,6 +62,11 @@ class Table:
             if all(values[place] in taken for place, taken in tests):
                 return row
         return _unknown("key", "")
+
+    @cached_property
+    def _decided(self) -> dict[tuple[str | None, ...], TableRow]:
+        """Rows found so far; there are no more of them than there are keys."""
+        return {}
 
     @cached_property
     def _known(self) -> tuple[frozenset[str], ...]:
