@@ -35,7 +35,8 @@ class _Part:
     @property
     def unjudged(self) -> tuple[Unit, ...]:
         """Units without a usable row."""
-        return tuple(unit for unit in self.units if unit.id not in self.reading.judged)
+        judged = self.reading.judged
+        return tuple(unit for unit in self.units if unit.id not in judged)
 
 
 @dataclass(kw_only=True)

@@ -12,7 +12,7 @@ from typing import Literal, cast
 from langgraph.store.base import BaseStore, GetOp, Op, SearchItem, SearchOp
 
 from memguard.errors import ErrorCode, MemguardError, StoreConfigurationError, StoreError
-from memguard.guard.recall_items import memory_of
+from memguard.guard.recall_items import memory_of, text_of
 from memguard.policy.cues import looks_like_safety
 from memguard.policy.dedupe import same_text_form
 from memguard.schema.base import Namespace, is_blank
@@ -144,14 +144,12 @@ def _take(
         if tuple(item.namespace) != lane.namespace or lane.full:
             continue
         lane.inside += 1
+        if lane.found_by == "safety" and not looks_like_safety(text_of(item.value)):
+            continue
         memory = memory_of(item, now=now)
         if lane.found_by == "safety":
             # Safety constraints count whenever they were said; only superseded ones do not.
-            if (
-                memory is not None
-                and looks_like_safety(memory.text)
-                and _is_current(memory, spec=spec)
-            ):
+            if memory is not None and _is_current(memory, spec=spec):
                 lane.keep(memory)
         elif memory is None:
             counts.textless += 1

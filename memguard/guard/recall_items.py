@@ -83,6 +83,8 @@ def _is_superseded(fields: Mapping[str, Any], *, now: datetime) -> bool:
 
 def _provenance(record: Mapping[str, Any]) -> Provenance | None:
     """Where it came from, as far as this version can read it; other fields do no harm."""
+    if not record:
+        return None
     known = {name: record[name] for name in Provenance.model_fields if name in record}
     try:
         return Provenance.model_validate(known)
@@ -92,6 +94,8 @@ def _provenance(record: Mapping[str, Any]) -> Provenance | None:
 
 def _moment(value: object) -> datetime | None:
     """A time, whatever shape the record has it in; what cannot be read counts as not known."""
+    if value is None:
+        return None
     try:
         return _MOMENT.validate_python(value)
     except ValidationError:
