@@ -19,6 +19,7 @@ from memguard import Budget, ConsistencyGate, Writer
 from memguard.cli.app import app
 from memguard.stores import ChromaStore
 from memguard.testing import LoopbackModelServer
+from tests.contracts.doc_conmem import answer_conmem
 from tests.contracts.doc_reading import answer_reading
 
 ROOT = Path(__file__).parents[2]
@@ -80,6 +81,9 @@ def doc_answer(request: dict[str, Any]) -> str:
     reading = answer_reading(str(request["messages"][0]["content"]), prompt)
     if reading is not None:
         return reading
+    case = answer_conmem(request)
+    if case is not None:
+        return case
     if "<new_turns>" in prompt:
         new = prompt.split("<new_turns>")[1].split("</new_turns>", maxsplit=1)[0]
         facts = [
