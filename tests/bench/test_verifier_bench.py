@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memguard.bench.verifier.arrays import write_arrays
-from memguard.bench.verifier.corruptor import CHANGES, Fact, corrupt
+from memguard.bench.verifier.corruptor import CHANGES, WEIGHTS, Fact, corrupt
 from memguard.bench.verifier.figures import Share, admission, auc, platt
 from memguard.bench.verifier.frames import read_frames
 from memguard.bench.verifier.pairs import share
@@ -80,6 +80,24 @@ def test_each_kind_changes_one_thing(kind: str, text: str, window: str) -> None:
     if kind not in {"unstated", "negation"}:
         before, after = Counter(text.split()), Counter(changed.split())
         assert (before - after).total() == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "changed"),
+    [
+        ("Anna's sister Kate is a nurse", "Anna is a nurse"),
+        ("Anna's youngest daughter is 9", "Anna is 9"),
+        ("Anna's house is blue", None),
+        ("Anna is a nurse", None),
+    ],
+)
+def test_what_is_true_of_a_sister_said_of_the_subject(text: str, changed: str | None) -> None:
+    source = fact(text, window="Anna: it is so")
+    assert CHANGES["owner"](source, FRAMES, random.Random(1)) == changed
+
+
+def test_what_is_trained_on_only_is_not_judged_on() -> None:
+    assert "owner" not in WEIGHTS
 
 
 @given(seed=st.integers(0, 10_000))

@@ -9,13 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-
-from memguard.local.embedder import Matrix
+from numpy.typing import NDArray
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
-def write_arrays(path: Path, arrays: Mapping[str, Matrix]) -> None:
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[np.floating]]) -> None:
     """Write what `numpy.load` reads.
 
     Args:
@@ -25,7 +24,6 @@ def write_arrays(path: Path, arrays: Mapping[str, Matrix]) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         for name in sorted(arrays):
             stream = io.BytesIO()
-            np.lib.format.write_array(
-                stream, np.ascontiguousarray(arrays[name], dtype=np.float32), allow_pickle=False
-            )
+            array = np.ascontiguousarray(arrays[name])
+            np.lib.format.write_array(stream, array, allow_pickle=False)
             archive.writestr(zipfile.ZipInfo(f"{name}.npy", date_time=_EPOCH), stream.getvalue())

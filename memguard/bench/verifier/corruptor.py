@@ -34,6 +34,7 @@ _NEGATED_WEIGHT = 2.5
 _COMMON_POWER = 0.75
 _DIGITS = re.compile(r"\d+")
 _CLOSE = 3
+_SHORT = 2
 _AUXILIARIES = ("is", "has", "was", "can", "does", "did", "will", "am", "have", "do")
 
 
@@ -302,6 +303,17 @@ def change_speaker(fact: Fact, frames: Frames, rng: random.Random) -> str | None
     return changed if changed != fact.text else None
 
 
+def change_owner(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
+    """What is true of the subject's sister, said of the subject; trained on, never judged on."""
+    del frames, rng
+    if not fact.subject:
+        return None
+    kin = "|".join((*tables.RELATIONS, *tables.PETS))
+    whose = rf"\b{re.escape(fact.subject)}'s (?:[a-z]+ )?(?:{kin})\b(?! and)(?: [A-Z]\w+)?"
+    changed = re.sub(whose, fact.subject, fact.text, count=1)
+    return changed if changed != fact.text and len(changed.split()) > _SHORT else None
+
+
 def change_unstated(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
     """Another sentence about the same person altogether."""
     del frames
@@ -356,6 +368,7 @@ CHANGES: dict[str, Change] = {
     "activity": _from_table(tables.ACTIVITIES),
     "relation": _from_table(tables.RELATIONS, tables.PETS),
     "speaker": change_speaker,
+    "owner": change_owner,
     "object": change_object,
     "unstated": change_unstated,
     "antonym": change_antonym,

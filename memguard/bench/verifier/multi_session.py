@@ -32,8 +32,10 @@ _TRAIN_WEIGHTS = {
     "relation": 2.5,
     "speaker": 2.0,
     "object": 2.5,
+    "negation": 0.5,
+    "owner": 3.0,
 }
-_DISTRACT = 0.45
+_DISTRACT = 0.55
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,6 +18,8 @@ from memguard.bench.verifier.encode import Example
 from memguard.local.embedder import Matrix
 
 Log = Callable[[str], None]
+Score = Callable[[Sequence[Example]], Matrix]
+"""From examples to logits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +52,7 @@ def train_network(
     *,
     settings: Settings,
     log: Log,
-    after: Callable[[Callable[[Sequence[Example]], Matrix]], None],
+    after: Callable[[Score], None],
 ) -> dict[str, Matrix]:
     """Train, and give the weights back by name.
 

@@ -31,16 +31,17 @@ from memguard.bench.verifier.multi_session import (
     is_validation,
     read_memories,
 )
-from memguard.bench.verifier.network import Settings, train_network
+from memguard.bench.verifier.network import Score, Settings, train_network
 from memguard.bench.verifier.pairs import Group
 from memguard.bench.verifier.sets import frames_of
 from memguard.bench.verifier.templates import template_groups
 from memguard.local import MiniLmEncoder
 from memguard.local.embedder import Matrix
-from memguard.local.verifier.assets import PINNED
+from memguard.local.verifier.assets import PINNED, Calibration
 from memguard.local.verifier.words import read_words
 
-_MEMORIES = 5000
+_MEMORIES = 8000
+_NETWORKS = 2
 _NEGATIVES = 3
 _TEMPLATES = 1666
 # Of every document set at most so many: they are not what memories are made of, and long.
@@ -157,14 +158,18 @@ def calibrate(examples: Sequence[Example], logits: Matrix) -> dict[str, float]:
     labels = np.array([examples[row].claim.supported for row in rows])
     slope, offset = platt(logits[rows].astype(float), labels)
     scores = 1 / (1 + np.exp(-(slope * logits[rows] + offset)))
-    return {"slope": slope, "offset": offset, **choose_band(scores, labels)}
+    # What lacks a detail is never admitted, so it does not bear on the threshold.
+    lacking = np.array([examples[row].features.lacks_detail for row in rows])
+    band = choose_band(np.where(lacking, 0.0, scores), labels)
+    return {"slope": slope, "offset": offset, **band}
 
 
 def choose_band(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> dict[str, float]:
     """The threshold and the zone around it in which a score decides nothing.
 
-    With as many wrong claims as right ones: at `tau` 15 % of the admitted are wrong (what the
-    library aims at), above `high` half of that, and below `low` nine in ten are wrong.
+    `tau` is 0.7, what ConsistencyGate asks of a model too, or the first value above it where, with
+    as many wrong claims as right ones, at most 15 % of the admitted are wrong, which is what the
+    library aims at. Above `high` it is half of that, and below `low` nine in ten are wrong.
     """
     share_wrong = float(labels.sum() / (~labels).sum())
     grid = [step / 100 for step in range(5, 99)]
@@ -179,14 +184,18 @@ def choose_band(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> dict[
         right = float((scores[labels] < tau).sum())
         return wrong / max(wrong + right, 1e-9)
 
-    tau = next((each for each in grid if contamination(each) <= 0.15), 0.7)
+    tau = next((each for each in grid if each >= 0.7 and contamination(each) <= 0.15), 0.9)
     high = next((each for each in grid if contamination(each) <= 0.075), 0.9)
     low = next((each for each in reversed(grid) if clean(each) >= 0.9), 0.2)
-    return {"tau": tau, "low": min(low, tau), "high": max(high, tau)}
+    return {"tau": tau, "low": min(low, round(tau - 0.01, 2)), "high": max(high, tau)}
 
 
 def save(
-    folder: Path, *, weights: dict[str, Matrix], corpus: Corpus, scale: dict[str, float]
+    folder: Path,
+    *,
+    weights: dict[str, NDArray[np.float16]],
+    corpus: Corpus,
+    scale: dict[str, float],
 ) -> None:
     """Write the three files; their digests belong into `assets.PINNED`."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -196,6 +205,41 @@ def save(
     (folder / "verifier_idf.json").write_text(text + "\n", encoding="utf-8")
     text = json.dumps({key: round(value, 6) for key, value in scale.items()}, indent=2)
     (folder / "verifier_calibration.json").write_text(text + "\n", encoding="utf-8")
+
+
+def train_networks(
+    examples: Sequence[Example],
+    counts: NDArray[np.float64],
+    *,
+    held: Sequence[Example],
+    epochs: int,
+) -> tuple[dict[str, NDArray[np.float16]], Matrix]:
+    """Train all networks; their weights in half precision, and the mean of their logits.
+
+    Args:
+        examples: What to train on.
+        counts: How much each of them counts.
+        held: What to give logits of.
+        epochs: Passes over the examples.
+    """
+    trained: list[dict[str, Matrix]] = []
+    logits: list[Matrix] = []
+    for number in range(_NETWORKS):
+        latest: list[Matrix] = []
+
+        def after(score: Score, latest: list[Matrix] = latest) -> None:
+            latest.append(score(held))
+            report("held back", held, latest[-1])
+
+        settings = Settings(epochs=epochs, seed=Settings.seed + number)
+        trained.append(train_network(examples, counts, settings=settings, log=log, after=after))
+        logits.append(latest[-1])
+    weights = {
+        name: np.stack([each[name] for each in trained]).astype(np.float16) for name in trained[0]
+    }
+    mean: Matrix = np.mean(logits, axis=0).astype(np.float32)
+    report("held back, together", held, mean)
+    return weights, mean
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -219,22 +263,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     held = [each for each in examples if is_validation(each.group)]
     rest = [each for each in examples if not is_validation(each.group)]
     log(f"features of {len(rest)} training and {len(held)} held-back claims")
-    logits: list[Matrix] = []
-
-    def after(score: object) -> None:
-        logits.append(score(held))  # type: ignore[operator]
-        report("held back", held, logits[-1])
-
     counts = class_weights(rest)
-    control = train_control(rest, counts)
-    write_arrays(options.out / CONTROL_FILE, control)
-    weights = train_network(
-        rest, counts, settings=Settings(epochs=options.epochs), log=log, after=after
-    )
-    scale = calibrate(held, logits[-1])
+    write_arrays(options.out / CONTROL_FILE, train_control(rest, counts))
+    weights, logits = train_networks(rest, counts, held=held, epochs=options.epochs)
+    scale = calibrate(held, logits)
     save(options.out, weights=weights, corpus=corpus, scale=scale)
     log(f"wrote {options.out}: {scale}")
-    _print_result(options.out, held, logits[-1], scale)
+    _print_result(options.out, held, logits, scale)
 
 
 def _print_result(
@@ -243,9 +278,13 @@ def _print_result(
     for name in PINNED:
         log(f"    {name!r}: {hashlib.sha256((folder / name).read_bytes()).hexdigest()!r}")
     msc = [index for index, each in enumerate(held) if each.group.source == "msc"]
-    scores = 1 / (1 + np.exp(-(scale["slope"] * logits[msc] + scale["offset"])))
+    calibration = Calibration(**scale)
+    scores = [
+        calibration.score(float(logits[index]), lacks_detail=held[index].features.lacks_detail)
+        for index in msc
+    ]
     labels = [held[index].claim.supported for index in msc]
-    figures = admission(scores.tolist(), labels, tau=scale["tau"])
+    figures = admission(scores, labels, tau=calibration.tau)
     log(f"held back at tau, {labels.count(False)} wrong to {labels.count(True)} right claims:")
     log(f"    contamination {figures.contamination}, recall {figures.recall}")
 

@@ -18,9 +18,9 @@ IDF_FILE = "verifier_idf.json"
 CALIBRATION_FILE = "verifier_calibration.json"
 
 PINNED: dict[str, str] = {
-    WEIGHTS_FILE: "792018f28fddc511f83d05a77a9cb456f5ed55f59c5f159285a4bd4450afea4e",
-    IDF_FILE: "30fd3b2e563268921bd3bad526005dbfa5a43029ff5062c7faaf5e093aef0bc6",
-    CALIBRATION_FILE: "b008f025b5f58e56168fdac528062c797f82a3817da21cf1a07911496da7507b",
+    WEIGHTS_FILE: "659c65ed747dada9ee92c0d04b0724da3916e3ef1cabba7d2abe8c71b25893fc",
+    IDF_FILE: "e4d4200e0ec695f76bfd2c129404d7b3ca554445f033b405de29df64f7432748",
+    CALIBRATION_FILE: "a9e7e83b1eb65c303f884cbd4631b185c478d8c4910065fbc13d3b1e1ec51036",
 }
 """Digest of every file; the training script prints the lines to put here."""
 
@@ -40,9 +40,17 @@ class Calibration:
     high: float
     """From here: supported."""
 
-    def probability(self, logit: float) -> float:
-        """The calibrated score of a logit."""
-        return float(1.0 / (1.0 + np.exp(-(self.slope * logit + self.offset))))
+    def score(self, logit: float, *, lacks_detail: bool) -> float:
+        """The calibrated score of a logit.
+
+        Args:
+            logit: What the network gave.
+            lacks_detail: Whether a number, date or name of the candidate is in no turn. It is then
+                doubtful at best, whatever surrounds it. Measured on the training memories: of the
+                supported ones 1 % have such a number and 3 % such a name, most of them misspelt.
+        """
+        score = float(1.0 / (1.0 + np.exp(-(self.slope * logit + self.offset))))
+        return min(score, self.low) if lacks_detail else score
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

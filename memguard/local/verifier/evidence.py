@@ -66,9 +66,13 @@ def _find(alignment: Alignment, row: int, pooled: Flags) -> tuple[int, WordStatu
 
 
 def _with_value(alignment: Alignment, row: int) -> np.ndarray:
-    """Places whose own values hold an option of the candidate's number, or part of a date."""
+    """Places whose own values hold an option of the candidate's number, or a part of its date."""
     readings = [each for source in alignment.sources for each in source.encoded.words.readings]
     wanted = alignment.fact.words.readings[row]
     values = [frozenset(value for option in each for value in option) for each in readings]
     whole = [index for index, each in enumerate(values) if found_in(wanted, each)]
+    if not whole and found_in(wanted, frozenset[str]().union(*values)):
+        # `1990-03-03` is found in the three words of `3 March 1990`.
+        parts = frozenset[str]().union(*wanted)
+        whole = [index for index, each in enumerate(values) if each & parts]
     return np.array(whole, dtype=np.int64)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from memguard.local.embedder import Matrix
 from memguard.local.verifier import lexicon
 from memguard.local.verifier.align import Alignment
+from memguard.local.verifier.clauses import clause_columns
 from memguard.local.verifier.numbers import found_in
 from memguard.local.verifier.product import product
 from memguard.local.verifier.summary import summarise
@@ -42,6 +43,11 @@ class PairFeatures:
     """What is known of each of them."""
     whole: Matrix
     """What is known of the pair as a whole."""
+
+    @property
+    def lacks_detail(self) -> bool:
+        """Whether a number, date or name of the candidate is in no turn at all."""
+        return bool((self.fact_scalars[:, [_NUMBER_NOWHERE, _NAME_NOWHERE]] > 0).any())
 
 
 def pair_features(alignment: Alignment) -> PairFeatures:
@@ -115,7 +121,7 @@ def _fact_scalars(alignment: Alignment, numbers: _Found) -> Matrix:
         np.abs(steps) <= 2,  # noqa: PLR2004  # aligned next to where the word before is
         _opposites(words, alignment),
         *_role_columns(alignment),
-        *_person_columns(alignment),
+        *clause_columns(alignment),
         words.number & ~numbers.anywhere,
         words.capital & ~same.any(axis=1) & ~alignment.subject,
         words.capital & ~words.number & ~same[:, in_best].any(axis=1) & ~alignment.subject,
@@ -139,21 +145,9 @@ def _role_columns(alignment: Alignment) -> tuple[NDArray[np.generic], ...]:
     )
 
 
-def _person_columns(alignment: Alignment) -> tuple[NDArray[np.generic], ...]:
-    """Of whom the clause speaks in which a word was found: the subject, or the other one."""
-    words = [each.encoded.words for each in alignment.sources]
-    at = alignment.pool[alignment.roles.place]
-    own = alignment.own[at]
-    first = np.concatenate([each.first for each in words])[at]
-    second = np.concatenate([each.second for each in words])[at]
-    question = np.concatenate([each.question for each in words])[at]
-    matches = np.where(own, first, second & ~first)
-    differs = np.where(own, second & ~first, first & ~second)
-    return own, first, second, question, matches, differs
-
-
-FACT_SCALARS = 40
-CONTEXT_SCALARS = 18
+_NUMBER_NOWHERE, _NAME_NOWHERE = -3, -2
+FACT_SCALARS = 49
+CONTEXT_SCALARS = 20
 
 
 def _best_where(cos: Matrix, where: Flags) -> Matrix:
@@ -229,6 +223,8 @@ def _context_scalars(alignment: Alignment, span: NDArray[np.int64]) -> Matrix:
         words.first[rows],
         words.second[rows],
         words.question[rows],
+        words.negated[rows],
+        words.actor[rows],
     )
     return np.stack([np.asarray(each, dtype=np.float32) for each in columns], axis=1)
 

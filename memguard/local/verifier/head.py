@@ -1,4 +1,4 @@
-"""The alignment network: 170,000 weights over frozen word vectors, run in numpy.
+"""The alignment network: some 170,000 weights over frozen word vectors, run in numpy.
 
 Small enough that numpy is as fast as a runtime with its own file format, and there is no second
 session to load. The same layers are trained in `memguard.bench.verifier.network`.
@@ -20,17 +20,31 @@ _GELU = math.sqrt(2.0 / math.pi)
 
 
 class Head:
-    """Weights and the forward pass.
+    """A few networks, trained alike from different starts; their logits are averaged.
 
     Args:
-        weights: Arrays by the names that training gives them.
+        weights: Arrays by the names that training gives them; the first axis counts the networks.
     """
+
+    def __init__(self, weights: Mapping[str, Matrix]) -> None:
+        count = len(next(iter(weights.values())))
+        self._networks = [
+            _Network({name: each[index] for name, each in weights.items()})
+            for index in range(count)
+        ]
+
+    def logit(self, features: PairFeatures) -> float:
+        """How far the pair is on the side of support; 0 is the middle."""
+        return float(np.mean([each.logit(features) for each in self._networks]))
+
+
+class _Network:
+    """One network: weights and the forward pass."""
 
     def __init__(self, weights: Mapping[str, Matrix]) -> None:
         self._weights = {name: np.asarray(each, dtype=np.float32) for name, each in weights.items()}
 
     def logit(self, features: PairFeatures) -> float:
-        """How far the pair is on the side of support; 0 is the middle."""
         fact = self._words("fact", features.fact, features.fact_aligned, features.fact_scalars)
         fact = self._normal("fact_norm", fact + self._mix(fact))
         context = self._words(

@@ -48,6 +48,9 @@ OPPOSITES: tuple[tuple[str, str], ...] = tuple(
 FIRST_PERSON = _words("i me my mine myself we us our ours im ive")
 """The speaker, of themselves."""
 
+ACTORS = _words("i we im ive")
+"""The speaker, as the one who does or is something."""
+
 SECOND_PERSON = _words("you your yours yourself u ur")
 """The speaker, of the other: `you play the flute` is about whoever listens."""
 

@@ -49,6 +49,8 @@ class Roles:
     """How alike the nearest word of the same kind is."""
     rival_pull: Matrix
     """How much better the one neighbour it suits best is met in the clause of such a rival."""
+    clause_best: Matrix
+    """Best cosine of each word within the clause of each pool word."""
 
 
 def find_roles(
@@ -90,6 +92,7 @@ def find_roles(
         rival=np.where(kind.any(axis=1), np.argmax(gain + gain_clause, axis=1), -1),
         rival_cosine=np.where(kind, near, 0.0).max(axis=1),
         rival_pull=_pull(neighbours > 0, clause_best, place, kind),
+        clause_best=clause_best,
     )
 
 

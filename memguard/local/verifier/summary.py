@@ -4,6 +4,7 @@ import numpy as np
 
 from memguard.local.embedder import Matrix
 from memguard.local.verifier.align import Alignment
+from memguard.local.verifier.clauses import COLUMNS
 from memguard.local.verifier.words import Flags
 
 # Columns of `features._fact_scalars` and `features._context_scalars` used here.
@@ -11,7 +12,7 @@ _MAX, _BEST, _OWN, _OTHERS, _POOL = range(5)
 _SAME, _SAME_BEST, _SAME_OWN, _SAME_COSINE = range(5, 9)
 _NUMBER, _NUMBER_FOUND, _NUMBER_BEST, _CAPITAL, _NEGATION = range(11, 16)
 _CONTINUOUS, _OPPOSITE = 18, 19
-_PERSON = range(31, 37)
+_CLAUSE = range(31, 31 + COLUMNS)
 
 
 def summarise(alignment: Alignment, fact: Matrix, context: Matrix) -> Matrix:
@@ -175,7 +176,9 @@ def _neighbours(alignment: Alignment, fact: Matrix, heavy: Flags) -> list[float]
         float(weight @ alignment.roles.beside),
         float(weight @ alignment.roles.beside_clause),
         crowd,
-        *(float(weight @ fact[:, column]) for column in _PERSON),
+        # One clause that says all of it, or pieces from here and there?
+        float((weight @ alignment.roles.clause_best).max()),
+        *(float(weight @ fact[:, column]) for column in _CLAUSE),
     ]
 
 

@@ -180,10 +180,11 @@ class SupportVerifier:
             )  # fmt: skip
             encoded = self._encode([Unit(speaker="", text=sentence.text), *chosen])
             alignment = lay_over(encoded[0], chosen, encoded[1:], named=named)
-            logit = assets.head.logit(pair_features(alignment))
+            features = pair_features(alignment)
+            logit = assets.head.logit(features)
             judged.append(
                 _Judged(
-                    score=assets.calibration.probability(logit),
+                    score=assets.calibration.score(logit, lacks_detail=features.lacks_detail),
                     words=tuple(
                         word_evidence(alignment, chosen, source.turn_ids, start=sentence.start)
                     ),

@@ -70,10 +70,14 @@ class Words:
     """Number of the clause a word stands in."""
     first: Flags
     """Whether that clause speaks of its speaker."""
+    actor: Flags
+    """Whether it does so as `I` or `we`, and not only of what is `my` or `ours`."""
     second: Flags
     """Whether it speaks of the listener."""
     question: Flags
     """Whether its sentence is a question."""
+    negated: Flags
+    """Whether something turns that clause round."""
     readings: tuple[Reading, ...]
     """What each word may mean as a number or date; empty for most."""
 
@@ -144,8 +148,10 @@ def read_words(text: str, *, at: date | None = None) -> Words:
         negative=np.array([each in _NEGATIVE_STEMS for each in stems], dtype=bool),
         clause=clause,
         first=_anywhere_in_clause(bases, clause, lexicon.FIRST_PERSON),
+        actor=_anywhere_in_clause(bases, clause, lexicon.ACTORS),
         second=_anywhere_in_clause(bases, clause, lexicon.SECOND_PERSON),
         question=np.array(_questions(text, spans), dtype=bool),
+        negated=np.isin(clause, clause[np.array(negation, dtype=bool)]),
         readings=tuple(readings),
     )
 

@@ -56,6 +56,32 @@ def test_a_changed_detail_scores_lower(verifier: SupportVerifier, true: str, fal
     assert 0.0 <= wrong < verifier.tau <= right <= 1.0
 
 
+@pytest.mark.parametrize(
+    ("said", "true", "false"),
+    [
+        ("I have seven goats.", "Ana has 7 goats.", "Ana has 9 goats."),
+        (
+            "I was born on 3 March 1990.",
+            "Ana was born on 1990-03-03.",
+            "Ana was born on 1990-03-05.",
+        ),
+        ("I moved on March 3rd.", "Ana moved on 3 March.", "Ana moved on 3 May."),
+        ("The flat costs 1,500 euros.", "The flat costs 1500 euros.", "The flat costs 1700 euros."),
+        ("I live in Porto.", "Ana lives in Porto.", "Ana lives in Braga."),
+    ],
+)
+def test_a_number_date_or_name_that_is_nowhere_is_never_admitted(
+    verifier: SupportVerifier, said: str, true: str, false: str
+) -> None:
+    context = f"Ana: {said}"
+    right = verifier.judge(candidate=true, context=context)
+    wrong = verifier.judge(candidate=false, context=context)
+    assert wrong.score <= wrong.band[0] < wrong.tau
+    assert wrong.ruling != "supported"
+    assert right.score > wrong.score
+    assert [each.word for each in right.words if each.status == "missing"] == []
+
+
 def test_a_judgement_says_what_it_rests_on(verifier: SupportVerifier) -> None:
     found = verifier.judge(candidate="Bob works as a nurse in Madrid.", context=TURNS)
     assert found.ruling == "unsupported"

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from memguard.local.embedder import DIMS
 from memguard.local.verifier.align import align
+from memguard.local.verifier.clauses import COLUMNS, clause_columns
 from memguard.local.verifier.encoded import Encoded
 from memguard.local.verifier.features import (
     CONTEXT_SCALARS,
@@ -57,6 +58,47 @@ def test_a_number_that_is_nowhere_is_shown_as_missing() -> None:
     again = pair_features(laid("Anna has nine goats", ("Anna", "I have 9 goats")))
     assert features.fact_scalars[2, -3] == 1.0
     assert again.fact_scalars[2, -3] == 0.0
+
+
+def test_what_is_somebody_elses_is_told_from_what_is_ones_own() -> None:
+    own, _, _, _, matches, _, actor, theirs, possessive, dropped, added, *_ = range(COLUMNS)
+    turn = ("Anna", "My sister plays chess, I like goats")
+    rows = [
+        np.stack(clause_columns(laid(claim, turn)), axis=1)[-1]
+        for claim in (
+            "Anna plays chess",
+            "Anna's sister plays chess",
+            "Anna likes goats",
+            "Anna's dog likes goats",
+        )
+    ]
+    assert [row[own] for row in rows] == [1, 1, 1, 1]
+    assert [row[matches] for row in rows] == [1, 1, 1, 1]
+    assert [(row[actor], row[theirs]) for row in rows] == [(0, 1), (0, 1), (1, 0), (1, 0)]
+    assert [row[possessive] for row in rows] == [0, 1, 0, 1]
+    assert [(row[dropped], row[added]) for row in rows] == [(1, 0), (0, 0), (0, 0), (0, 1)]
+
+
+def test_a_denial_on_one_side_alone() -> None:
+    turn = ("Anna", "I don't like goats")
+    lost, gained = COLUMNS - 2, COLUMNS - 1
+    for claim, expected in (
+        ("Anna likes goats", (0, 1)),
+        ("Anna doesn't like goats", (0, 0)),
+    ):
+        last = np.stack(clause_columns(laid(claim, turn)), axis=1)[-1]
+        assert (last[lost], last[gained]) == expected
+
+
+def test_a_missing_number_or_name_is_a_missing_detail() -> None:
+    turn = ("Anna", "I have 9 goats in Rome")
+    for claim, lacks in (
+        ("Anna has nine goats in Rome", False),
+        ("Anna has animals", False),
+        ("Anna has 7 goats in Rome", True),
+        ("Anna has 9 goats in Oslo", True),
+    ):
+        assert pair_features(laid(claim, turn)).lacks_detail is lacks
 
 
 def check(features: PairFeatures) -> None:

@@ -190,3 +190,11 @@ def test_of_whom_a_clause_speaks() -> None:
     assert words.question[flags["like"]]
     assert not words.question[flags["flute"]]
     assert not words.question[flags["We"]]
+
+
+def test_who_does_it_and_whose_it_is() -> None:
+    words = read_words("My colleague Tomas doesn't eat meat, I do.")
+    flags = {span.text: index for index, span in enumerate(words.spans)}
+    assert (words.first[flags["meat"]], words.actor[flags["meat"]]) == (True, False)
+    assert (words.first[flags["do"]], words.actor[flags["do"]]) == (True, True)
+    assert (words.negated[flags["meat"]], words.negated[flags["do"]]) == (True, False)
