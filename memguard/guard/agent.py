@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal, TypedDict, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMessage
 from langchain_core.tools import BaseTool, tool
+from langgraph.channels import UntrackedValue
 from langgraph.graph import END, START, StateGraph, add_messages
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.prebuilt import ToolNode
@@ -27,6 +28,7 @@ from pydantic import BaseModel, Field
 from memguard.errors import ErrorCode, GuardError, InvalidInputError
 from memguard.guard.namespaces import NamespaceLike
 from memguard.guard.read import create_read_guard
+from memguard.guard.unsaved import run_unsaved
 from memguard.guard.write import create_write_guard
 from memguard.llm.answer import answer, tool_settings
 from memguard.llm.models import Model, ModelLike, resolve_model
@@ -58,13 +60,17 @@ class AgentInput(BaseModel):
 
 
 class AgentState(AgentInput):
-    """The conversation, and what memory did for its last turn."""
+    """The conversation, and what memory did for its last turn.
 
-    memory_context: str = ""
+    What memory did is not checkpointed: a memory that is forgotten must not live on in threads,
+    and its receipts are in the log.
+    """
+
+    memory_context: Annotated[str, UntrackedValue] = ""
     """The section that the last answer was given with; empty when nothing was admitted."""
-    read: ReadReport | None = None
+    read: Annotated[ReadReport | None, UntrackedValue] = None
     """What was recalled, admitted and withheld, and why."""
-    writes: WriteReport | None = None
+    writes: Annotated[WriteReport | None, UntrackedValue] = None
     """What became of every candidate of the turn."""
 
 
@@ -77,11 +83,13 @@ class Agent:
     tools: dict[str, Any]
     read: AgentGraph | None
     write: AgentGraph | None
+    saved: bool
+    """Whether the write guard is a user's own, which may ask a person and go on later."""
 
 
 async def recall(state: AgentState, *, guard: AgentGraph) -> dict[str, Any]:
     """Fetch memories, and admit what may be used for this request."""
-    found = await guard.ainvoke({"messages": state.messages})
+    found = await run_unsaved(guard, {"messages": state.messages})
     return {"memory_context": found["memory_context"], "read": found["read"]}
 
 
@@ -94,10 +102,11 @@ async def respond(state: AgentState, *, agent: Agent) -> dict[str, Any]:
     return {"messages": [await answer(agent.model, prompt, tools=agent.tools)]}
 
 
-async def remember(state: AgentState, *, guard: AgentGraph) -> dict[str, Any]:
+async def remember(state: AgentState, *, guard: AgentGraph, saved: bool) -> dict[str, Any]:
     """Draw candidates from what is new, and store what passes the gates."""
+    given = {"messages": state.messages}
     try:
-        done = await guard.ainvoke({"messages": state.messages})
+        done = await (guard.ainvoke(given) if saved else run_unsaved(guard, given))
     except GuardError as error:
         # The answer is there already; the turn is read again with the next one.
         failure = Failure(code=error.code, message=error.message, step="write")
@@ -177,6 +186,7 @@ def create_memory_agent(
     known = [each if isinstance(each, BaseTool) else tool(each) for each in tools]
     if read is None:
         read = create_read_guard(judging, store=store, namespace=namespace, receipts=receipts)
+    saved = write is not None
     if write is None:
         write = create_write_guard(
             judging, store=store, namespace=namespace, receipts=receipts, on_failure="report"
@@ -187,6 +197,7 @@ def create_memory_agent(
         tools=tool_settings(answering, known),
         read=read or None,
         write=write or None,
+        saved=saved,
     )
     builder = _build(agent, tools=known, context_schema=context_schema)
     return cast("AgentGraph", builder.compile(name=NAME, store=store, checkpointer=checkpointer))
@@ -202,7 +213,8 @@ def _build(agent: Agent, *, tools: Sequence[BaseTool], context_schema: type[Any]
     builder.add_node("answer", dual(partial(respond, agent=agent), name="answer"))
     if agent.write is not None:
         last = "remember"
-        builder.add_node("remember", dual(partial(remember, guard=agent.write)))
+        step = partial(remember, guard=agent.write, saved=agent.saved)
+        builder.add_node("remember", dual(step))
         builder.add_edge("remember", END)
     builder.add_edge(START, first)
     if tools:

@@ -193,6 +193,23 @@ async def test_a_log_that_fails_costs_memory_not_the_answer(
     assert done["writes"].failures[0].code == ErrorCode.RECEIPT_FAILED
 
 
+@pytest.mark.parametrize("durability", ["sync", "async", "exit", None])
+async def test_no_memory_lives_on_in_a_thread(
+    store: ChromaStore, journal: Journal, durability: Any
+) -> None:
+    """A memory that is forgotten later is not found in checkpoints either."""
+    saver = InMemorySaver()
+    await store.aput(("memories", "ana"), "k", {"content": "Ana is allergic to peanuts."})
+    agent = make(ScriptedChatModel(["Rice cakes."]), store, journal, checkpointer=saver)
+    asked = {"messages": [("user", "Am I allergic to peanuts?")]}
+    done = await agent.ainvoke(asked, THREAD, context=ANA, durability=durability)
+    assert [memory.text for memory in done["read"].memories] == ["Ana is allergic to peanuts."]
+    kept = [entry async for entry in saver.alist(None)]
+    assert kept
+    assert {entry.config.get("configurable", {})["checkpoint_ns"] for entry in kept} == {""}
+    assert "Ana is allergic" not in repr(kept)
+
+
 async def test_either_side_can_be_left_out(store: ChromaStore, journal: Journal) -> None:
     said = {"messages": [("user", "I moved to Porto in May.")]}
     forgetful = make(ScriptedChatModel(["Hi."]), store, journal, write=False)

