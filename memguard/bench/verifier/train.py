@@ -1,9 +1,10 @@
 """Rebuilds the support verifier's weights: `python -m memguard.bench.verifier.train`.
 
 Needs torch (for training only) and the data sets named in `documents` and `multi_session`. Seeded;
-on one core it takes about twenty minutes, most of it encoding. Training data: Multi-Session Chat
-`valid`, BUMP, Q2's Wizard of Wikipedia rows, BEGIN and sentences of our own. The threshold comes
-from whole dialogues held back from those, never from a set the verifier is judged on.
+about half an hour of one core, most of it encoding and laying out the pairs. Training data:
+Multi-Session Chat `valid`, BUMP, Q2's Wizard of Wikipedia rows, BEGIN and sentences of our own. The
+scale and the threshold rest on whole dialogues held back from those, never on a set the verifier is
+judged on.
 """
 
 import argparse
@@ -41,7 +42,8 @@ from memguard.local.verifier.assets import PINNED, Calibration
 from memguard.local.verifier.words import read_words
 
 _MEMORIES = 8000
-_NETWORKS = 2
+# Their logits are averaged; one is shipped.
+_NETWORKS = 1
 _NEGATIVES = 3
 _TEMPLATES = 1666
 # Of every document set at most so many: they are not what memories are made of, and long.
