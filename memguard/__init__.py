@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from memguard.methods.factor_compiled import create_factor_compiled_graph
     from memguard.methods.permission_semantic import create_permission_semantic_graph
     from memguard.methods.writer import create_writer_graph
+    from memguard.middleware import MemguardMiddleware
     from memguard.schema.config import ConsistencyGate, Writer
     from memguard.schema.conmem import ConMem
     from memguard.schema.decision import AdmissionDecision
@@ -44,6 +45,7 @@ __all__ = [
     "GuardError",
     "Inconclusive",
     "MemguardError",
+    "MemguardMiddleware",
     "MemoryRecord",
     "PermissionSemantic",
     "ReadReport",
@@ -82,6 +84,7 @@ _HOME = {
     "GuardError": "errors",
     "Inconclusive": "schema.verdict",
     "MemguardError": "errors",
+    "MemguardMiddleware": "middleware",
     "MemoryRecord": "schema.memory",
     "PermissionSemantic": "schema.read_config",
     "ReadReport": "schema.ledger",

@@ -60,6 +60,7 @@ class ErrorCode(StrEnum):
     QUARANTINE_STATE = "quarantine-state"
     WRITE_REFUSED = "write-refused"
     DRAW_EXTRA = "draw-extra"
+    MIDDLEWARE_EXTRA = "middleware-extra"
 
 
 ERROR_PAGE = "docs/errors.md"

@@ -1,0 +1,35 @@
+"""Guarded memory for an agent of LangChain's `create_agent`, in one line of middleware.
+
+The answers are scripted and memory is judged by the local judge, so this needs no key; pass
+`"openai:NAME"` to both for real ones.
+
+Prints:
+
+    stored: I am allergic to peanuts.
+    APPLY_CONSTRAINT: I am allergic to peanuts.
+    Rice cakes would suit you.
+"""
+# a script that prints
+
+from langchain.agents import create_agent
+
+from memguard import MemguardMiddleware
+from memguard.stores import ChromaStore
+from memguard.testing import ScriptedChatModel
+
+model = ScriptedChatModel(["I will keep that in mind.", "Rice cakes would suit you."])
+ana = {"user_id": "ana"}
+
+with ChromaStore.memory() as store:
+    agent = create_agent(
+        model, store=store, middleware=[MemguardMiddleware("local")], context_schema=dict
+    )
+    told = agent.invoke({"messages": [("user", "I am allergic to peanuts.")]}, context=ana)
+    asked = "Which snack suits me, given that I am allergic to peanuts?"
+    done = agent.invoke({"messages": [("user", asked)]}, context=ana)
+
+for receipt in told["memguard"]["MemguardMiddleware"]["writes"].receipts:
+    print(f"{receipt.outcome}: {receipt.candidate.text.removeprefix('The user: ')}")
+for unit in done["memguard"]["MemguardMiddleware"]["read"].admitted:
+    print(f"{unit.permission}: {unit.unit.text.removeprefix('The user: ')}")
+print(done["messages"][-1].text)

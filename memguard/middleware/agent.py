@@ -1,0 +1,235 @@
+"""`MemguardMiddleware`: recall before the agent runs, remember after it.
+
+```text
+before_agent  recall and admit, once per turn
+wrap_model_call  what was admitted goes last into the system message, never into the thread
+after_agent   draw candidates from what is new, judge them, store what passes
+```
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, NotRequired, cast
+
+from langgraph.channels.untracked_value import UntrackedValue
+from langgraph.config import get_config
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
+
+from memguard.errors import ConfigurationError, ErrorCode
+from memguard.guard.namespaces import NamespaceLike
+from memguard.guard.read import create_read_guard
+from memguard.guard.write import create_write_guard
+from memguard.llm.models import ModelLike
+from memguard.middleware.background import Background
+from memguard.middleware.inject import add_memory
+from memguard.schema.ledger import ReadReport
+from memguard.schema.write import WriteReport
+from memguard.stores.journal import Journal
+
+try:
+    from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
+    from langchain.agents.middleware.types import OmitFromInput, PrivateStateAttr
+except ImportError as _error:  # langchain is an extra
+    _message = "MemguardMiddleware needs LangChain: pip install 'langgraph-memguard[langchain]'"
+    raise ConfigurationError(_message, code=ErrorCode.MIDDLEWARE_EXTRA) from _error
+
+Graph = CompiledStateGraph[Any, Any, Any, Any]
+_INTERNAL = ("__", "checkpoint_")
+
+
+class MemguardState(AgentState[Any]):
+    """What the middleware adds to an agent's state, for the turn; nothing of it is kept."""
+
+    memguard_context: NotRequired[Annotated[dict[str, str], UntrackedValue, PrivateStateAttr]]
+    """What each instance admitted, rendered, by the instance's name."""
+    memguard: NotRequired[Annotated[dict[str, dict[str, Any]], UntrackedValue, OmitFromInput]]
+    """`read` and `writes` reports of the turn, by the instance's name."""
+
+
+class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
+    """Guarded memory for an agent of `create_agent`.
+
+    Trouble with memory costs nobody the answer: a read that fails withholds what it could not
+    judge, a write that fails is on its report and is taken up by the thread's next turn. Settings
+    that cannot work, such as an unknown user, are errors.
+    """
+
+    state_schema = MemguardState
+
+    def __init__(
+        self,
+        model: "ModelLike" = "local",
+        *,
+        read: Graph | Literal[False] | None = None,
+        write: Graph | Literal[False] | None = None,
+        store: BaseStore | None = None,
+        namespace: NamespaceLike = ("memories", "{user_id}"),
+        background: bool = False,
+        receipts: Journal | str | Path | None = None,
+        name: str = "MemguardMiddleware",
+    ) -> None:
+        """Build the guards.
+
+        Args:
+            model: Who writes, judges and adjudicates. `"local"` needs no language model and is
+                weaker; no model spends money unasked.
+            read: A read guard of your own; `False` recalls nothing.
+            write: A write guard of your own, for example one with `review="interrupt"`; `False`
+                remembers nothing.
+            store: Where memories live; the agent's own store when left out.
+            namespace: Whose memories: a template filled from the run's context, or a function.
+            background: Whether writes go on after the answer is out; see `drain`.
+            receipts: Where receipts are kept; beside a local store when left out.
+            name: Names this instance, for two scopes in one agent.
+
+        Raises:
+            ConfigurationError: If a guard cannot be built.
+        """
+        super().__init__()
+        self._name = name
+        self._store = store
+        shared: dict[str, Any] = {"store": store, "namespace": namespace, "receipts": receipts}
+        if read is None:
+            read = create_read_guard(model, **shared)
+        if write is None:
+            write = create_write_guard(model, on_failure="report", **shared)
+        self._background = Background() if background and write else None
+        # Closures, because LangGraph looks for nested graphs in what a function closes over:
+        # drawings and streams then show what is inside the guards.
+        if read:
+            self._bind_read(read)
+        if write:
+            self._bind_write(write)
+
+    @property
+    def name(self) -> str:
+        """The instance's name."""
+        return self._name
+
+    def drain(self, timeout: float | None = None) -> tuple[WriteReport, ...]:
+        """Wait for background writes; see `Background.drain`. The process also waits at its end."""
+        return self._background.drain(timeout) if self._background else ()
+
+    async def adrain(self, timeout: float | None = None) -> tuple[WriteReport, ...]:  # noqa: ASYNC109 - as `drain`
+        """As `drain`, without blocking the event loop."""
+        return await asyncio.to_thread(self.drain, timeout)
+
+    # -- hooks; replaced in `__init__` where there is something to do -------------------------
+
+    def before_agent(self, state: MemguardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Recall what may be used for this request."""
+
+    async def abefore_agent(
+        self, state: MemguardState, runtime: Runtime[Any]
+    ) -> dict[str, Any] | None:
+        """Recall what may be used for this request."""
+
+    def after_agent(self, state: MemguardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Remember what is new and passes the gates."""
+
+    async def aafter_agent(
+        self, state: MemguardState, runtime: Runtime[Any]
+    ) -> dict[str, Any] | None:
+        """Remember what is new and passes the gates."""
+
+    def wrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
+    ) -> ModelResponse[Any]:
+        """Put what was admitted last into the system message of this one call."""
+        state = cast("MemguardState", request.state)
+        # A turn that was interrupted and resumed has lost it: it is kept nowhere.
+        if self._context_of(state) is None:
+            found = self.before_agent(state, request.runtime) or {}
+            state = cast("MemguardState", {**state, **found})
+        return handler(self._injected(request, state))
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any]:
+        """Put what was admitted last into the system message of this one call."""
+        state = cast("MemguardState", request.state)
+        if self._context_of(state) is None:
+            found = await self.abefore_agent(state, request.runtime) or {}
+            state = cast("MemguardState", {**state, **found})
+        return await handler(self._injected(request, state))
+
+    # -- inside -------------------------------------------------------------------------------
+
+    def _bind_read(self, graph: Graph) -> None:
+        def before_agent(state: MemguardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+            del runtime
+            return self._recalled(state, graph.invoke({"messages": state["messages"]}))
+
+        async def abefore_agent(
+            state: MemguardState, runtime: Runtime[Any]
+        ) -> dict[str, Any] | None:
+            del runtime
+            return self._recalled(state, await graph.ainvoke({"messages": state["messages"]}))
+
+        self.before_agent = before_agent  # pyright: ignore[reportAttributeAccessIssue]
+        self.abefore_agent = abefore_agent  # pyright: ignore[reportAttributeAccessIssue]
+
+    def _bind_write(self, graph: Graph) -> None:
+        background = self._background
+
+        def after_agent(state: MemguardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+            if background is not None:
+                return self._begin(background, graph, state, runtime)
+            return self._remembered(state, graph.invoke({"messages": state["messages"]}))
+
+        async def aafter_agent(
+            state: MemguardState, runtime: Runtime[Any]
+        ) -> dict[str, Any] | None:
+            if background is not None:
+                return self._begin(background, graph, state, runtime)
+            return self._remembered(state, await graph.ainvoke({"messages": state["messages"]}))
+
+        self.after_agent = after_agent  # pyright: ignore[reportAttributeAccessIssue]
+        self.aafter_agent = aafter_agent  # pyright: ignore[reportAttributeAccessIssue]
+
+    def _begin(
+        self, background: Background, graph: Graph, state: MemguardState, runtime: Runtime[Any]
+    ) -> None:
+        """Hand a write over; it is a run of its own, with this run's user and store."""
+        given = get_config().get("configurable", {})
+        configurable = {k: v for k, v in given.items() if not str(k).startswith(_INTERNAL)}
+        own = graph if self._store is not None else graph.copy({"store": runtime.store})
+        messages = list(state["messages"])
+        context = runtime.context
+
+        async def write() -> WriteReport:
+            found: Mapping[str, Any] = await own.ainvoke(
+                {"messages": messages}, {"configurable": configurable}, context=context
+            )
+            return cast("WriteReport", found["writes"])
+
+        thread = str(configurable.get("thread_id") or "")
+        background.submit(write, thread=thread)
+
+    def _context_of(self, state: MemguardState) -> str | None:
+        return state.get("memguard_context", {}).get(self._name)
+
+    def _injected(self, request: ModelRequest[Any], state: MemguardState) -> ModelRequest[Any]:
+        memory = self._context_of(state) or ""
+        return request.override(system_message=add_memory(request.system_message, memory))
+
+    def _recalled(self, state: MemguardState, found: Mapping[str, Any]) -> dict[str, Any]:
+        context = {**state.get("memguard_context", {}), self._name: found["memory_context"]}
+        read = cast("ReadReport", found["read"])
+        return {"memguard_context": context, "memguard": self._with(state, read=read)}
+
+    def _remembered(self, state: MemguardState, found: Mapping[str, Any]) -> dict[str, Any]:
+        return {"memguard": self._with(state, writes=cast("WriteReport", found["writes"]))}
+
+    def _with(
+        self, state: MemguardState, **reports: "ReadReport | WriteReport"
+    ) -> dict[str, dict[str, Any]]:
+        before = state.get("memguard", {})
+        return {**before, self._name: {**before.get(self._name, {}), **reports}}
