@@ -87,7 +87,9 @@ class Steps:
             spec=self.spec,
         )
         began = time.monotonic()
-        if not units:
+        # What the store has replaced is denied whatever is found: nobody need look at it.
+        asked = [unit for unit in units if not unit.superseded]
+        if not asked:
             found = Adjudication(adjudicator=self.adjudicator.name)
         elif is_blank(state.query):
             found = _failed("the query is blank, so no unit was judged", flag="situation_unknown")
@@ -95,7 +97,7 @@ class Steps:
             left = max(0.0, self.spec.deadline - state.seconds)
             spent = state.decomposition.usage if state.decomposition else Usage()
             with use_meter(self.meter(spent=spent, seconds=state.seconds)):
-                found = await self._ask(case, units=units, seconds=left)
+                found = await self._ask(case, units=asked, seconds=left)
         flags: tuple[Flag, ...] = (*state.flags, *found.flags)
         return {
             "case": case,

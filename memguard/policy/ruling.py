@@ -99,13 +99,16 @@ def _rule(
 ) -> Ruling:
     if unit.superseded:
         return Ruling(unit=unit, row=SUPERSEDED_RECORD, found=found)
-    if found.evidence_conflict and spec.evidence_conflict:
-        return Ruling(unit=unit, row=EVIDENCE, found=found)
     attributes = found.attributes
+    denied = found.evidence_conflict and spec.evidence_conflict
     if isinstance(attributes, Inconclusive):
         kind = kind_without_verdict(unit)
         row = NOT_JUDGED.get(kind or "other", NOT_JUDGED["other"])
+        # A row that could not be read takes no safety constraint away.
+        row = EVIDENCE if denied and kind != "safety" else row
         return Ruling(unit=unit, row=row, found=found)
+    if denied:
+        return Ruling(unit=unit, row=EVIDENCE, found=found)
     if isinstance(attributes, FactorAttributes):
         return _rule_on_entry(unit, found, attributes, situation=situation, spec=spec)
     of_safety = "safety" in {attributes.kind, unit.kind}

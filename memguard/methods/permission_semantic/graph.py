@@ -39,6 +39,9 @@ from memguard.schema.usage import Budget, Usage
 
 NAME = "permission_semantic"
 
+_CUTTING_SHARE = 0.5
+"""Of the deadline: a memory that is not cut can still be judged, one that is not judged cannot."""
+
 # Read now, with the module: a graph may be made inside a running event loop.
 load_prompt(NAME, "adjudicate")
 load_prompt(NAME, "decompose")
@@ -51,7 +54,12 @@ async def decompose(
     began = time.monotonic()
     memories, _ = distinct(state.memories)
     with use_meter(steps.meter(spent=Usage(), seconds=0.0)):
-        found = await cut(memories, decomposer=decomposer, cache=cache, seconds=steps.spec.deadline)
+        found = await cut(
+            memories,
+            decomposer=decomposer,
+            cache=cache,
+            seconds=_CUTTING_SHARE * steps.spec.deadline,
+        )
     made = found.decomposition
     notes = [*(made.notes if made else ()), *(each.note for each in found.pieces.values())]
     return {

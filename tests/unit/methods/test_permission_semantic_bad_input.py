@@ -15,6 +15,7 @@ from memguard.rendering.section import SECTION_CLOSE, SECTION_OPEN, cut_sections
 from memguard.schema.ledger import Adjudication, Decomposition, Row
 from memguard.schema.read import ReadCase, Situation
 from memguard.schema.units import Scheme, Unit, UnitAttributes
+from memguard.schema.verdict import Inconclusive
 from memguard.testing import LoopbackModelServer, ScriptedChatModel, ServerReply
 from tests.unit.methods.reading import UNIT, answer, cut, unit_row
 
@@ -370,3 +371,33 @@ def test_times_are_shown_where_the_speaker_was() -> None:
     at = datetime(2026, 1, 1, 3, 0, tzinfo=UTC)
     out, _ = read([{"text": "The user rows.", "said_at": "2025-12-31T22:00:00-05:00"}], now=at)
     assert "(said 2025-12-31)" in out["memory_context"]
+
+
+def test_what_the_store_replaced_is_shown_to_nobody() -> None:
+    given = [{"text": "The user lives in Porto.", "superseded": True}, "The user lives in Lyon."]
+    out, model = read(given)
+    assert [v.row for v in out["ledger"].verdicts] == ["superseded-record", "fact"]
+    assert "Porto" not in str(model.calls[-1].messages[-1].content)
+    alone, model = read(given[:1])
+    assert [c for c in model.calls if "<request>" in str(c.messages[-1].content)] == []
+    assert alone["report"].flags == ()
+
+
+class SlowDecomposer(OwnDecomposer):
+    """Takes all the time it is given."""
+
+    async def decompose(self, texts: Sequence[str], *, seconds: float) -> Decomposition:
+        await asyncio.sleep(seconds)
+        late = Inconclusive(reason="timeout")
+        return Decomposition(pieces=tuple(late for _ in texts))
+
+
+def test_a_slow_cut_leaves_time_to_judge() -> None:
+    graph = create_permission_semantic_graph(
+        adjudicator=OwnAdjudicator(),
+        decomposer=SlowDecomposer(),
+        spec=PermissionSemantic(deadline=0.4),
+    )
+    out = graph.invoke({"query": "Where to?", "memories": ["The user rows."]})
+    assert out["report"].flags == ("decomposition_failed",)
+    assert out["ledger"].verdicts[0].row == "fact"

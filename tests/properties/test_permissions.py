@@ -1,0 +1,192 @@
+"""What holds of every read: nothing is lost, nothing denied is shown, constraints are never cut."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, get_args
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memguard.policy.conflicts import settle_conflicts
+from memguard.policy.factors import COLUMNS as FACTORS
+from memguard.policy.ledger import Compiled, Costs, compile_ledger, rule_on_units
+from memguard.policy.permissions import COLUMNS
+from memguard.policy.ruling import SITUATIONS, is_about_safety
+from memguard.schema.ledger import Adjudication, Conflict, Row, UnitVerdict
+from memguard.schema.permissions import SECTIONS, WIDTH
+from memguard.schema.read_config import PermissionSemantic, ReadSpec
+from memguard.schema.units import FactorAttributes, Kind, Unit, UnitAttributes
+from memguard.schema.verdict import Inconclusive
+
+BEGAN = datetime(2024, 1, 1, tzinfo=UTC)
+SAFE_WORDS = ("is allergic to nuts", "rows on Sundays", "prefers tea", "thinks tea heals")
+
+lost = st.just(Inconclusive(reason="off_menu"))
+unit_attributes = st.fixed_dictionaries(
+    {
+        name: st.sampled_from(COLUMNS[name])
+        for name in ("kind", "subject", "epistemic", "temporality", "relevance")
+    }
+).map(UnitAttributes.model_validate)
+factor_attributes = st.fixed_dictionaries(
+    {
+        "safety": st.booleans(),
+        "allowed_content": st.sampled_from(["", "The user"]),
+        **{
+            name: st.sampled_from(FACTORS[name])
+            for name in ("scope", "subject", "role", "epistemic", "temporal", "utility")
+        },
+    }
+).map(FactorAttributes.model_validate)
+
+
+@st.composite
+def reads(draw: st.DrawFn) -> tuple[tuple[Unit, ...], Adjudication]:
+    count = draw(st.integers(0, 7))
+    units = tuple(
+        Unit(
+            id=f"u{n}",
+            memory_id=f"m{n // 2}",
+            text=f"The user {draw(st.sampled_from(SAFE_WORDS))}, number {n}.",
+            kind=draw(st.one_of(st.none(), st.sampled_from(get_args(Kind)))),
+            said_at=draw(st.one_of(st.none(), st.integers(0, 3).map(_day))),
+            score=draw(st.one_of(st.none(), st.floats(0, 1))),
+            superseded=draw(st.booleans()) and draw(st.booleans()),
+        )
+        for n in range(count)
+    )
+    ids = [unit.id for unit in units] or ["u0"]
+    found = draw(st.sampled_from([unit_attributes, factor_attributes]))
+    row = st.builds(
+        Row,
+        unit_id=st.sampled_from(ids),
+        attributes=st.one_of(found, found, found, lost),
+        evidence_conflict=st.booleans(),
+        influence=st.one_of(st.none(), st.floats(0, 1)),
+    )
+    pair = st.builds(Conflict, first=st.sampled_from(ids), second=st.sampled_from([*ids, "no"]))
+    return units, Adjudication(
+        situation=draw(st.one_of(st.sampled_from(SITUATIONS), lost)),
+        rows=tuple(draw(st.lists(row, max_size=2 * count))),
+        conflicts=tuple(draw(st.lists(pair, max_size=4))),
+    )
+
+
+def _day(number: int) -> datetime:
+    return BEGAN + timedelta(days=number)
+
+
+switches = st.booleans()
+specs = st.builds(
+    PermissionSemantic,
+    evidence_conflict=switches,
+    memory_conflict=switches,
+    safety=switches,
+    personalization_guard=switches,
+    max_units=st.one_of(st.none(), st.integers(1, 5)),
+    max_tokens=st.one_of(st.none(), st.integers(1, 200)),
+)
+
+
+def compiled(units: Any, found: Adjudication, spec: ReadSpec) -> Compiled:
+    rulings = rule_on_units(units, adjudication=found, spec=spec)
+    return compile_ledger(
+        rulings,
+        adjudication=found,
+        spec=spec,
+        scheme="units",
+        costs=Costs(
+            units={unit.id: 7 + n for n, unit in enumerate(units)},
+            frames={"frame": 40, **dict.fromkeys(SECTIONS, 9)},
+        ),
+        repeats={},
+    )
+
+
+@given(reads(), specs)
+@settings(max_examples=400)
+def test_every_unit_has_one_fate_and_nothing_denied_is_shown(read: Any, spec: ReadSpec) -> None:
+    units, found = read
+    ledger = compiled(units, found, spec).ledger
+    assert [verdict.unit.id for verdict in ledger.verdicts] == [unit.id for unit in units]
+    for verdict in ledger.verdicts:
+        assert (verdict.withheld == "denied") == (verdict.permission == "DENY")
+        assert verdict.shown == (verdict.place is not None)
+        assert verdict.row
+        assert verdict.explanation
+    assert sorted(v.place or 0 for v in ledger.shown) == list(range(1, len(ledger.shown) + 1))
+    sections = [SECTIONS.index(verdict.permission) for verdict in ledger.shown]
+    assert sections == sorted(sections)
+
+
+@given(reads(), specs)
+def test_constraints_and_safety_are_never_cut(read: Any, spec: ReadSpec) -> None:
+    units, found = read
+    rulings = {r.unit.id: r for r in rule_on_units(units, adjudication=found, spec=spec)}
+    out = compiled(units, found, spec)
+    for verdict in out.ledger.withheld:
+        if verdict.withheld == "denied":
+            continue
+        assert verdict.permission != "APPLY_CONSTRAINT"
+        assert not (spec.safety and is_about_safety(rulings[verdict.unit.id]))
+    if spec.max_units is not None and not out.flags:
+        assert len(out.ledger.shown) <= spec.max_units
+
+
+@given(reads())
+def test_a_rule_of_ours_that_denies_never_widens_and_one_that_keeps_never_narrows(
+    read: Any,
+) -> None:
+    units, found = read
+    paper = PermissionSemantic.preset("paper")
+
+    def widths(**switched: bool) -> list[int]:
+        spec = paper.model_copy(update=switched)
+        return [WIDTH[r.row.then] for r in rule_on_units(units, adjudication=found, spec=spec)]
+
+    base = widths()
+    for name in ("evidence_conflict", "memory_conflict"):
+        assert all(a <= b for a, b in zip(widths(**{name: True}), base, strict=True))
+    assert all(a >= b for a, b in zip(widths(personalization_guard=True), base, strict=True))
+
+
+@given(reads(), st.randoms())
+def test_the_order_of_conflicts_and_of_rows_cannot_show(read: Any, rng: Any) -> None:
+    units, found = read
+    spec = PermissionSemantic()
+    rows, pairs = list(found.rows), list(found.conflicts)
+    rng.shuffle(rows)
+    rng.shuffle(pairs)
+    turned = tuple(Conflict(first=p.second, second=p.first) for p in pairs)
+    again = found.model_copy(update={"rows": tuple(rows), "conflicts": turned})
+    before = rule_on_units(units, adjudication=found, spec=spec)
+    after = rule_on_units(units, adjudication=again, spec=spec)
+    assert [r.row.then for r in before] == [r.row.then for r in after]
+
+
+@given(reads(), st.booleans())
+def test_settling_conflicts_twice_is_settling_them_once_or_narrower(
+    read: Any, safety: bool
+) -> None:
+    units, found = read
+    spec = PermissionSemantic(memory_conflict=False)
+    rulings = rule_on_units(units, adjudication=found, spec=spec)
+    once = settle_conflicts(rulings, conflicts=found.conflicts, safety=safety)
+    for before, after in zip(rulings, once, strict=True):
+        assert WIDTH[after.row.then] <= WIDTH[before.row.then]
+    assert settle_conflicts(once, conflicts=found.conflicts, safety=safety) == once
+
+
+@given(reads(), specs)
+def test_no_usable_row_leaves_only_what_fails_open(read: Any, spec: ReadSpec) -> None:
+    units, _ = read
+    nothing = Adjudication(situation=Inconclusive(reason="timeout"))
+    for verdict in compiled(units, nothing, spec).ledger.verdicts:
+        assert verdict.permission in {"CONTEXT", "DENY"}
+        assert _fails_open(verdict) == (verdict.permission == "CONTEXT")
+
+
+def _fails_open(verdict: UnitVerdict) -> bool:
+    unit = verdict.unit
+    safe = unit.kind == "safety" or "allergic" in unit.text
+    liked = unit.kind == "preference" or (unit.kind is None and "prefers" in unit.text)
+    return (safe or liked) and not unit.superseded
