@@ -4,12 +4,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from memguard.testing.conmem import ConMemScript
     from memguard.testing.embeddings import HashEmbeddings
     from memguard.testing.replies import ServerReply
     from memguard.testing.scripted import ScriptedChatModel, UnexpectedModelCallError
     from memguard.testing.server import LoopbackModelServer
 
 _HOME = {
+    "ConMemScript": "memguard.testing.conmem",
     "HashEmbeddings": "memguard.testing.embeddings",
     "LoopbackModelServer": "memguard.testing.server",
     "ScriptedChatModel": "memguard.testing.scripted",
@@ -18,6 +20,7 @@ _HOME = {
 }
 
 __all__ = [
+    "ConMemScript",
     "HashEmbeddings",
     "LoopbackModelServer",
     "ScriptedChatModel",
