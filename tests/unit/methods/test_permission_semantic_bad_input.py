@@ -396,7 +396,7 @@ def test_a_slow_cut_leaves_time_to_judge() -> None:
     graph = create_permission_semantic_graph(
         adjudicator=OwnAdjudicator(),
         decomposer=SlowDecomposer(),
-        spec=PermissionSemantic(deadline=0.4),
+        spec=PermissionSemantic(deadline=2.0),
     )
     out = graph.invoke({"query": "Where to?", "memories": ["The user rows."]})
     assert out["report"].flags == ("decomposition_failed",)
