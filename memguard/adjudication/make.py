@@ -3,6 +3,7 @@
 from memguard.adjudication.decomposer import ModelDecomposer
 from memguard.adjudication.model import Limits, ModelAdjudicator
 from memguard.llm.models import ModelLike, resolve_model
+from memguard.local.adjudicator import LocalAdjudicator, LocalDecomposer
 from memguard.prompts import Prompt, load_prompt
 from memguard.protocols import Adjudicator, Decomposer
 from memguard.schema.read_config import ReadSpec
@@ -30,9 +31,6 @@ def make_adjudicator(
         ConfigurationError: If the model cannot be used.
     """
     if model == LOCAL:
-        # Lazy: its embedder need not be there for those who use a model.
-        from memguard.local.adjudicator import LocalAdjudicator  # noqa: PLC0415
-
         return LocalAdjudicator()
     return ModelAdjudicator(
         model=resolve_model(model),
@@ -49,7 +47,5 @@ def make_decomposer(model: "ModelLike | None", *, prompt: Prompt) -> Decomposer:
         ConfigurationError: If the model cannot be used.
     """
     if model == LOCAL:
-        from memguard.local.adjudicator import LocalDecomposer  # noqa: PLC0415
-
         return LocalDecomposer()
     return ModelDecomposer(model=resolve_model(model), prompt=prompt)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langgraph.graph.state import CompiledStateGraph
 
@@ -17,6 +17,7 @@ from memguard.errors import ConfigurationError, ErrorCode
 from memguard.guard.pieces import JournalPieces
 from memguard.guard.relevance import create_relevance_gate_graph
 from memguard.llm.models import ModelLike
+from memguard.local.adjudicator import LocalAdjudicator
 from memguard.methods.factor_compiled import create_factor_compiled_graph
 from memguard.methods.permission_semantic import create_permission_semantic_graph
 from memguard.prompts import Prompt, prompt_or_own
@@ -27,9 +28,6 @@ from memguard.schema.read_config import FactorCompiled, PermissionSemantic, Rele
 from memguard.schema.units import Scheme, Unit
 from memguard.schema.usage import Budget
 from memguard.schema.verdict import Inconclusive
-
-if TYPE_CHECKING:
-    from memguard.local.adjudicator import LocalAdjudicator
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -187,10 +185,8 @@ def _adjudicator(
 
 
 @cache
-def _local() -> "LocalAdjudicator":
+def _local() -> LocalAdjudicator:
     """One per process; it loads its embedder at the first read."""
-    from memguard.local.adjudicator import LocalAdjudicator  # noqa: PLC0415 - loads numpy
-
     return LocalAdjudicator()
 
 

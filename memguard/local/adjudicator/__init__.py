@@ -1,6 +1,6 @@
 """The local adjudicator and decomposer: read-time judgements with no language model."""
 
-from memguard.local.adjudicator.adjudicate import LocalAdjudicator
-from memguard.local.adjudicator.decompose import LocalDecomposer
+from memguard.local.adjudicator.adjudicator import LocalAdjudicator
+from memguard.local.adjudicator.decomposer import LocalDecomposer
 
 __all__ = ["LocalAdjudicator", "LocalDecomposer"]

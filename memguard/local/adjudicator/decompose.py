@@ -4,19 +4,13 @@ import re
 from collections.abc import Sequence
 
 from memguard.local.adjudicator.cues import kind_of
+from memguard.local.adjudicator.decomposer import FINGERPRINT
 from memguard.policy.pieces import problem_of, whole, with_span
 from memguard.policy.statements import split_sentences
-from memguard.schema.ledger import Decomposition
 from memguard.schema.units import Piece, Pieces
-
-NAME = "local"
-FINGERPRINT = "local:pieces:1"
-"""Raise the number when a rule changes what is cut."""
 
 MOST_PIECES = 40
 """Pieces of one memory; of a longer one, sentences stay together."""
-
-CUT_BY_RULES = "cut by local rules, which part sentences, reasons and joined statements only"
 
 _REASON = re.compile(
     r",? (?:because(?= (?!of\b))|given that|since(?= (?:it|its|he|she|they|i|the|his|her|my)\b))",
@@ -29,27 +23,6 @@ _VERB = (
 )
 _JOINED = re.compile(rf"(?:,|;|,? and|,? but) (?=(?:also )?{_VERB}\b)", re.IGNORECASE)
 _STARTS = re.compile(r"^(?:[\w'. -]{1,40}: )?(?:the user|user|i|[A-Z][\w-]+)(?= )", re.IGNORECASE)
-
-
-class LocalDecomposer:
-    """Cuts by rules; no key, no network, the same pieces each time."""
-
-    @property
-    def name(self) -> str:
-        """Shown on reports."""
-        return NAME
-
-    @property
-    def fingerprint(self) -> str:
-        """Of the rules."""
-        return FINGERPRINT
-
-    async def decompose(self, texts: Sequence[str], *, seconds: float) -> Decomposition:
-        """Cut each text; takes a fraction of a millisecond a text, whatever `seconds` says."""
-        del seconds
-        return Decomposition(
-            pieces=tuple(cut(text) for text in texts), notes=(CUT_BY_RULES,) if texts else ()
-        )
 
 
 def cut(text: str) -> Pieces:

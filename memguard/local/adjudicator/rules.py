@@ -1,18 +1,12 @@
-"""The local adjudicator: situation and attributes by rules and cosines, with no language model.
+"""How the local adjudicator finds situation and attributes: by rules and cosines."""
 
-It gives what a model would be asked for, in the same shape, the same each time. It is weaker: it
-knows English only, goes by wording, and takes what shares a topic with the query for relevant. Its
-figures are printed by `python -m memguard.bench.adjudicator`.
-"""
-
-import asyncio
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 
 import numpy as np
 
 from memguard.local.adjudicator import cues, patterns
+from memguard.local.adjudicator.adjudicator import NAME, WEAKER
 from memguard.local.adjudicator.contradiction import contradict, replaces
 from memguard.local.adjudicator.evidence import EvidenceReader
 from memguard.local.adjudicator.nearness import Nearness, measure, relevance_of
@@ -36,15 +30,6 @@ from memguard.schema.units import (
     Utility,
 )
 from memguard.schema.verdict import Inconclusive
-
-NAME = "local"
-FINGERPRINT = "local:rules:1"
-"""Raise the number when a rule or a threshold changes."""
-
-WEAKER = (
-    "judged by the local adjudicator: rules and cosines, weaker than a language model; it knows "
-    "English only and goes by wording"
-)
 
 _NEAR_ENOUGH = 0.35
 """Cosine from which two units are compared; below it nothing was found to conflict. Ours."""
@@ -73,58 +58,24 @@ _UTILITY: dict[Relevance, Utility] = {
 }
 
 
-class LocalAdjudicator:
-    """Judges by rules and the built-in embedder; no key, no network, the same verdict each time.
-
-    Safe to share between threads and event loops; everything runs in a thread of its own.
+class Rules:
+    """The rules with the models that they use; called from one thread.
 
     Args:
-        embeddings: The embedder, to share one that is loaded; a new one when not given.
+        embeddings: The embedder.
         verifier: Says whether evidence or another unit supports a unit; a new one, on the same
             model, when not given.
     """
 
     def __init__(
-        self,
-        *,
-        embeddings: LocalEmbeddings | None = None,
-        verifier: SupportVerifier | None = None,
+        self, *, embeddings: LocalEmbeddings | None, verifier: SupportVerifier | None
     ) -> None:
         self._embeddings = embeddings or LocalEmbeddings()
         self._verifier = verifier or SupportVerifier(encoder=self._embeddings.encoder)
         self._evidence = EvidenceReader(verifier=self._verifier)
-        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memguard-adjudicator")
-
-    @property
-    def name(self) -> str:
-        """Shown on reports."""
-        return NAME
-
-    @property
-    def fingerprint(self) -> str:
-        """Of rules and thresholds; the embedder's weights are pinned."""
-        return FINGERPRINT
-
-    async def adjudicate(
-        self, case: ReadCase, *, units: Sequence[Unit], scheme: Scheme, seconds: float
-    ) -> Adjudication:
-        """Judge the situation, and then every unit; see `memguard.protocols.Adjudicator`."""
-        loop = asyncio.get_running_loop()
-        work = loop.run_in_executor(self._worker, self.judge, case, tuple(units), scheme)
-        try:
-            # The thread cannot be stopped; what it finds after that is of no use to this read.
-            return await asyncio.wait_for(work, timeout=seconds)
-        except TimeoutError:
-            late = Inconclusive(reason="timeout", detail=f"not ready within {seconds:g} s")
-            return Adjudication(
-                situation=late,
-                adjudicator=NAME,
-                flags=("local_adjudicator", "adjudication_late"),
-                notes=(WEAKER,),
-            )
 
     def judge(self, case: ReadCase, units: Sequence[Unit], scheme: Scheme) -> Adjudication:
-        """As `adjudicate`, here and now, from a thread without an event loop."""
+        """Judge the situation, and then every unit."""
         situation = read_situation(case.query, dialogue=case.dialogue)
         names = _own_names(case, units)
         texts = [unit.text for unit in units]
