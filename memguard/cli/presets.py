@@ -11,10 +11,13 @@ def presets(as_json: JsonOption = False) -> None:
     from memguard.cli.output import print_json
     from memguard.schema.config import CONSISTENCY_GATE_PRESETS
     from memguard.schema.conmem import CONMEM_PRESETS
+    from memguard.schema.read_config import FACTOR_COMPILED_PRESETS, PERMISSION_SEMANTIC_PRESETS
 
     methods: dict[str, Mapping[str, Any]] = {
         "consistency_gate": CONSISTENCY_GATE_PRESETS,
         "conmem": CONMEM_PRESETS,
+        "factor_compiled": FACTOR_COMPILED_PRESETS,
+        "permission_semantic": PERMISSION_SEMANTIC_PRESETS,
     }
     dumped = {
         method: {name: spec.model_dump(mode="json") for name, spec in named.items()}

@@ -128,9 +128,10 @@ def _admission(name: str, *, rendering: str, preset: str) -> Any:
         if value not in known:
             msg = f"there is no {what} {value!r}: use one of {', '.join(known)}"
             raise InvalidInputError(msg, code=ErrorCode.SPEC_INVALID)
-    spec = type(BY_NAME[name]).preset(preset)
-    takes = "rendering" in type(spec).model_fields
-    return spec.model_copy(update={"rendering": rendering}) if takes else spec
+    kind = type(BY_NAME[name])
+    if "rendering" not in kind.model_fields:
+        return kind()  # nothing of it is ours, and it knows one rendering
+    return kind.model_validate({"preset": preset, "rendering": rendering})
 
 
 def _evidence(evidence: str | None) -> Any:

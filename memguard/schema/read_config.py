@@ -1,8 +1,9 @@
 """Frozen specs of the read-time methods, and their presets."""
 
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from memguard.schema.base import Frozen
 from memguard.schema.config import UnitInterval
@@ -17,8 +18,13 @@ Rendering = Literal["channels", "permission_notes", "neutral"]
 
 
 class ReadSpec(Frozen):
-    """What the read-time methods that adjudicate have in common."""
+    """What the read-time methods that adjudicate have in common.
 
+    What is left out is what the preset says.
+    """
+
+    preset: Literal["default", "paper"] = "default"
+    """Where settings that are left out come from; see `READ_PRESETS`."""
     rendering: Rendering = "channels"
     """How admitted units are put into the prompt."""
     k: Annotated[int, Field(ge=1, le=200)] = 10
@@ -53,14 +59,13 @@ class ReadSpec(Frozen):
     evidence_chars: Annotated[int, Field(ge=200)] = 24_000
     """Characters of evidence that the adjudicator sees; more is cut in the middle, with a flag."""
 
+    @model_validator(mode="before")
     @classmethod
-    def preset(cls, name: str) -> Self:
-        """The named setting: `default`, or `paper`, which has none of what is ours.
-
-        Raises:
-            KeyError: If there is no preset of that name.
-        """
-        return cls(**READ_PRESETS[name])
+    def _from_preset(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        fields = cast("Mapping[str, Any]", given)
+        return {**READ_PRESETS.get(str(fields.get("preset", "default")), {}), **fields}
 
 
 READ_PRESETS: dict[str, dict[str, Any]] = {
@@ -100,11 +105,15 @@ class RelevanceGate(Frozen):
     when_empty: Literal["empty", "line"] = "empty"
     """What is rendered when nothing is admitted: nothing at all, or one fixed line."""
 
-    @classmethod
-    def preset(cls, name: str) -> Self:
-        """The named setting; `default` and `paper` are the same here.
 
-        Raises:
-            KeyError: If there is no preset of that name.
-        """
-        return cls(**{"default": {}, "paper": {}}[name])
+FACTOR_COMPILED_PRESETS: dict[str, FactorCompiled] = {
+    "default": FactorCompiled(),
+    "paper": FactorCompiled(preset="paper"),
+}
+"""`paper`: the paper's rules. `default`: with the switches and limits that are ours."""
+
+PERMISSION_SEMANTIC_PRESETS: dict[str, PermissionSemantic] = {
+    "default": PermissionSemantic(),
+    "paper": PermissionSemantic(preset="paper"),
+}
+"""The same for PS."""

@@ -137,7 +137,7 @@ def test_a_rule_of_ours_that_denies_never_widens_and_one_that_keeps_never_narrow
     read: Any,
 ) -> None:
     units, found = read
-    paper = PermissionSemantic.preset("paper")
+    paper = PermissionSemantic(preset="paper")
 
     def widths(**switched: bool) -> list[int]:
         spec = paper.model_copy(update=switched)

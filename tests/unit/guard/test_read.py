@@ -529,7 +529,7 @@ async def test_many_reads_at_once_do_not_mix() -> None:
 
 
 def test_presets_and_specs_reach_the_receipt() -> None:
-    spec = FactorCompiled.preset("paper")
+    spec = FactorCompiled(preset="paper")
     model = reader({}, base=ENTRY)
     read = guard_of(model, filled(), admission=spec, deadline=7).invoke({"query": ASK})["read"]
     assert read.spec["safety"] is False

@@ -7,11 +7,12 @@ import pytest
 from memguard import FactorCompiled, create_factor_compiled_graph
 from memguard.policy.factors import FC_TABLE
 from memguard.policy.tables import TableRow
+from memguard.schema.read_config import FACTOR_COMPILED_PRESETS, PERMISSION_SEMANTIC_PRESETS
 from memguard.testing import ScriptedChatModel
 from tests.unit.methods.reading import answer, answer_of_key, entry_row, key_of_row
 
 TEXT = "The user likes jazz at home and rock at work."
-PAPER = FactorCompiled.preset("paper")
+PAPER = FactorCompiled(preset="paper")
 
 
 def read(steps: list[Any], *, memories: Any = (TEXT,), **given: Any) -> dict[str, Any]:
@@ -88,10 +89,15 @@ async def test_the_async_form() -> None:
 
 
 def test_the_presets_differ_in_what_is_ours() -> None:
-    paper, default = PAPER.model_dump(), FactorCompiled.preset("default").model_dump()
+    paper, default = PAPER.model_dump(), FactorCompiled(preset="default").model_dump()
     assert default == FactorCompiled().model_dump()
+    assert {"default": FactorCompiled(), "paper": PAPER} == FACTOR_COMPILED_PRESETS
+    assert PERMISSION_SEMANTIC_PRESETS["paper"].model_dump() == paper
+    assert FactorCompiled.model_validate(paper) == PAPER
+    assert FactorCompiled(preset="paper", safety=True).safety
     changed = {name for name in paper if paper[name] != default[name]}
     assert changed == {
+        "preset",
         "evidence_conflict",
         "memory_conflict",
         "safety",
@@ -99,5 +105,5 @@ def test_the_presets_differ_in_what_is_ours() -> None:
         "max_units",
         "max_tokens",
     }
-    with pytest.raises(KeyError):
-        FactorCompiled.preset("none")
+    with pytest.raises(ValueError, match="preset"):
+        FactorCompiled.model_validate({"preset": "none"})

@@ -24,7 +24,7 @@ from tests.cases import case_input
 from tests.unit.methods.reading import answer, answer_of_key, cut, key_of_row, unit_row
 
 TEXT = "The user lives in Porto."
-PAPER = PermissionSemantic.preset("paper")
+PAPER = PermissionSemantic(preset="paper")
 NOW = datetime(2026, 3, 15, 9, 0, tzinfo=UTC)
 
 

@@ -16,7 +16,7 @@ from memguard.schema.units import FactorAttributes, Unit, UnitAttributes
 from memguard.schema.verdict import Inconclusive
 from tests.unit.methods.reading import ENTRY, UNIT
 
-PAPER = PermissionSemantic.preset("paper")
+PAPER = PermissionSemantic(preset="paper")
 DEFAULT = PermissionSemantic()
 ADVICE = Situation(target="user", mode="recommendation")
 FACTS = Situation(target="world", mode="factual")
@@ -79,7 +79,7 @@ def test_fc_keeps_safety_whatever_its_role() -> None:
     spec = FactorCompiled()
     found = entry(role="fact", epistemic="uncertain", safety=True)
     assert ruled(found, spec=spec).row.id == "safety"
-    assert ruled(found, spec=FactorCompiled.preset("paper")).row.id == "8-fact-doubt"
+    assert ruled(found, spec=FactorCompiled(preset="paper")).row.id == "8-fact-doubt"
     partial = entry(role="constraint", scope="partial", safety=True)
     kept = ruled(partial, spec=spec)
     assert (kept.row.id, kept.unit.text) == ("safety", unit().text)
