@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from memguard.errors import ConfigurationError, ErrorCode, GuardError, MemguardError
     from memguard.guard import create_read_guard, create_write_guard
     from memguard.guard.agent import create_memory_agent
+    from memguard.guard.checkpoint_types import checkpoint_types
     from memguard.guard.source import use_source
     from memguard.guard.store import guard_store
     from memguard.llm.models import resolve_model
@@ -56,6 +57,7 @@ __all__ = [
     "Usage",
     "WriteReport",
     "Writer",
+    "checkpoint_types",
     "create_conmem_graph",
     "create_consistency_gate_graph",
     "create_factor_compiled_graph",
@@ -95,6 +97,7 @@ _HOME = {
     "Usage": "schema.usage",
     "WriteReport": "schema.write",
     "Writer": "schema.config",
+    "checkpoint_types": "guard.checkpoint_types",
     "create_conmem_graph": "methods.conmem",
     "create_consistency_gate_graph": "methods.consistency_gate",
     "create_factor_compiled_graph": "methods.factor_compiled",
