@@ -38,7 +38,7 @@ class _Judged:
 
 
 class SupportVerifier:
-    """Judges whether a candidate is supported by its turns: no key, no network, some 15 ms.
+    """Judges whether a candidate is supported by its turns: no key, no network, some 20 ms.
 
     It lays the words of the candidate over those of the turns (frozen MiniLM vectors), looks at who
     stands beside whom, and lets a small network weigh that. English only. It is made for one
