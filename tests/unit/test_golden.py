@@ -14,6 +14,7 @@ from memguard import (
     ConsistencyGate,
     create_conmem_graph,
     create_consistency_gate_graph,
+    create_read_guard,
     create_write_guard,
     create_writer_graph,
 )
@@ -97,6 +98,7 @@ def test_the_rendered_section() -> None:
 GRAPHS: dict[str, Callable[[], Any]] = {
     "conmem": lambda: create_conmem_graph(ScriptedChatModel()),
     "consistency_gate": lambda: create_consistency_gate_graph(ScriptedChatModel()),
+    "read_guard": lambda: create_read_guard(ScriptedChatModel(), store=InMemoryStore()),
     "writer": lambda: create_writer_graph(ScriptedChatModel()),
     "write_guard": lambda: create_write_guard(scripted(), store=InMemoryStore()),
     "write_guard-review": lambda: create_write_guard(
