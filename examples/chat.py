@@ -1,0 +1,45 @@
+"""A conversation with an agent that remembers, in two threads.
+
+The answers are scripted and memory is judged by the local judge, so this needs no key; pass
+`"openai:NAME"` for a real one, or run `memguard chat` to talk to it yourself.
+
+Prints:
+
+    you    I am allergic to peanuts.
+    agent  I will keep that in mind.
+           stored: I am allergic to peanuts.
+    (another day)
+    you    Which snack suits me, given my peanut allergy?
+    agent  Rice cakes would suit you.
+           APPLY_CONSTRAINT: I am allergic to peanuts.
+"""
+# a script that prints
+
+from typing import Any
+
+from langgraph.checkpoint.memory import InMemorySaver
+
+from memguard import create_memory_agent
+from memguard.stores import ChromaStore
+from memguard.testing import ScriptedChatModel
+
+model = ScriptedChatModel(["I will keep that in mind.", "Rice cakes would suit you."])
+ana: Any = {"user_id": "ana"}
+
+
+def say(agent: Any, said: str, *, thread: str) -> None:
+    """One turn, and what memory did in it."""
+    config = {"configurable": {"thread_id": thread}}
+    out = agent.invoke({"messages": [("user", said)]}, config, context=ana)
+    print(f"you    {said}\nagent  {out['messages'][-1].text}")
+    for receipt in out["writes"].receipts:
+        print(f"       {receipt.outcome}: {receipt.candidate.text.removeprefix('The user: ')}")
+    for unit in out["read"].admitted:
+        print(f"       {unit.permission}: {unit.unit.text.removeprefix('The user: ')}")
+
+
+with ChromaStore.memory() as store:
+    agent = create_memory_agent(model, judge="local", store=store, checkpointer=InMemorySaver())
+    say(agent, "I am allergic to peanuts.", thread="monday")
+    print("(another day)")
+    say(agent, "Which snack suits me, given my peanut allergy?", thread="tuesday")
