@@ -13,7 +13,7 @@ from typing import Any, Final
 from memguard.testing.conmem import CallKind, ConMemScript, read_call, validity
 from memguard.testing.replies import ServerReply
 
-SCALE: Final = 0.03
+SCALE: Final = 0.06
 """Of the paper's seconds."""
 
 _CASE: Final = re.compile(r"case (\d+)")
