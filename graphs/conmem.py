@@ -1,9 +1,10 @@
-"""ConMem in LangGraph Studio; the model is named by MEMGUARD_MODEL."""
+"""ConMem in LangGraph Studio: would the candidate change answers for the better?"""
 
 import os
 
-from memguard import create_conmem_graph, resolve_model
+from memguard.studio import ConMemForm, in_studio
 
-graph = create_conmem_graph(
-    resolve_model(os.environ.get("MEMGUARD_MODEL"), base_url=os.environ.get("MEMGUARD_BASE_URL"))
+FORM = ConMemForm(
+    model=os.environ.get("MEMGUARD_MODEL", ""), base_url=os.environ.get("MEMGUARD_BASE_URL", "")
 )
+graph = in_studio(FORM)

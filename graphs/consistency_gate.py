@@ -1,9 +1,10 @@
-"""ConsistencyGate in LangGraph Studio; the model is named by MEMGUARD_MODEL."""
+"""ConsistencyGate in LangGraph Studio: does the source support a candidate?"""
 
 import os
 
-from memguard import create_consistency_gate_graph, resolve_model
+from memguard.studio import GateForm, in_studio
 
-graph = create_consistency_gate_graph(
-    resolve_model(os.environ.get("MEMGUARD_MODEL"), base_url=os.environ.get("MEMGUARD_BASE_URL"))
+FORM = GateForm(
+    model=os.environ.get("MEMGUARD_MODEL", ""), base_url=os.environ.get("MEMGUARD_BASE_URL", "")
 )
+graph = in_studio(FORM)

@@ -1,9 +1,10 @@
-"""Factor-Compiled Admission in LangGraph Studio; the model is named by MEMGUARD_MODEL."""
+"""Factor-Compiled Admission in LangGraph Studio."""
 
 import os
 
-from memguard import create_factor_compiled_graph, resolve_model
+from memguard.studio import FactorForm, in_studio
 
-graph = create_factor_compiled_graph(
-    resolve_model(os.environ.get("MEMGUARD_MODEL"), base_url=os.environ.get("MEMGUARD_BASE_URL"))
+FORM = FactorForm(
+    model=os.environ.get("MEMGUARD_MODEL", ""), base_url=os.environ.get("MEMGUARD_BASE_URL", "")
 )
+graph = in_studio(FORM)

@@ -2,9 +2,9 @@
 
 import os
 
-from memguard import create_memory_agent, resolve_model
+from memguard.studio import AgentForm, in_studio
 
-model = resolve_model(
-    os.environ.get("MEMGUARD_MODEL"), base_url=os.environ.get("MEMGUARD_BASE_URL"), streams=True
+FORM = AgentForm(
+    model=os.environ.get("MEMGUARD_MODEL", ""), base_url=os.environ.get("MEMGUARD_BASE_URL", "")
 )
-graph = create_memory_agent(model, judge=os.environ.get("MEMGUARD_JUDGE"))
+graph = in_studio(FORM)

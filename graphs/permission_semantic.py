@@ -1,9 +1,10 @@
-"""Permission-Semantic Admission in LangGraph Studio; the model is named by MEMGUARD_MODEL."""
+"""Permission-Semantic Admission in LangGraph Studio."""
 
 import os
 
-from memguard import create_permission_semantic_graph, resolve_model
+from memguard.studio import PermissionForm, in_studio
 
-graph = create_permission_semantic_graph(
-    resolve_model(os.environ.get("MEMGUARD_MODEL"), base_url=os.environ.get("MEMGUARD_BASE_URL"))
+FORM = PermissionForm(
+    model=os.environ.get("MEMGUARD_MODEL", ""), base_url=os.environ.get("MEMGUARD_BASE_URL", "")
 )
+graph = in_studio(FORM)

@@ -1,8 +1,10 @@
-"""The read guard in LangGraph Studio; it reads the server's own store. No model: local rules."""
+"""The read guard in LangGraph Studio: what of the server's store may be used for a request."""
 
 import os
 
-from memguard import create_read_guard, resolve_model
+from memguard.studio import ReadForm, in_studio
 
-NAME, URL = os.environ.get("MEMGUARD_MODEL"), os.environ.get("MEMGUARD_BASE_URL")
-graph = create_read_guard(resolve_model(NAME, base_url=URL) if NAME else "local")
+FORM = ReadForm(
+    model=os.environ.get("MEMGUARD_MODEL", ""), base_url=os.environ.get("MEMGUARD_BASE_URL", "")
+)
+graph = in_studio(FORM)

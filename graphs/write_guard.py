@@ -1,9 +1,10 @@
-"""The write guard in LangGraph Studio; it writes to the server's own store."""
+"""The write guard in LangGraph Studio: remember from a conversation, in the server's own store."""
 
 import os
 
-from memguard import create_write_guard, resolve_model
+from memguard.studio import WriteForm, in_studio
 
-graph = create_write_guard(
-    resolve_model(os.environ.get("MEMGUARD_MODEL"), base_url=os.environ.get("MEMGUARD_BASE_URL"))
+FORM = WriteForm(
+    model=os.environ.get("MEMGUARD_MODEL", ""), base_url=os.environ.get("MEMGUARD_BASE_URL", "")
 )
+graph = in_studio(FORM)
