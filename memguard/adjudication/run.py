@@ -71,9 +71,12 @@ class Run:
         if len(parts) > 1:
             conflicts += await self._look_across()
             prompts.append(self.across.stamp)
+        situation = self._situation([*parts, *again])
         self._flag_unjudged(rows)
+        if isinstance(situation, Inconclusive):
+            self.flags.append("situation_unknown")
         return Adjudication(
-            situation=self._situation([*parts, *again]),
+            situation=situation,
             rows=rows,
             conflicts=tuple(dict.fromkeys(conflicts)),
             adjudicator=self.model.name,

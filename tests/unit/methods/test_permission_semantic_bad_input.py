@@ -401,3 +401,18 @@ def test_a_slow_cut_leaves_time_to_judge() -> None:
     out = graph.invoke({"query": "Where to?", "memories": ["The user rows."]})
     assert out["report"].flags == ("decomposition_failed",)
     assert out["ledger"].verdicts[0].row == "fact"
+
+
+def test_a_situation_that_is_not_told_is_asked_for_once_and_then_unknown() -> None:
+    text = "The user thinks that tea heals."
+    rows = [unit_row("u1", kind="belief")]
+    untold = {"situation": {"target": "users", "mode": "?"}, "units": rows}
+    model = ScriptedChatModel([cut({text: "belief"}), untold, untold])
+    out = create_permission_semantic_graph(model).invoke({"query": "?", "memories": [text]})
+    assert out["report"].flags == ("situation_unknown",)
+    assert out["report"].degraded
+    assert out["ledger"].verdicts[0].permission == "DENY"
+    model = ScriptedChatModel([cut({text: "belief"}), untold, answer(*rows)])
+    out = create_permission_semantic_graph(model).invoke({"query": "?", "memories": [text]})
+    assert out["report"].flags == ()
+    assert out["ledger"].verdicts[0].permission == "MENTION_VIEW"
