@@ -15,7 +15,7 @@ import pytest
 import typer
 
 import memguard
-from memguard import Budget, ConsistencyGate, Writer
+from memguard import Budget, ConsistencyGate, Recall, Writer
 from memguard.cli.app import app
 from memguard.stores import ChromaStore
 from memguard.testing import LoopbackModelServer
@@ -255,7 +255,7 @@ def test_every_environment_variable_is_read(page: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "spec", [ConsistencyGate(), Writer(), Budget()], ids=lambda s: type(s).__name__
+    "spec", [ConsistencyGate(), Writer(), Budget(), Recall()], ids=lambda s: type(s).__name__
 )
 def test_every_default_is_stated(spec: Any) -> None:
     page = (ROOT / "docs" / "config.md").read_text(encoding="utf-8")
