@@ -328,3 +328,14 @@ def test_the_shipped_tokenizer_is_the_one_in_the_notice() -> None:
     assert fields["truncation"] is fields["padding"] is None
     assert len(fields["model"]["vocab"]) == 30_522
     assert data.joinpath("LICENSE-all-MiniLM-L6-v2.txt").is_file()
+
+
+@given(st.lists(st.integers(2, MAX_TOKENS), max_size=60))
+def test_batches_hold_every_text_once_with_little_padding(lengths: list[int]) -> None:
+    batches = list(module._batches(lengths))
+    assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
+    for batch in batches:
+        longest = max(lengths[index] for index in batch)
+        padding = sum(longest - lengths[index] for index in batch)
+        assert len(batch) == 1 or longest * len(batch) <= module._BATCH_TOKENS
+        assert padding <= module._RUN_TOKENS
