@@ -9,7 +9,7 @@ MODEL ?= $(MEMGUARD_MODEL)
 BASE_URL ?= $(MEMGUARD_BASE_URL)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow check notebooks format clean
+.PHONY: help demo test test-slow check docs notebooks format clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## / - /'
@@ -32,6 +32,9 @@ check: $(VENV)/.installed-dev ## format, lint, types and import rules
 notebooks: $(VENV)/.installed-dev ## run every notebook, and keep what it shows
 	$(BIN)/python notebooks/run.py
 
+docs: $(VENV)/.installed-dev ## build the site into build/site; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 format: $(VENV)/.installed-dev ## format and mend what can be mended
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -47,5 +50,5 @@ $(VENV)/.installed-demo: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
-	$(INSTALL) -e '.[local,bench,dev]'
+	$(INSTALL) -e '.[local,bench,docs,studio,dev]'
 	@touch $@

@@ -38,7 +38,7 @@ def in_studio(default: F) -> Callable[[ServerRuntime[Any]], Coroutine[Any, Any, 
     kind = type(default)
 
     @lru_cache(maxsize=_KEPT)
-    def opened(form: F) -> AnyGraph:
+    def opened(form: Form) -> AnyGraph:
         return form.open().copy({"context_schema": kind})
 
     async def graph(runtime: ServerRuntime[Any]) -> AnyGraph:
