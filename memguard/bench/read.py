@@ -21,15 +21,17 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypedDict
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langgraph.graph import START, StateGraph
 from langgraph.store.base import PutOp, SearchOp
 
 from memguard.adjudication.steps import costs_of
 from memguard.guard import create_read_guard
 from memguard.guard.recall import SAFETY_QUERY, recall
 from memguard.policy.ledger import compile_ledger, rule_on_units
+from memguard.portal import dual
 from memguard.rendering.memories import render_memories
 from memguard.schema.ledger import Adjudication, Row
 from memguard.schema.read import Situation
@@ -112,6 +114,38 @@ async def _cpu_of(work: Callable[[], Awaitable[Any]], *, times: int) -> float:
     return (time.process_time() - began) / times * 1000
 
 
+class _Empty(TypedDict, total=False):
+    seen: int
+
+
+def _bare() -> Any:
+    """A graph of the same shape whose nodes do nothing: what LangGraph itself takes."""
+
+    async def nothing(_: _Empty) -> dict[str, Any]:
+        return {}
+
+    inner: Any = StateGraph(_Empty)
+    names = ("decompose", "adjudicate", "compile", "render")
+    for before, name in zip((START, *names), names, strict=False):
+        inner.add_node(name, dual(nothing, name=name))
+        inner.add_edge(before, name)
+    method = inner.compile()
+
+    async def ask(state: _Empty) -> dict[str, Any]:
+        await method.ainvoke(state)
+        return {}
+
+    outer: Any = StateGraph(_Empty)
+    for before, name, node in (
+        (START, "recall", nothing),
+        ("recall", "admit", ask),
+        ("admit", "report", nothing),
+    ):
+        outer.add_node(name, dual(node, name=name))
+        outer.add_edge(before, name)
+    return outer.compile()
+
+
 async def measure_cpu(*, rounds: int, times: int) -> None:
     """Own CPU of a read: the whole, less the same model call and the same searches alone."""
     with tempfile.TemporaryDirectory() as folder:
@@ -125,18 +159,22 @@ async def measure_cpu(*, rounds: int, times: int) -> None:
                 [SystemMessage(model.calls[-1].text), HumanMessage("<units>")]
             ]
             ops = [SearchOp(NAMESPACE, limit=20, query=text) for text in (_QUERY, SAFETY_QUERY)]
+            bare = _bare()
             works = (
                 lambda: guard.ainvoke({"query": _QUERY}),
                 lambda: model.agenerate(prompt),
                 lambda: store.abatch(ops),
+                lambda: bare.ainvoke({"seen": 1}),
             )
             rows = [[await _cpu_of(work, times=times) for work in works] for _ in range(rounds)]
-    own = [whole - alone - search for whole, alone, search in rows]
-    whole, alone, search = (statistics.median(column) for column in zip(*rows, strict=True))
+    own = [whole - alone - search for whole, alone, search, _ in rows]
+    columns = zip(*rows, strict=True)
+    whole, alone, search, empty = (statistics.median(column) for column in columns)
     print(
         f"a read of {len(read.memories)} memories in {len(read.ledger.verdicts)} units, cached: "
         f"own CPU min {min(own):.2f} median {statistics.median(own):.2f} ms "
-        f"(whole {whole:.2f}, model {alone:.2f}, store {search:.2f})"
+        f"(whole {whole:.2f}, model {alone:.2f}, store {search:.2f}; of its own, "
+        f"LangGraph's loop over empty nodes {empty:.2f})"
     )
 
 
