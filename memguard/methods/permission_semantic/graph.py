@@ -34,6 +34,7 @@ from memguard.methods.permission_semantic.state import (
 from memguard.portal import dual
 from memguard.prompts import Prompt, load_prompt, prompt_or_own
 from memguard.protocols import Adjudicator, Decomposer, DecompositionCache
+from memguard.schema.base import is_blank
 from memguard.schema.read_config import PermissionSemantic
 from memguard.schema.usage import Budget, Usage
 
@@ -50,12 +51,13 @@ load_prompt(NAME, "decompose")
 async def decompose(
     state: PermissionState, *, steps: Steps, decomposer: Decomposer, cache: DecompositionCache
 ) -> dict[str, Any]:
-    """Cut the memories into units; kept ones cost nothing."""
+    """Cut the memories that will be judged into units; kept ones cost nothing."""
     began = time.monotonic()
     memories, _ = distinct(state.memories)
+    judged = [each for each in memories if not (each.superseded or is_blank(state.query))]
     with use_meter(steps.meter(spent=Usage(), seconds=0.0)):
         found = await cut(
-            memories,
+            judged,
             decomposer=decomposer,
             cache=cache,
             seconds=_CUTTING_SHARE * steps.spec.deadline,

@@ -141,7 +141,7 @@ def test_odd_queries_are_quoted(query: str) -> None:
 
 def test_a_blank_query_judges_nothing_but_keeps_safety_in_sight() -> None:
     out, model = read(["The user is allergic to nuts.", "The user rows."], query=" \n")
-    assert [c for c in model.calls if "<request>" in str(c.messages[-1].content)] == []
+    assert model.calls == []
     assert [v.row for v in out["ledger"].verdicts] == ["not-judged-safety", "not-judged"]
     assert "situation_unknown" in out["report"].flags
 
@@ -379,7 +379,7 @@ def test_what_the_store_replaced_is_shown_to_nobody() -> None:
     assert [v.row for v in out["ledger"].verdicts] == ["superseded-record", "fact"]
     assert "Porto" not in str(model.calls[-1].messages[-1].content)
     alone, model = read(given[:1])
-    assert [c for c in model.calls if "<request>" in str(c.messages[-1].content)] == []
+    assert model.calls == []
     assert alone["report"].flags == ()
 
 
