@@ -30,6 +30,16 @@ WANTED: dict[str, tuple[Permission, ...]] = {
 }
 """Permissions that carry out what a task of MemSyco asks for. Our reading of its policies."""
 
+SHORT: dict[Permission, str] = {
+    "APPLY_CONSTRAINT": "must",
+    "PERSONALIZE": "pers.",
+    "MENTION_VIEW": "view",
+    "CONTEXT": "ctx",
+    "CONTEXT_UNCERTAIN": "unc.",
+    "DENY": "deny",
+}
+"""Permissions as columns."""
+
 Judged = list[tuple[Labelled, list[JudgedMemory]]]
 
 
@@ -41,7 +51,7 @@ def main() -> None:
     options = parser.parse_args()
     folder: Path = options.data
     adjudicator = LocalAdjudicator()
-    out = Console(width=140)
+    out = Console(width=120)
     schemes: tuple[tuple[Scheme, str], ...] = (("units", "PS"), ("factors", "FC"))
     for scheme, name in schemes:
         for rows, title in ((memsyco(folder), "MemSyco"), (persistbench(folder), "PersistBench")):
@@ -89,7 +99,8 @@ def _print_temporal(out: Console, judged: Judged, *, title: str) -> None:
 def _print_permissions(out: Console, judged: Judged, *, title: str) -> None:
     table = Table(title=title, title_justify="left")
     permissions: tuple[Permission, ...] = get_args(Permission)
-    for column in ("group", *permissions, "in the prompt", "as the task asks"):
+    names = (SHORT[permission] for permission in permissions)
+    for column in ("group", *names, "in the prompt", "as the task asks"):
         table.add_column(column, no_wrap=True)
     for group in dict.fromkeys(row.group for row, _ in judged):
         rows = [(row, found) for row, found in judged if row.group == group]
