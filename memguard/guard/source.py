@@ -22,6 +22,8 @@ _READ_KEY = "__pregel_read"
 writes to a store is not given the conversation; this is the only way to it."""
 
 _MESSAGES = "messages"
+_DIALOGUE = 10
+"""Turns before a search that its judge sees."""
 
 
 @contextmanager
@@ -65,6 +67,12 @@ def find_source(op: PutOp, *, given: "SourceLike | None", turns: int) -> Convers
     if found is None or not found.evidence:
         return None
     return Conversation(turns=found.evidence[-turns:], id=found.id)
+
+
+def find_dialogue() -> Conversation:
+    """What was said in the run in progress; empty where nobody knows."""
+    found = _SOURCE.get() or _of_run() or Conversation()
+    return Conversation(turns=found.evidence[-_DIALOGUE:], id=found.id)
 
 
 def _of_run() -> Conversation | None:

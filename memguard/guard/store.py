@@ -2,19 +2,32 @@
 
 Whoever writes (langmem's tools, deepagents, a `store.put` in a node) writes as before. Each write
 is a candidate: it is judged against the conversation it comes from, and only what is admitted
-reaches the store. Reads pass.
+reaches the store. Reads pass, or with `read=...` hand over what the query may use.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from langgraph.store.base import NOT_PROVIDED, BaseStore, Item, NotProvided, Op, PutOp, Result
+from langgraph.store.base import (
+    NOT_PROVIDED,
+    BaseStore,
+    Item,
+    NotProvided,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+)
 
 from memguard.errors import ConfigurationError, ErrorCode, GuardError
-from memguard.guard.backing import Backings
+from memguard.guard.admission import AdmissionLike, build_admission
+from memguard.guard.backing import Backing, Backings
 from memguard.guard.gates import PROMPTS, STAGES, GateLike, build_gates, check_names
-from memguard.guard.source import SourceLike, find_source
+from memguard.guard.source import SourceLike, find_dialogue, find_source
+from memguard.guard.store_reads import ReadGate
 from memguard.guard.store_writes import Write, WriteGate, digest_of_gates
 from memguard.llm.models import ModelLike, resolve_model
 from memguard.portal import run_sync
@@ -43,6 +56,7 @@ class GuardedStore(BaseStore):
         store: BaseStore,
         *,
         gate: WriteGate,
+        reads: ReadGate | None,
         source: SourceLike | None,
         source_turns: int,
         guards: tuple[Namespace, ...],
@@ -51,6 +65,7 @@ class GuardedStore(BaseStore):
         self.unguarded = store
         """The store itself, past the guard."""
         self._gate = gate
+        self._reads = reads
         self._source = source
         self._source_turns = source_turns
         self._guards = guards
@@ -89,7 +104,9 @@ class GuardedStore(BaseStore):
         writes = self._writes(given)
         allowed = run_sync(self._allow(writes)) if writes else {}
         kept = [op for at, op in enumerate(given) if allowed.get(at, True)]
-        return _spread(self.unguarded.batch(kept) if kept else [], allowed, size=len(given))
+        done = self.unguarded.batch(kept) if kept else []
+        results = _spread(done, allowed, size=len(given))
+        return run_sync(self._admit(given, results)) if self._searches(given) else results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """As `batch`."""
@@ -97,7 +114,9 @@ class GuardedStore(BaseStore):
         writes = self._writes(given)
         allowed = await self._allow(writes) if writes else {}
         kept = [op for at, op in enumerate(given) if allowed.get(at, True)]
-        return _spread(await self.unguarded.abatch(kept) if kept else [], allowed, size=len(given))
+        done = await self.unguarded.abatch(kept) if kept else []
+        results = _spread(done, allowed, size=len(given))
+        return await self._admit(given, results) if self._searches(given) else results
 
     def put(
         self,
@@ -127,6 +146,24 @@ class GuardedStore(BaseStore):
         if not writes or all((await self._allow(writes)).values()):
             await self.unguarded.aput(namespace, key, {**value}, index, ttl=ttl)
 
+    # -- reads by a query ---------------------------------------------------------------------
+
+    def search(self, *args: Any, query: str | None = None, **kwargs: Any) -> list[SearchItem]:
+        """The store's own; with `read` and a query only what the query may use."""
+        found = self.unguarded.search(*args, query=query, **kwargs)
+        if self._reads is None or not query:
+            return found
+        return run_sync(self._reads.keep(query, found, dialogue=find_dialogue()))
+
+    async def asearch(
+        self, *args: Any, query: str | None = None, **kwargs: Any
+    ) -> list[SearchItem]:
+        """As `search`."""
+        found = await self.unguarded.asearch(*args, query=query, **kwargs)
+        if self._reads is None or not query:
+            return found
+        return await self._reads.keep(query, found, dialogue=find_dialogue())
+
     # -- all else is the store's own ----------------------------------------------------------
 
     def get(self, *args: Any, **kwargs: Any) -> Item | None:
@@ -136,14 +173,6 @@ class GuardedStore(BaseStore):
     async def aget(self, *args: Any, **kwargs: Any) -> Item | None:
         """The store's own."""
         return await self.unguarded.aget(*args, **kwargs)
-
-    def search(self, *args: Any, **kwargs: Any) -> Any:
-        """The store's own."""
-        return self.unguarded.search(*args, **kwargs)
-
-    async def asearch(self, *args: Any, **kwargs: Any) -> Any:
-        """The store's own."""
-        return await self.unguarded.asearch(*args, **kwargs)
 
     def delete(self, *args: Any, **kwargs: Any) -> None:
         """The store's own."""
@@ -170,6 +199,22 @@ class GuardedStore(BaseStore):
             for at, op in enumerate(ops)
             if isinstance(op, PutOp) and isinstance(op.value, Mapping) and self._is_guarded(op)
         }
+
+    def _searches(self, ops: Sequence[Op]) -> bool:
+        return self._reads is not None and any(
+            isinstance(op, SearchOp) and bool(op.query) for op in ops
+        )
+
+    async def _admit(self, ops: Sequence[Op], results: Sequence[Result]) -> list[Result]:
+        dialogue = find_dialogue()
+        admitted: list[Result] = []
+        for op, result in zip(ops, results, strict=True):
+            if self._reads is not None and isinstance(op, SearchOp) and op.query:
+                found = cast("list[SearchItem]", result)
+                admitted.append(await self._reads.keep(op.query, found, dialogue=dialogue))
+            else:
+                admitted.append(result)
+        return admitted
 
     def _is_guarded(self, op: PutOp) -> bool:
         namespace = tuple(op.namespace)
@@ -207,6 +252,7 @@ def guard_store(
     prompts: Mapping[str, Prompt] | None = None,
     receipts: Journal | str | Path | None = None,
     budget: Budget | None = None,
+    read: "AdmissionLike | None" = None,
 ) -> GuardedStore:
     """A store of any make, with every write judged before it is made.
 
@@ -227,16 +273,19 @@ def guard_store(
         prompts: Your own prompts by name.
         receipts: Where receipts and quarantine are kept; beside a local store when left out.
         budget: The most one call of the store may spend; beyond it the write raises.
+        read: What a search with a query has to pass: `"fc"`, `"ps"`, `"relevance"`, a spec, or a
+            graph of your own. When left out searches are the store's own.
 
     Raises:
         ConfigurationError: If a model, gate or prompt cannot be used.
     """
     check_names(models or {}, known=STAGES, what="models")
     check_names(prompts or {}, known=PROMPTS, what="prompts")
+    budget = budget or Budget()
     staged: dict[str, ModelLike] = dict(models or {})
     if model is not None:
         staged.setdefault("default", model)
-    if gates and not staged:
+    if (gates or read is not None) and not staged:
         msg = "guard_store needs a model: pass `model='openai:NAME'`, a chat model, or 'local'"
         raise ConfigurationError(msg, code=ErrorCode.MODEL_MISSING)
     if staged:
@@ -246,22 +295,37 @@ def guard_store(
     }
     inner = store.unguarded if isinstance(store, GuardedStore) else store
     built = build_gates(gates, models=staged, store=inner, prompts=prompts or {})
+    backing = Backings(inner, receipts).current()
     gate = WriteGate(
-        backing=Backings(inner, receipts).current(),
+        backing=backing,
         gates=built,
         policy_digest=digest_of_gates(built, needs_source=needs_source, shadow=shadow),
         needs_source=needs_source,
         shadow=shadow,
-        budget=budget or Budget(),
+        budget=budget,
     )
     return GuardedStore(
         inner,
         gate=gate,
+        reads=None if read is None else _read_gate(read, backing, models=staged, budget=budget),
         source=source,
         source_turns=source_turns,
         guards=tuple(tuple(prefix) for prefix in guards),
         on_refused=on_refused,
     )
+
+
+def _read_gate(
+    read: AdmissionLike, backing: Backing, *, models: Mapping[str, ModelLike], budget: Budget
+) -> ReadGate:
+    admission = build_admission(
+        read, models=models, prompts={}, budget=budget, deadline=None, clock=_now
+    )
+    return ReadGate(backing=backing, admission=admission, clock=_now)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 def _spread(results: Sequence[Result], allowed: Mapping[int, bool], *, size: int) -> list[Result]:

@@ -4,7 +4,7 @@ import asyncio
 import dataclasses
 from collections.abc import Callable, Coroutine, Mapping
 from functools import lru_cache
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, cast
 
 from langgraph.graph.state import CompiledStateGraph
 from langgraph_sdk.runtime import ServerRuntime
@@ -24,10 +24,7 @@ class Form(Protocol):
         ...
 
 
-F = TypeVar("F", bound=Form)
-
-
-def in_studio(default: F) -> Callable[[ServerRuntime[Any]], Coroutine[Any, Any, AnyGraph]]:
+def in_studio(default: Form) -> Callable[[ServerRuntime[Any]], Coroutine[Any, Any, AnyGraph]]:
     """An entry for `langgraph.json`: the graph of whatever the form holds.
 
     The graph carries neither store nor checkpointer: the server brings its own.
@@ -50,7 +47,7 @@ def in_studio(default: F) -> Callable[[ServerRuntime[Any]], Coroutine[Any, Any, 
     return graph
 
 
-def fill(default: F, given: object) -> F:
+def fill(default: Form, given: object) -> Form:
     """The form with what was filled in.
 
     Raises:
@@ -65,4 +62,5 @@ def fill(default: F, given: object) -> F:
         msg = f"the context has no {unknown[0]!r}: use {', '.join(sorted(known))}"
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
     filled = {name: value for name, value in fields.items() if value is not None}
-    return cast("F", dataclasses.replace(cast("Any", default), **filled))
+    form: Form = dataclasses.replace(cast("Any", default), **filled)
+    return form
