@@ -44,7 +44,7 @@ class TestRealWeights:
         library: Any = importlib.import_module("xllamacpp")
         params = library.CommonParams()
         params.model.path = str(path)
-        params.n_ctx, params.n_parallel, params.n_predict = 4096, 1, 160
+        params.n_ctx, params.n_parallel = 2304, 1
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
         params.verbosity, params.warmup, params.fit_params = -1, False, False
         server = await asyncio.to_thread(library.Server, params)
