@@ -29,8 +29,8 @@ from langchain_openai import ChatOpenAI
 from memguard.bench.conmem_server import SCALE, a_case
 from memguard.llm.models import Model, resolve_model
 from memguard.methods.conmem import create_conmem_graph
-from memguard.schema.conmem import CONMEM_PRESETS
-from memguard.testing.conmem import ConMemScript
+from memguard.schema.conmem import CONMEM_PRESETS, ROLES
+from memguard.testing.conmem import ConMemScript, read_call
 from memguard.testing.scripted import ScriptedCall
 
 PAPER, DEFAULT = CONMEM_PRESETS["paper"], CONMEM_PRESETS["default"]
@@ -112,6 +112,30 @@ def four_calls(url: str) -> Callable[[], Awaitable[Any]]:
     return in_a_row
 
 
+def by_hand(url: str) -> Callable[[], Awaitable[Any]]:
+    """The same 14 calls in the same order of dependence, with bare calls and asyncio alone."""
+    chat = ChatOpenAI(model="bare", base_url=url, api_key=lambda: "not-needed", max_retries=0)
+    by_kind: dict[tuple[str, str | None], ScriptedCall] = {}
+    for call in recorded_calls():
+        said = read_call(str(call.messages[1].content))
+        by_kind[said.kind, said.role] = call
+
+    async def ask(kind: str, role: str | None = None) -> None:
+        call = by_kind[kind, role]
+        await chat.ainvoke(list(call.messages), **dict(call.kwargs))
+
+    async def probe(role: str) -> None:
+        await asyncio.gather(ask("control", role), ask("treatment", role))
+        await asyncio.gather(ask("quality", role), ask("audit", role))
+
+    async def run() -> None:
+        await ask("probe")
+        await ask("validation")
+        await asyncio.gather(*(probe(role) for role in ROLES))
+
+    return run
+
+
 async def measure_wall(*, rounds: int, latency: float) -> None:
     """Wall time of a case over the critical path."""
     with model_server("plain_answer", latency=latency) as url:
@@ -119,6 +143,7 @@ async def measure_wall(*, rounds: int, latency: float) -> None:
         eager = create_conmem_graph(client(url, "eager"), spec=DEFAULT)
         ways: dict[str, Callable[[], Awaitable[Any]]] = {
             "four calls in a row": four_calls(url),
+            "bare calls by hand": by_hand(url),
             "paper": lambda: patient.ainvoke(a_case(0)),
             "default, speculating": lambda: eager.ainvoke(a_case(0)),
         }
