@@ -144,7 +144,10 @@ def _known(verdict: "UnitVerdict") -> str:
 
 def _values(found: dict[str, object]) -> list[str]:
     said = [(name, value) for name, value in found.items() if value not in {"", False, None}]
-    return [str(value) if name in _PLAIN else f"{name} {value}" for name, value in said]
+    return [
+        name if value is True else str(value) if name in _PLAIN else f"{name} {value}"
+        for name, value in said
+    ]
 
 
 def _shortened(text: str) -> str:
