@@ -234,7 +234,7 @@ def test_what_was_remembered_is_recalled(server: Server) -> None:
 BAD: dict[str, tuple[Any, Any, str]] = {
     "no-user": ({"messages": []}, {"model": "local"}, "needs 'user_id'"),
     "a-field-that-is-none": ({"messages": []}, {"modle": "local"}, "has no 'modle'"),
-    "messages-that-are-a-number": ({"messages": 5}, {"model": "local", "user_id": "x"}, "valid list"),
+    "messages-a-number": ({"messages": 5}, {"model": "local", "user_id": "x"}, "valid list"),
 }
 
 
