@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from memguard.schema.recall import Recall
 
 
+_DEADLINE = 300.0
+"""Seconds; an agent's own reads have the admission's deadline."""
+
+
 def recall(
     query: Annotated[str, typer.Argument(help="What is asked.")],
     store: StoreOption = "memory",
@@ -72,6 +76,8 @@ def recall(
             admission=spec,
             recall=settings,
             receipts=journal,
+            # No answer waits here, and a first read loads what judges it.
+            deadline=_DEADLINE,
             on_failure="raise",
         )
         given = {"query": query, "evidence": _evidence(evidence)}

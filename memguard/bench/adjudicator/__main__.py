@@ -1,8 +1,9 @@
 """How the local adjudicator does: `python -m memguard.bench.adjudicator --data FOLDER`.
 
 Against MemSyco-Bench: outdated and current memories of `valid_memory_selection`, and for each task
-what its memories may be used for. Against PersistBench: the same by failure type. No model is asked
-and nothing was fitted to these sets. Data is read in place; what is missing is skipped.
+what its memories may be used for. Against PersistBench: the same by failure type. No model is
+asked. No figure of these sets chose a rule, but sample rows of them were read before the rules were
+written, to learn their form. Data is read in place; what is missing is skipped.
 """
 
 import argparse
