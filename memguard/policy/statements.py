@@ -40,7 +40,8 @@ _DEMAND = re.compile(
     r"^(?:please|kindly|remember|store|save|note|ignore|forget|disregard|tell|show|give|help|write|"
     r"make|let|put|add|remove|use|call|send|find|explain|describe|suggest|recommend|plan|answer|"
     r"output|say|repeat|translate|summari[sz]e|list|do not|don't|never mind|consider|check|look|"
-    r"try|thanks|thank you)\b",
+    r"try|thanks|thank you|have (?:a|an|some|fun)|enjoy|(?:book|order|get|bring|buy) (?:me|us)|"
+    r"compare|draft|create|generate|schedule|remind|choose|pick|wait|stop|go ahead|come on)\b",
     re.IGNORECASE,
 )
 _ABOUT_STORING = re.compile(

@@ -23,6 +23,8 @@ from memguard.policy.statements import find_statements, split_sentences
         "我下个月开始在面包店工作。",
         "Ich wohne seit 2019 in Köln.",
         "That's why I moved.",
+        "Have been living in Porto since May.",
+        "Book club is on Fridays.",
     ],
 )
 def test_statements_are_kept_whole(statement: str) -> None:
@@ -34,6 +36,9 @@ def test_statements_are_kept_whole(statement: str) -> None:
     [
         "Hi!",
         "Thanks a lot.",
+        "Have a nice day!",
+        "Book me a table for two.",
+        "Compare the two plans for me.",
         "Could you help me plan a dinner?",
         "What shift do I work",
         "If I won the lottery I'd buy a vineyard.",
