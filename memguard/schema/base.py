@@ -41,6 +41,11 @@ def is_blank(text: str) -> bool:
     return all(ch.isspace() or ch in _INVISIBLE for ch in text)
 
 
+def is_none(value: object) -> bool:
+    """Whether a field is left out of JSON, so that older layouts are written as they were."""
+    return value is None
+
+
 def _none_to_empty(value: object) -> object:
     return "" if value is None else value
 

@@ -4,9 +4,9 @@ import hashlib
 from datetime import UTC, datetime
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, JsonValue
+from pydantic import AfterValidator, Field, JsonValue
 
-from memguard.schema.base import Frozen, Namespace, Text, is_blank
+from memguard.schema.base import Frozen, Namespace, Text, is_blank, is_none
 
 Role = Literal["user", "assistant", "system", "tool"]
 """Who spoke, in the chat protocol's sense."""
@@ -129,7 +129,7 @@ class MemoryRecord(Frozen):
     """The memory."""
     provenance: Provenance
     """Where it came from."""
-    value: dict[str, JsonValue] | None = None
+    value: dict[str, JsonValue] | None = Field(default=None, exclude_if=is_none)
     """The item as its writer gave it, where a guarded store held it; `None` for our own form."""
 
     def to_value(self) -> dict[str, object]:

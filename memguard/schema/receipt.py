@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
-from memguard.schema.base import Frozen, Namespace
+from memguard.schema.base import Frozen, Namespace, is_none
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import CandidateMemory, Turn
 from memguard.schema.usage import Usage
@@ -40,6 +40,10 @@ _OF_RULING: dict[str, WriteOutcome] = {
     "quarantine": "quarantined",
     "reject": "rejected",
 }
+
+
+def _is_commit(effect: str) -> bool:
+    return effect == "commit"
 
 
 class PromptStamp(Frozen):
@@ -99,9 +103,9 @@ class Receipt(Frozen):
     """Key of the record in the store, for what was stored or is a duplicate."""
     policy_digest: str = ""
     """Of gates, models and prompts: a candidate is judged once under each."""
-    effect: Effect = "commit"
+    effect: Effect = Field(default="commit", exclude_if=_is_commit)
     """Who puts what is admitted into the store."""
-    value: dict[str, JsonValue] | None = None
+    value: dict[str, JsonValue] | None = Field(default=None, exclude_if=is_none)
     """The item as the writer of a guarded store gave it, for its release; `None` for memguard's
     own form, and where JSON cannot hold it."""
 
