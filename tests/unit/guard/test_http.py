@@ -1,15 +1,22 @@
 """The write guard against a real HTTP server on the loopback address."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from langgraph.store.memory import InMemoryStore
 
-from memguard import Budget, ConsistencyGate, create_write_guard, resolve_model
+from memguard import (
+    Budget,
+    ConsistencyGate,
+    create_memory_agent,
+    create_write_guard,
+    resolve_model,
+)
 from memguard.errors import ErrorCode, ModelConfigurationError
 from memguard.stores.journal import Journal
-from memguard.testing import LoopbackModelServer, ServerReply
+from memguard.testing import HashEmbeddings, LoopbackModelServer, ServerReply
 from memguard.testing.memory_model import memory_answer
 from tests.cases import case_input
 
@@ -143,3 +150,30 @@ def test_a_budget_in_seconds_is_kept(loopback_model: LoopbackModelServer) -> Non
     writes = guard.invoke({"messages": [("user", "I row every single day.")]})["writes"]
     assert loopback_model.chats == []
     assert len(writes.unread) == 1
+
+
+def test_j01_one_agent_in_many_loops(loopback_model: LoopbackModelServer) -> None:
+    """Reading, answering and writing over HTTP: loop after loop, in a running loop, in threads."""
+    loopback_model.answer = memory_answer
+    store = InMemoryStore(index={"dims": 64, "embed": HashEmbeddings()})
+    with Journal.memory() as journal:
+        agent: Any = create_memory_agent(
+            resolve_model(f"openai:m-{id(store)}", base_url=loopback_model.url, api_key=KEY),
+            store=store,
+            namespace=NAMESPACE,
+            receipts=journal,
+        )
+        told = iter(f"I moved to Porto with {n} cats." for n in range(100))
+
+        async def turn() -> str:
+            done = await agent.ainvoke({"messages": [("user", next(told))]})
+            assert done["writes"].failures == ()
+            return done["messages"][-1].text
+
+        async def notebook_cell() -> str:
+            return agent.invoke({"messages": [("user", next(told))]})["messages"][-1].text
+
+        assert [asyncio.run(turn()) for _ in range(3)] == ["OK."] * 3
+        assert asyncio.run(notebook_cell()) == "OK."
+        with ThreadPoolExecutor(2) as pool:
+            assert list(pool.map(lambda _: asyncio.run(turn()), range(8))) == ["OK."] * 8
