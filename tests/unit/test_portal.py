@@ -124,6 +124,8 @@ def test_ctrl_c_ends_the_work():
     code = """
 import asyncio, os, signal, threading
 from memguard.portal import run_sync
+# A background job of a shell starts with the signal ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 ended = threading.Event()
 async def work():
     try:

@@ -26,6 +26,15 @@ TALK = [
 ]
 
 
+_PROGRAM = """
+import signal
+# A background job of a shell starts with the signal ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from memguard.cli import main
+main()
+"""
+
+
 @pytest.fixture
 def model() -> Iterator[LoopbackModelServer]:
     with LoopbackModelServer(memory_answer) as server:
@@ -61,7 +70,7 @@ class Cli:
 
     def start(self, *words: str) -> "subprocess.Popen[str]":
         return subprocess.Popen(
-            [sys.executable, "-c", "from memguard.cli import main; main()", *words],
+            [sys.executable, "-c", _PROGRAM, *words],
             cwd=self.folder,
             env={**os.environ, **self.environment},
             stdout=subprocess.PIPE,
