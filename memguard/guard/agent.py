@@ -25,7 +25,7 @@ from langgraph.prebuilt import ToolNode
 from langgraph.store.base import BaseStore
 from pydantic import BaseModel, Field
 
-from memguard.errors import ErrorCode, GuardError, InvalidInputError
+from memguard.errors import ErrorCode, GuardError, InvalidInputError, ModelConfigurationError
 from memguard.guard.namespaces import NamespaceLike
 from memguard.guard.read import create_read_guard
 from memguard.guard.unsaved import run_unsaved
@@ -181,6 +181,12 @@ def create_memory_agent(
     Raises:
         ConfigurationError: If a model, tool or guard cannot be used.
     """
+    if model == "local":
+        msg = (
+            "there is no local model that answers: pass a language model as `model`; "
+            "`judge='local'` judges memories without one"
+        )
+        raise ModelConfigurationError(msg, code=ErrorCode.MODEL_MISSING)
     answering = resolve_model(model, streams=True)
     judging: ModelLike = model if judge is None else judge
     known = [each if isinstance(each, BaseTool) else tool(each) for each in tools]

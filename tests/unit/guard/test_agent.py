@@ -137,6 +137,12 @@ async def test_an_unknown_user_is_an_error_before_anything_is_asked(
     assert model.calls == []
 
 
+def test_there_is_no_local_model_that_answers(store: ChromaStore) -> None:
+    with pytest.raises(ConfigurationError, match="judge='local'") as error:
+        create_memory_agent("local", store=store)
+    assert error.value.code == ErrorCode.MODEL_MISSING
+
+
 async def test_no_messages_is_an_error(store: ChromaStore, journal: Journal) -> None:
     agent = make(ScriptedChatModel(), store, journal)
     with pytest.raises(InvalidInputError, match="no messages"):
