@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from importlib import import_module
 
 # Read when LangGraph is imported, so set before anything else is.
 os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"
@@ -13,6 +14,10 @@ import pytest
 from blockbuster import blockbuster_ctx
 
 from memguard.testing import LoopbackModelServer
+
+# A guard made with "local" imports these, once; a test may be the first to make one in a loop.
+import_module("memguard.local.adjudicator")
+import_module("memguard.local.verifier")
 
 KEYS = (
     "ANTHROPIC_API_KEY",

@@ -1,7 +1,6 @@
 """The host agent: recall, answer with tools, remember; and what happens when memory has trouble."""
 
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any
 
 import pytest
@@ -22,9 +21,6 @@ from memguard.llm.models import resolve_model
 from memguard.stores import ChromaStore
 from memguard.stores.journal import Journal
 from memguard.testing import HashEmbeddings, ScriptedChatModel
-
-# Loaded on first use otherwise, which would be inside the loop.
-import_module("memguard.local.adjudicator")
 
 ANA: dict[str, Any] = {"user_id": "ana"}
 THREAD: dict[str, Any] = {"configurable": {"thread_id": "t1"}}
