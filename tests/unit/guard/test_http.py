@@ -176,4 +176,5 @@ def test_j01_one_agent_in_many_loops(loopback_model: LoopbackModelServer) -> Non
         assert [asyncio.run(turn()) for _ in range(3)] == ["OK."] * 3
         assert asyncio.run(notebook_cell()) == "OK."
         with ThreadPoolExecutor(2) as pool:
-            assert list(pool.map(lambda _: asyncio.run(turn()), range(8))) == ["OK."] * 8
+            turns = [pool.submit(asyncio.run, turn()) for _ in range(8)]
+            assert [each.result() for each in turns] == ["OK."] * 8
