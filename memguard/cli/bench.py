@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     from memguard.bench.verifier.report import Measured
 
+_WIDE = 160
+"""Columns of the tables in a file or a pipe: no figure is cut there."""
+
 app = typer.Typer(help="Measurements that you can repeat.", no_args_is_help=True)
 
 
@@ -81,9 +84,9 @@ def _show(measured: "Sequence[Measured]", *, judge: Any, as_json: bool) -> None:
     names = tuple(each.name for each in measured)
     out = console()
     out.print(f"{judge.version}, threshold {judge.tau:.2f}; 95 % Wilson intervals in brackets")
-    print_table("judges", report.JUDGE_COLUMNS, report.judge_rows(measured))
+    print_table("judges", report.JUDGE_COLUMNS, report.judge_rows(measured), least_width=_WIDE)
     title = "wrong claims the verifier admits, by what was changed"
-    print_table(title, ("changed", *names), report.kind_rows(measured))
+    print_table(title, ("changed", *names), report.kind_rows(measured), least_width=_WIDE)
     title = "contamination / recall of the verifier, %, as the threshold moves"
-    print_table(title, ("threshold", *names), report.threshold_rows(measured))
+    print_table(title, ("threshold", *names), report.threshold_rows(measured), least_width=_WIDE)
     out.print(report.cpu_line(measured))

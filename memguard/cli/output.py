@@ -20,11 +20,18 @@ OUTCOME_STYLES = {
 }
 
 
-def console() -> "Console":
-    """A console for results; text from memories is never read as markup."""
+def console(*, least_width: int = 0) -> "Console":
+    """A console for results; text from memories is never read as markup.
+
+    Args:
+        least_width: Columns of a file or a pipe, which have no width of their own.
+    """
     from rich.console import Console
 
-    return Console(markup=False, highlight=False, emoji=False)
+    out = Console(markup=False, highlight=False, emoji=False)
+    if not out.is_terminal and out.width < least_width:
+        out.width = least_width
+    return out
 
 
 def print_json(body: Any) -> None:
@@ -32,8 +39,17 @@ def print_json(body: Any) -> None:
     sys.stdout.write(json.dumps(body, ensure_ascii=False, indent=2, default=str) + "\n")
 
 
-def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table; the last column takes the room that is left."""
+def print_table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, least_width: int = 0
+) -> None:
+    """A table; the last column takes the room that is left.
+
+    Args:
+        title: Above it.
+        columns: Their headings.
+        rows: A cell for each column.
+        least_width: Columns that a file or a pipe is given.
+    """
     from rich.table import Table
     from rich.text import Text
 
@@ -43,7 +59,7 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
     table.add_column(columns[-1], overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell, style=OUTCOME_STYLES.get(cell, "")) for cell in row))
-    console().print(table)
+    console(least_width=least_width).print(table)
 
 
 def print_decisions(receipts: Sequence["Receipt"], *, title: str) -> None:
