@@ -71,6 +71,13 @@ def _fill(label: str, *, values: Mapping[str, Any], template: NamespaceLike) -> 
             f"`context={{{missing[0]!r}: ...}}` or set it in `configurable`; known are {known}"
         )
         raise ConfigurationError(msg, code=ErrorCode.NAMESPACE_UNRESOLVED)
+    for name in names:
+        if isinstance(values[name], Mapping | list | set | tuple | bytes):
+            msg = (
+                f"{name!r} of the namespace {template!r} is a {type(values[name]).__name__}, which "
+                f"is no name: pass a text or a number, got {values[name]!r}"
+            )
+            raise InvalidInputError(msg, code=ErrorCode.NAMESPACE_INVALID)
     # One pass over the template: a user id that holds braces is never filled again.
     return "".join(
         literal + (str(values[name]) if name is not None else "")

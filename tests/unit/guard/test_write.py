@@ -340,6 +340,10 @@ def test_namespaces_are_filled_from_the_run_and_fail_closed() -> None:
         assert caught.value.code == ErrorCode.NAMESPACE_UNRESOLVED
     with pytest.raises(InvalidInputError):
         guard.invoke(talk, context={"user_id": "  "})
+    for no_name in ({"id": "ana"}, ["ana"], b"ana"):
+        with pytest.raises(InvalidInputError, match="which is no name") as refused:
+            guard.invoke(talk, context={"user_id": no_name})
+        assert refused.value.code == ErrorCode.NAMESPACE_INVALID
 
     def place(runtime: Runtime[Any]) -> tuple[str, ...]:
         return ("m", runtime.context["who"])
