@@ -1,4 +1,4 @@
-"""A conversation as a field of graph input: validated from whatever shape the caller has."""
+"""Fields of graph input: validated from whatever shape the caller has."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, cast
@@ -6,7 +6,7 @@ from typing import Annotated, Any, cast
 from pydantic import BeforeValidator
 
 from memguard.conversations.messages import read_conversation
-from memguard.schema.memory import Conversation
+from memguard.schema.memory import CandidateMemory, Conversation
 
 
 def _read(value: Any) -> Any:
@@ -17,3 +17,11 @@ def _read(value: Any) -> Any:
 
 AnyConversation = Annotated[Conversation, BeforeValidator(_read)]
 """Takes a conversation, a text, chat messages, or the JSON of a conversation."""
+
+
+def _as_candidate(value: Any) -> Any:
+    return {"text": value} if isinstance(value, str) else value
+
+
+AnyCandidate = Annotated[CandidateMemory, BeforeValidator(_as_candidate)]
+"""Takes a candidate, its text alone, or the JSON of a candidate."""

@@ -1,11 +1,11 @@
 """What goes into ConMem, what comes out, and what passes from node to node."""
 
 import operator
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Literal, TypedDict
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BaseModel, Field
 
-from memguard.conversations.field import AnyConversation
+from memguard.conversations.field import AnyCandidate, AnyConversation
 from memguard.schema.base import Frozen
 from memguard.schema.conmem import ProbeRole
 from memguard.schema.conmem_log import (
@@ -18,7 +18,7 @@ from memguard.schema.conmem_log import (
     TieBreakVerdict,
 )
 from memguard.schema.decision import AdmissionDecision
-from memguard.schema.memory import CandidateMemory, Conversation, Turn
+from memguard.schema.memory import Conversation, Turn
 from memguard.schema.receipt import MethodReport, Receipt
 from memguard.schema.usage import Usage
 from memguard.schema.verdict import Inconclusive
@@ -27,14 +27,10 @@ Step = Literal["control", "treatment", "quality", "audit"]
 """The steps of one probe."""
 
 
-def _candidate(value: Any) -> Any:
-    return {"text": value} if isinstance(value, str) else value
-
-
 class ConMemInput(BaseModel):
     """One candidate and the history it was drawn from."""
 
-    candidate: Annotated[CandidateMemory, BeforeValidator(_candidate)] = Field(
+    candidate: AnyCandidate = Field(
         description="The memory proposed for storage; a plain text will do.",
         examples=["The user is vegetarian."],
     )

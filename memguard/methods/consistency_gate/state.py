@@ -1,26 +1,20 @@
 """What goes into ConsistencyGate, and what it passes from node to node."""
 
-from typing import Annotated, Any
+from pydantic import BaseModel, Field, JsonValue
 
-from pydantic import BaseModel, BeforeValidator, Field, JsonValue
-
-from memguard.conversations.field import AnyConversation
+from memguard.conversations.field import AnyCandidate, AnyConversation
 from memguard.schema.base import Frozen
 from memguard.schema.decision import AdmissionDecision
-from memguard.schema.memory import CandidateMemory, Conversation, Turn
+from memguard.schema.memory import Conversation, Turn
 from memguard.schema.receipt import MethodReport, PromptStamp, Receipt
 from memguard.schema.usage import Usage
 from memguard.schema.verdict import Inconclusive, SupportSample
 
 
-def _candidate(value: Any) -> Any:
-    return {"text": value} if isinstance(value, str) else value
-
-
 class GateInput(BaseModel):
     """One candidate and the text it must be supported by."""
 
-    candidate: Annotated[CandidateMemory, BeforeValidator(_candidate)] = Field(
+    candidate: AnyCandidate = Field(
         description="The memory proposed for storage; a plain text will do.",
         examples=["The user is vegetarian."],
     )
