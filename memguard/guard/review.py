@@ -11,10 +11,8 @@ a run that is never resumed loses nothing. LangGraph runs an interrupted node ag
 what stands before the pause only reads the state, and what stands after it may be done twice.
 """
 
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any, Literal, TypeAlias, get_args
 
@@ -30,12 +28,11 @@ from memguard.guard.gates import digest_of
 from memguard.guard.meters import Meters
 from memguard.guard.progress import emit
 from memguard.guard.state import Ruled, WriteState
-from memguard.policy.dedupe import record_key
+from memguard.guard.wording import worded_receipt
 from memguard.policy.refusal import refuse_text
 from memguard.portal import dual
 from memguard.schema.base import Text
-from memguard.schema.decision import AdmissionDecision
-from memguard.schema.receipt import MethodReport, Receipt
+from memguard.schema.receipt import Receipt
 from memguard.schema.review import Review, ReviewOutcome, ReviewRuling
 from memguard.schema.write import Failure
 from memguard.stores.quarantine import Quarantine
@@ -269,22 +266,18 @@ async def _store_wording(
     known = await backing.receipts.afind(candidate.id, policy_digest=digest)
     if known is None and not await _is_open(receipt, backing):
         return None
-    decision = AdmissionDecision(
-        outcome="admit",
-        reason="human_approved",
-        explanation=f"worded by a person, in place of {receipt.candidate.text!r}; not judged again",
-        method=METHOD,
-    )
-    evidence = {"actor": actor, "held_receipt": receipt.id, "held_text": receipt.candidate.text}
-    worded = known or Receipt(
-        id=uuid.uuid4().hex,
-        at=datetime.now(UTC),
+    worded = known or worded_receipt(
+        candidate,
         run_id=receipt.run_id,
-        candidate=candidate,
-        namespace=receipt.namespace,
-        decision=decision,
-        reports=(MethodReport(method=METHOD, spec={}, decision=decision, evidence={**evidence}),),
-        record_key=record_key(text),
+        method=METHOD,
+        explanation=(
+            f"worded by a person, in place of {receipt.candidate.text!r}; not judged again"
+        ),
+        evidence={
+            "actor": actor,
+            "held_receipt": receipt.id,
+            "held_text": receipt.candidate.text,
+        },
         policy_digest=digest,
     )
     committed = await backing.committer.commit(worded)

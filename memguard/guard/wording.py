@@ -1,9 +1,11 @@
 """A person's own words, stored as they are: nobody judges them, and the receipt says so."""
 
 import uuid
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from langgraph.store.base import BaseStore
+from pydantic import JsonValue
 
 from memguard.errors import ErrorCode, InvalidInputError
 from memguard.guard.gates import digest_of
@@ -47,23 +49,40 @@ async def store_wording(
     if refused is not None:
         raise InvalidInputError(refused.explanation, code=ErrorCode.INPUT_INVALID)
     before = f", in place of {instead_of!r}" if instead_of else ""
-    decision = AdmissionDecision(
-        outcome="admit",
-        reason="human_approved",
-        explanation=f"worded by a person{before}; not judged",
-        method=METHOD,
-    )
-    evidence = {"actor": actor, "instead_of": instead_of}
-    receipt = Receipt(
-        id=uuid.uuid4().hex,
-        at=datetime.now(UTC),
+    receipt = worded_receipt(
+        CandidateMemory(text=text, namespace=namespace),
         run_id=uuid.uuid4().hex,
-        candidate=CandidateMemory(text=text, namespace=namespace),
-        namespace=namespace,
-        decision=decision,
-        reports=(MethodReport(method=METHOD, spec={}, decision=decision, evidence={**evidence}),),
-        record_key=record_key(text),
+        method=METHOD,
+        explanation=f"worded by a person{before}; not judged",
+        evidence={"actor": actor, "instead_of": instead_of},
         # A digest of its own: the same words may be taken back and written again.
         policy_digest=digest_of(METHOD, uuid.uuid4().hex),
     )
     return (await commit(journal, store, [receipt], actor=actor)).receipts[0]
+
+
+def worded_receipt(
+    candidate: CandidateMemory,
+    *,
+    run_id: str,
+    method: str,
+    explanation: str,
+    evidence: Mapping[str, JsonValue],
+    policy_digest: str,
+) -> Receipt:
+    """The receipt of a person's own words, as admitted."""
+    decision = AdmissionDecision(
+        outcome="admit", reason="human_approved", explanation=explanation, method=method
+    )
+    report = MethodReport(method=method, spec={}, decision=decision, evidence={**evidence})
+    return Receipt(
+        id=uuid.uuid4().hex,
+        at=datetime.now(UTC),
+        run_id=run_id,
+        candidate=candidate,
+        namespace=candidate.namespace,
+        decision=decision,
+        reports=(report,),
+        record_key=record_key(candidate.text),
+        policy_digest=policy_digest,
+    )
