@@ -7,21 +7,18 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 
-class WriteProgress:
-    """Follows the events of a write; shows nothing where output is for programs."""
+class _Bars:
+    """Bars that are drawn between entering and leaving."""
 
-    def __init__(self, *, turns: int, quiet: bool) -> None:
-        """Show that there are `turns` to read."""
-        self._counts: dict[str, int] = {}
+    def __init__(self, *, quiet: bool, **look: Any) -> None:
         self._bars = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("{task.fields[said]}"),
             disable=quiet,
+            **look,
         )
-        self._turns = self._bars.add_task("turns", total=turns, said="")
-        self._candidates = self._bars.add_task("candidates", total=0, said="")
 
     def __enter__(self) -> Self:
         """Begin to draw."""
@@ -34,8 +31,19 @@ class WriteProgress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Leave the bars as they are."""
+        """Draw no more."""
         self._bars.stop()
+
+
+class WriteProgress(_Bars):
+    """Follows the events of a write; shows nothing where output is for programs."""
+
+    def __init__(self, *, turns: int, quiet: bool) -> None:
+        """Show that there are `turns` to read."""
+        super().__init__(quiet=quiet)
+        self._counts: dict[str, int] = {}
+        self._turns = self._bars.add_task("turns", total=turns, said="")
+        self._candidates = self._bars.add_task("candidates", total=0, said="")
 
     def note(self, event: dict[str, Any]) -> None:
         """Take in one event of the guard."""
@@ -59,7 +67,7 @@ class WriteProgress:
         self._bars.update(self._turns, completed=task.total)
 
 
-class CaseProgress:
+class CaseProgress(_Bars):
     """Follows the events of one ConMem case."""
 
     STEPS = 16
@@ -67,32 +75,10 @@ class CaseProgress:
 
     def __init__(self, *, quiet: bool) -> None:
         """Show that nothing is done yet."""
-        self._bars = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[said]}"),
-            # The page goes to standard output; this does not.
-            console=Console(stderr=True),
-            disable=quiet,
-            transient=True,
-        )
+        # The page goes to standard output; the bar does not, and is taken away before it.
+        super().__init__(quiet=quiet, console=Console(stderr=True), transient=True)
         self._task = self._bars.add_task("steps", total=self.STEPS, said="")
         self._done = 0
-
-    def __enter__(self) -> Self:
-        """Begin to draw."""
-        self._bars.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Take the bar away; the page follows."""
-        self._bars.stop()
 
     def note(self, event: dict[str, Any]) -> None:
         """Take in one event of the case."""
