@@ -11,7 +11,7 @@ from memguard.errors import ErrorCode, InvalidInputError, ReceiptError
 from memguard.schema.base import Namespace
 from memguard.schema.ledger import ReadReport
 from memguard.stores.events import events_of, to_json
-from memguard.stores.receipt_rows import utc_text
+from memguard.stores.receipt_rows import namespace_bounds, time_conditions, utc_text
 
 _NAMED = 5
 """Matches named when a prefix fits several receipts."""
@@ -40,18 +40,15 @@ class ReadFilter:
         if self.run_id is not None:
             parts.append("run_id = ?")
             values.append(self.run_id)
-        for sign, at in ((">=", self.since), ("<", self.until)):
-            if at is not None:
-                parts.append(f"at {sign} ?")
-                values.append(utc_text(at))
+        for condition, at in time_conditions(self.since, self.until):
+            parts.append(condition)
+            values.append(at)
         if self.namespace:
-            # Within JSON a longer namespace goes on with a comma, and "-" follows it in ASCII.
-            whole = to_json(self.namespace)
             parts.append(
                 "id IN (SELECT read_id FROM read_places WHERE namespace = ? "
                 "OR (namespace > ? AND namespace < ?))"
             )
-            values.extend((whole, whole[:-1] + ",", whole[:-1] + "-"))
+            values.extend(namespace_bounds(self.namespace))
         return " AND ".join(parts), tuple(values)
 
 

@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -51,18 +51,15 @@ class ReceiptFilter:
             if value is not None:
                 parts.append(f"{column} = ?")
                 values.append(value)
-        for sign, at in ((">=", self.since), ("<", self.until)):
-            if at is not None:
-                parts.append(f"at {sign} ?")
-                values.append(utc_text(at))
+        for condition, at in time_conditions(self.since, self.until):
+            parts.append(condition)
+            values.append(at)
         if self.namespace:
-            # Within JSON a longer namespace goes on with a comma, and "-" follows it in ASCII.
-            whole = to_json(self.namespace)
             parts.append(
                 "seq IN (SELECT seq FROM receipts WHERE namespace = ? "
                 "UNION ALL SELECT seq FROM receipts WHERE namespace > ? AND namespace < ?)"
             )
-            values.extend((whole, whole[:-1] + ",", whole[:-1] + "-"))
+            values.extend(namespace_bounds(self.namespace))
         return " AND ".join(parts), tuple(values)
 
 
@@ -74,6 +71,20 @@ class ReceiptPage:
     """The receipts."""
     before: int | None
     """Give this to `list` for the next page; `None` on the last page."""
+
+
+def time_conditions(since: datetime | None, until: datetime | None) -> Iterator[tuple[str, str]]:
+    """The conditions of a half-open time window in SQL, each with the value that stands in it."""
+    for sign, at in ((">=", since), ("<", until)):
+        if at is not None:
+            yield f"at {sign} ?", utc_text(at)
+
+
+def namespace_bounds(namespace: Namespace) -> tuple[str, str, str]:
+    """A namespace as the log writes it, and what all that lies below it stands between."""
+    # Within JSON a longer namespace goes on with a comma, and "-" follows it in ASCII.
+    whole = to_json(namespace)
+    return whole, whole[:-1] + ",", whole[:-1] + "-"
 
 
 def utc_text(at: datetime) -> str:
