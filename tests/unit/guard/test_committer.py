@@ -11,6 +11,8 @@ from langgraph.store.memory import InMemoryStore
 
 from memguard.errors import ErrorCode, StoreError
 from memguard.guard.committer import Committer
+from memguard.policy.dedupe import record_key
+from memguard.stores.audit import audit
 from memguard.stores.journal import Journal
 from memguard.stores.receipts import ReceiptLog
 from tests.unit.stores.conftest import ANA, build_receipt
@@ -46,8 +48,8 @@ async def test_what_waits_shares_a_batch(journal: Journal) -> None:
     receipts = [build_receipt(f"r{n}") for n in range(40)]
     done = await asyncio.gather(*(committer.commit(each) for each in receipts))
     assert [receipt.id for receipt in done] == [receipt.id for receipt in receipts]
-    # Three exchanges with the store each: what came first alone, then all that gathered.
-    assert store.batches <= 2 * 3
+    # Four exchanges with the store each: what came first alone, then all that gathered.
+    assert store.batches <= 2 * 4
 
 
 async def test_a_store_that_is_down_fails_each_caller_and_not_the_next(journal: Journal) -> None:
@@ -61,6 +63,39 @@ async def test_a_store_that_is_down_fails_each_caller_and_not_the_next(journal: 
     assert [type(each) for each in ended] == [StoreError] * 3
     store.error = None
     assert (await committer.commit(build_receipt("later"))).id == "later"
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["one-batch", "two-batches"])
+async def test_a_text_that_two_runs_judged_is_stored_once(journal: Journal, apart: bool) -> None:
+    """Candidates of two sessions: neither was stored when the other was screened."""
+    store = SlowStore()
+    committer = Committer(journal, store)
+    given = [
+        build_receipt(f"r{n}", text=text, turn=f"t{n}")
+        for n, text in enumerate(["Ana dives.", "Ana dives", "Ana sings.", "Ana  dives."])
+    ]
+    tasks = [asyncio.create_task(committer.commit(each)) for each in given[: 1 if apart else 4]]
+    if apart:
+        await store.at_work.wait()
+        tasks += [asyncio.create_task(committer.commit(each)) for each in given[1:]]
+    done = await asyncio.gather(*tasks)
+    assert [each.outcome for each in done] == ["stored", "duplicate", "stored", "duplicate"]
+    assert [each.id for each in done] == [each.id for each in given]
+    stored = await store.asearch(ANA)
+    assert {item.value["memguard"]["receipt_id"] for item in stored} == {"r0", "r2"}
+    assert (await audit(journal, store)).agrees
+    # Again, as after a stop: the log stands.
+    assert await asyncio.gather(*(committer.commit(each) for each in given)) == done
+
+
+async def test_another_text_under_the_key_is_reported_and_is_no_duplicate(journal: Journal) -> None:
+    store = SlowStore()
+    receipt = build_receipt("a", text="Ana dives.")
+    await store.aput(ANA, record_key("Ana dives."), {"content": "Ana cycles."})
+    with pytest.raises(StoreError, match="holds another text"):
+        await Committer(journal, store).commit(receipt)
+    assert (await ReceiptLog(journal).aget("a")).outcome == "stored"
+    assert await ReceiptLog(journal).astate("a") == "pending"
 
 
 @pytest.mark.parametrize("count", [1, 64, 200])

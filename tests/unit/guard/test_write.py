@@ -71,6 +71,23 @@ def test_supported_is_stored_unsupported_is_not_doubt_is_held() -> None:
     assert ReceiptLog(journal).get(writes.receipts[1].id).candidate.text == "I like tea."
 
 
+async def test_what_two_sessions_say_at_once_is_stored_once_and_counted_so() -> None:
+    """Both are judged before either is stored."""
+    store, journal = InMemoryStore(), Journal.memory()
+    guard = guard_of(scripted(), store, receipts=journal)
+    outs = await asyncio.gather(
+        *(
+            guard.ainvoke({"conversation": {"id": name, "turns": [turn]}})
+            for name in ("monday", "tuesday")
+            for turn in [{"id": "1", "role": "user", "content": "Thanks, that helps me a lot."}]
+        )
+    )
+    outcomes = sorted(each.outcome for out in outs for each in out["writes"].receipts)
+    assert outcomes == ["duplicate", "stored"]
+    assert len(texts(store)) == 1
+    await journal.aclose()
+
+
 def test_a_record_carries_its_provenance() -> None:
     talk = [
         {"role": "user", "content": "I moved.", "id": "a", "at": "2026-01-02T03:04:00+01:00"},

@@ -23,6 +23,7 @@ def build_receipt(
     outcome: Outcome = "admit",
     reason: ReasonCode | None = None,
     text: str = "",
+    turn: str = "t1",
     namespace: Namespace = ANA,
     policy: str = "p1",
     run: str = "run-1",
@@ -34,7 +35,7 @@ def build_receipt(
         at=at,
         run_id=run,
         candidate=CandidateMemory(
-            text=text or f"Ana said {receipt_id}.", namespace=namespace, turn_ids=("t1",)
+            text=text or f"Ana said {receipt_id}.", namespace=namespace, turn_ids=(turn,)
         ),
         namespace=namespace,
         decision=AdmissionDecision(outcome=outcome, reason=reason or usual, explanation="Because."),
