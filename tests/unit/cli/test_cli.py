@@ -200,7 +200,7 @@ def test_a_store_that_is_in_use_says_how_to_share_it(cli: Cli) -> None:
 
     with ChromaStore.local(cli.folder / "m", embed=HashEmbeddings()):
         process = cli.start("write", "chat.jsonl", "--store", "m")
-        _, err = process.communicate(timeout=120)
+        _, err = process.communicate(timeout=300)
     assert process.returncode == 2
     assert "store-locked" in err
     assert "chroma run" in err
@@ -246,12 +246,12 @@ def test_help_and_presets(bare_cli: Cli) -> None:
 @pytest.mark.timeout(1500)
 def test_as_a_program_it_leaves_no_warning_and_no_traceback(cli: Cli) -> None:
     process = cli.start("write", "chat.jsonl", "--store", "m")
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     assert "2 stored" in out
     assert err == ""
     process = cli.start("receipts", "show", "none", "--store", "m")
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 2
     assert "Traceback" not in err
 
@@ -276,7 +276,7 @@ def test_locomo_is_resumed_after_ctrl_c_and_asks_nothing_twice(
         assert process.poll() is None
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
     assert process.returncode == 130
     decided = cli.json("receipts", "list", "--store", "m", "--limit", "5000")["receipts"]
     before = len(model.chats)

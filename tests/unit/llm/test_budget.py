@@ -108,8 +108,8 @@ async def test_a_call_budget_is_exact_under_concurrency():
 
 
 async def test_a_seconds_budget_cuts_a_call_in_flight():
-    slow = ScriptedChatModel(["0.9"], latency=5)
-    meter = Meter(Budget(seconds=0.05))
+    slow = ScriptedChatModel(["0.9"], latency=60)
+    meter = Meter(Budget(seconds=1.0))
     with pytest.raises(BudgetExhaustedError, match="seconds"):
         await sample(resolve_model(slow), PROMPT, parse_score, k=1, meter=meter)
     assert meter.usage.attempts == 1

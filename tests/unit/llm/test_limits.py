@@ -15,6 +15,12 @@ async def work(limiter: Limiter, limit: int, seconds: float = 0.001) -> None:
         await asyncio.sleep(seconds)
 
 
+async def settle() -> None:
+    """Let every task go on until it has to wait."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
 async def test_one_at_a_time_until_first_contact():
     limiter = Limiter()
     await asyncio.gather(*(work(limiter, 8) for _ in range(5)))
@@ -26,19 +32,20 @@ async def test_one_at_a_time_until_first_contact():
 
 
 async def test_contact_wakes_those_who_wait():
-    limiter, inside = Limiter(), []
+    limiter, inside, leave = Limiter(), [], asyncio.Event()
 
     async def hold(i):
         async with limiter.slot(4):
             inside.append(i)
-            await asyncio.sleep(0.02)
+            await leave.wait()
 
     tasks = [asyncio.create_task(hold(i)) for i in range(4)]
-    await asyncio.sleep(0.005)
+    await settle()
     assert inside == [0]
     limiter.made_contact()
-    await asyncio.sleep(0.005)
+    await settle()
     assert inside == [0, 1, 2, 3]
+    leave.set()
     await asyncio.gather(*tasks)
 
 

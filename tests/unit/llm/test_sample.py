@@ -57,7 +57,7 @@ async def test_a_model_without_n_is_remembered(loopback_model):
 def as_step(output):
     if output == "<HTTP 500>":
         return ServerReply.error(500)
-    return ServerReply(text="0.9", latency=5) if output == "<timeout>" else output
+    return ServerReply(text="0.9", latency=10) if output == "<timeout>" else output
 
 
 @pytest.mark.parametrize("row", range(5))
@@ -67,7 +67,7 @@ async def test_f03_failed_samples_are_dropped_and_counted(row):
     k = one.get("K", given["config"]["K"])
     script = [as_step(output) for output in one["outputs"]]
     with LoopbackModelServer(script=script, n="ignored") as server:
-        model = resolve_model("openai:m", base_url=server.url, max_attempts=1, timeout=0.3)
+        model = resolve_model("openai:m", base_url=server.url, max_attempts=1, timeout=2)
         drawn = await sample(model, PROMPT, parse_score, k=k)
     ruling = rule_on_support(scores_of(drawn), k=k, tau=given["config"]["tau"])
     want = one["want"]
@@ -167,12 +167,13 @@ def test_early_stop_never_changes_the_ruling(outputs, tau):
 
 
 async def test_cancelling_the_whole_leaves_nothing_behind():
-    scripted = ScriptedChatModel(["0.5"] * 5, latency=5)
+    scripted = ScriptedChatModel(["0.5"] * 5, latency=60)
     model = resolve_model(scripted)
     model.learned.limiter.made_contact()
     meter = Meter()
     task = asyncio.create_task(sample(model, PROMPT, parse_score, k=5, meter=meter))
-    await asyncio.sleep(0.05)
+    while len(scripted.calls) < 5:  # noqa: ASYNC110 - the script tells of calls in no other way
+        await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

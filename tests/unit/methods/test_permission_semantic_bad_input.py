@@ -317,17 +317,17 @@ def test_an_adjudicator_of_ones_own_needs_no_model() -> None:
 
 
 @pytest.mark.parametrize(
-    ("adjudicator", "flag"),
+    ("adjudicator", "deadline", "flag"),
     [
-        (OwnAdjudicator(seconds=30), "adjudication_late"),
-        (OwnAdjudicator(error=ValueError("a bug")), "adjudication_failed"),
+        (OwnAdjudicator(seconds=60), 0.05, "adjudication_late"),
+        (OwnAdjudicator(error=ValueError("a bug")), 20.0, "adjudication_failed"),
     ],
     ids=["late", "raises"],
 )
 def test_an_adjudicator_that_misbehaves_never_stops_the_answer(
-    adjudicator: OwnAdjudicator, flag: str
+    adjudicator: OwnAdjudicator, deadline: float, flag: str
 ) -> None:
-    out = with_own(adjudicator, deadline=0.05)
+    out = with_own(adjudicator, deadline=deadline)
     assert flag in out["report"].flags
     assert [v.row for v in out["ledger"].verdicts] == ["not-judged-safety", "not-judged"]
     assert "allergic" in out["memory_context"]
