@@ -24,6 +24,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from pydantic import JsonValue
 
+from memguard.adjudication.unsaved import unsaved
 from memguard.errors import ConfigurationError, ErrorCode, GuardError, MemguardError
 from memguard.guard.admission import (
     LOCAL,
@@ -42,6 +43,7 @@ from memguard.guard.read_state import ReadGuardInput, ReadGuardOutput, ReadGuard
 from memguard.guard.recall import recall
 from memguard.guard.report import as_error
 from memguard.guard.request import read_request
+from memguard.guard.unsaved import run_unsaved
 from memguard.llm.models import ModelLike, resolve_model
 from memguard.portal import dual
 from memguard.prompts import Prompt
@@ -135,7 +137,7 @@ async def admit(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
         else:
             async with asyncio.timeout(guard.admission.deadline - state.seconds):
                 with use_pieces(log, memories=memories, fingerprint=guard.admission.decomposer):
-                    found = await guard.admission.graph.ainvoke(given)
+                    found = await run_unsaved(guard.admission.graph, given)
     except TimeoutError:
         found = await guard.admission.fallback.ainvoke(given)
         flags = ("adjudication_late",)
@@ -243,9 +245,9 @@ def create_read_guard(
         on_failure=on_failure,
     )
     graph = _compile(guard)
-    if keys is None:
-        return graph
-    return rename_keys(graph, keys=keys, takes=ReadGuardInput, gives=ReadGuardOutput)
+    if keys is not None:
+        graph = rename_keys(graph, keys=keys, takes=ReadGuardInput, gives=ReadGuardOutput)
+    return unsaved(graph)
 
 
 def _compile(guard: ReadGuard) -> CompiledStateGraph[Any, Any, Any, Any]:

@@ -20,6 +20,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from memguard.adjudication.make import make_adjudicator
 from memguard.adjudication.steps import Steps
+from memguard.adjudication.unsaved import unsaved
 from memguard.llm.models import ModelLike
 from memguard.methods.factor_compiled.state import FactorInput, FactorOutput, FactorState
 from memguard.portal import dual
@@ -95,4 +96,4 @@ def create_factor_compiled_graph(
     builder.add_edge("adjudicate", "compile")
     builder.add_edge("compile", "render")
     builder.add_edge("render", END)
-    return builder.compile(name=NAME)
+    return unsaved(builder.compile(name=NAME))

@@ -22,6 +22,7 @@ from langgraph.graph.state import CompiledStateGraph
 from memguard.adjudication.case import distinct
 from memguard.adjudication.make import make_adjudicator, make_decomposer
 from memguard.adjudication.steps import Steps
+from memguard.adjudication.unsaved import unsaved
 from memguard.llm.metering import use_meter
 from memguard.llm.models import ModelLike
 from memguard.methods.permission_semantic.cache import InMemoryPieces
@@ -150,4 +151,4 @@ def create_permission_semantic_graph(
     builder.add_edge("adjudicate", "compile")
     builder.add_edge("compile", "render")
     builder.add_edge("render", END)
-    return builder.compile(name=NAME)
+    return unsaved(builder.compile(name=NAME))

@@ -1,0 +1,70 @@
+"""Graphs that leave nothing of their steps in the threads of a host.
+
+A host's checkpointer keeps every step of a graph within it, and what the steps hold. For a read
+that is every memory that was recalled, the withheld ones too: they would live on in threads after
+they are forgotten. A read asks nobody and is over in one go, so that there is nothing to resume.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import var_child_runnable_config
+from langgraph.constants import CONF, CONFIG_KEY_CHECKPOINTER
+from langgraph.graph.state import CompiledStateGraph
+
+_TASK_ID = "__pregel_task_id"
+"""In the config of whatever a graph runs as one of its tasks. The key is LangGraph's own, and so is
+the one below; a test holds them."""
+
+# Compiling with `checkpointer=False` would say the same in public words. In LangGraph 1.2 it fails
+# in a host that runs with `durability="sync"`, and graphs within it are saved all the same.
+_NONE = {CONFIG_KEY_CHECKPOINTER: None, "__pregel_durability": "async"}
+
+UNSAVED: RunnableConfig = {CONF: _NONE}
+"""The config with which a graph, and those within it, are run without a checkpointer."""
+
+
+class UnsavedGraph(CompiledStateGraph[Any, Any, Any, Any]):
+    """A graph of which a host's checkpointer keeps no step.
+
+    By itself it is like any other: a checkpointer of its own, as LangGraph Studio gives it, serves.
+    """
+
+    def stream(  # pyright: ignore[reportIncompatibleMethodOverride] - the same, whatever the rest
+        self,
+        input: Any,  # noqa: A002
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> Iterator[Any]:
+        """As of any graph; `invoke` is made of it."""
+        return super().stream(input, _within(config), **kwargs)
+
+    def astream(  # pyright: ignore[reportIncompatibleMethodOverride] - the same, whatever the rest
+        self,
+        input: Any,  # noqa: A002
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[Any]:
+        """As of any graph; `ainvoke` is made of it."""
+        return super().astream(input, _within(config), **kwargs)
+
+
+def unsaved(graph: CompiledStateGraph[Any, Any, Any, Any]) -> UnsavedGraph:
+    """The same graph, kept by no host's checkpointer.
+
+    Args:
+        graph: The graph; none of its nodes may interrupt.
+    """
+    same = UnsavedGraph.__new__(UnsavedGraph)
+    same.__dict__.update(graph.__dict__)
+    return same
+
+
+def _within(config: RunnableConfig | None) -> RunnableConfig | None:
+    """The config without the checkpointer of the graph that runs this one, where one does."""
+    given = (config or {}).get(CONF) or {}
+    around = (var_child_runnable_config.get() or {}).get(CONF) or {}
+    if _TASK_ID not in given and _TASK_ID not in around:
+        return config
+    return {**(config or {}), CONF: {**given, **_NONE}}
