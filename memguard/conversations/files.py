@@ -1,25 +1,25 @@
 """Conversations from files: JSON, JSONL of messages, and LoCoMo."""
 
 import json
-import re
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from memguard.conversations.locomo import locomo_rows, pick_row, read_sessions
 from memguard.conversations.messages import read_conversation
 from memguard.errors import ErrorCode, InvalidInputError
-from memguard.schema.memory import Conversation, Turn
+from memguard.schema.memory import Conversation
 
-_LOCOMO_TIME = "%I:%M %p on %d %B, %Y"
-_SESSION = re.compile(r"session_(\d+)\Z")
+_LISTS = ("messages", "turns", "conversation")
+_MESSAGE = ("role", "type")
 
 
 def load_conversation(path: str | Path, *, name: str | None = None) -> list[Conversation]:
     """Read the sessions of one conversation from a file, in the order they took place.
 
     Read are: a JSON list of messages; a JSON object with `messages` (and `id`); JSONL with one
-    message a line; and LoCoMo's `locomo10.json`, of which `name` picks one conversation.
+    message a line; and LoCoMo's `locomo10.json`, of which `name` picks one conversation. The text
+    is UTF-8, or UTF-16 or UTF-32 with a byte order mark, as some editors of Windows write it.
 
     Args:
         path: The file.
@@ -34,102 +34,69 @@ def load_conversation(path: str | Path, *, name: str | None = None) -> list[Conv
             hold `name`. The message names the file and the line or field.
     """
     file = Path(path)
+    data = _parse(_text(file), file=file)
     try:
-        text = file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise _unreadable(file, str(error)) from error
-    data = _parse(text, file=file)
-    if _is_locomo(data):
-        return _locomo_sessions(_pick(data, name=name, file=file))
-    if isinstance(data, Mapping):
-        fields = cast("Mapping[str, Any]", data)
-        messages = fields.get("messages", fields.get("turns"))
-        conversation_id = str(fields.get("id") or file.stem)
-    else:
-        messages, conversation_id = data, file.stem
-    if not isinstance(messages, list):
-        raise _unreadable(file, "it holds neither a list of messages nor an object with `messages`")
-    try:
+        rows = locomo_rows(data)
+        if rows is not None:
+            return read_sessions(pick_row(rows, name=name))
+        messages, conversation_id = _messages(data, file=file)
         return [read_conversation(cast("Any", messages), conversation_id=conversation_id)]
     except InvalidInputError as error:
         raise _unreadable(file, error.message) from error
 
 
+def _text(file: Path) -> str:
+    try:
+        raw = file.read_bytes()
+    except (OSError, ValueError) as error:
+        raise _unreadable(file, str(error)) from error
+    try:
+        return raw.decode(json.detect_encoding(raw))
+    except UnicodeDecodeError as error:
+        raise _unreadable(file, f"it is not UTF-8 text, save it as such: {error}") from error
+
+
 def _parse(text: str, *, file: Path) -> Any:
     try:
-        return json.loads(text)
-    except json.JSONDecodeError as whole:
-        lines = [(n, line) for n, line in enumerate(text.splitlines(), start=1) if line.strip()]
+        return _json(text)
+    except ValueError as whole:
+        # Not `splitlines`: JSON text may hold other line separators, U+2028 for one.
+        lines = [(n, line) for n, line in enumerate(text.split("\n"), start=1) if line.strip()]
         if len(lines) < 2 and file.suffix != ".jsonl":  # noqa: PLR2004
-            raise _unreadable(file, f"it is not JSON: {whole}") from whole
+            why = f"it is not JSON: {whole}" if lines else "it is empty"
+            raise _unreadable(file, why) from whole
     messages: list[Any] = []
     for number, line in lines:
         try:
-            messages.append(json.loads(line))
-        except json.JSONDecodeError as error:
+            messages.append(_json(line))
+        except ValueError as error:
             raise _unreadable(file, f"line {number} is not JSON: {error}") from error
     return messages
 
 
-def _is_locomo(data: object) -> bool:
-    rows = cast("list[Any]", data) if isinstance(data, list) else [data]
-    return bool(rows) and all(isinstance(row, Mapping) and "conversation" in row for row in rows)
-
-
-def _pick(data: Any, *, name: str | None, file: Path) -> Mapping[str, Any]:
-    rows = data if isinstance(data, list) else [data]
-    by_id = {str(row.get("sample_id", "")): row for row in rows}
-    if name is None and len(by_id) == 1:
-        return next(iter(by_id.values()))
-    if name not in by_id:
-        asked = "no conversation was named" if name is None else f"it has no {name!r}"
-        raise _unreadable(file, f"{asked}; it holds {sorted(by_id)}")
-    return by_id[name]
-
-
-def _locomo_sessions(row: Mapping[str, Any]) -> list[Conversation]:
-    """The sessions of a LoCoMo conversation; both speakers are people, so both are users."""
-    body = row["conversation"]
-    numbers = sorted(int(found[1]) for key in body if (found := _SESSION.match(key)))
-    return [
-        Conversation(
-            id=f"{row.get('sample_id', 'locomo')}/session_{number}",
-            turns=_locomo_turns(body[f"session_{number}"], at=_locomo_time(body, number)),
-        )
-        for number in numbers
-        if body[f"session_{number}"]
-    ]
-
-
-def _locomo_time(body: Mapping[str, Any], number: int) -> datetime | None:
-    stated = body.get(f"session_{number}_date_time")
-    if not isinstance(stated, str):
-        return None
-    # LoCoMo names no time zone; naive times are UTC throughout memguard.
+def _json(text: str) -> Any:
     try:
-        return datetime.strptime(stated.strip(), _LOCOMO_TIME).replace(tzinfo=UTC)
-    except ValueError as error:
-        msg = f"the time of session {number} is {stated!r}, not like '1:56 pm on 8 May, 2023'"
-        raise InvalidInputError(msg, code=ErrorCode.FILE_UNREADABLE) from error
+        return json.loads(text)
+    except RecursionError:
+        msg = "it is nested too deep"
+        raise ValueError(msg) from None
 
 
-def _locomo_turns(turns: Sequence[Mapping[str, Any]], *, at: datetime | None) -> tuple[Turn, ...]:
-    return tuple(
-        Turn(
-            id=turn["dia_id"],
-            role="user",
-            speaker=turn["speaker"],
-            content=turn["text"] + _caption(turn),
-            at=at,
-        )
-        for turn in turns
-    )
-
-
-def _caption(turn: Mapping[str, Any]) -> str:
-    """What a shared picture shows, as the data set's captioner put it."""
-    caption = turn.get("blip_caption")
-    return f" [shares a picture: {caption}]" if caption else ""
+def _messages(data: object, *, file: Path) -> tuple[list[Any], str]:
+    """The messages, and what the conversation is called."""
+    if not isinstance(data, Mapping):
+        found, name = data, file.stem
+    else:
+        fields = cast("Mapping[str, Any]", data)
+        found = next((fields[field] for field in _LISTS if field in fields), None)
+        name = str(fields.get("id") or file.stem)
+        if found is None and (file.suffix == ".jsonl" or any(key in fields for key in _MESSAGE)):
+            # A file of one line is one message, as a file of two lines is two.
+            found, name = [data], file.stem
+    if not isinstance(found, list):
+        msg = "it holds neither a list of messages nor an object with `messages`"
+        raise _unreadable(file, msg)
+    return cast("list[Any]", found), name
 
 
 def _unreadable(file: Path, why: str) -> InvalidInputError:

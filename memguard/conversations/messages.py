@@ -1,6 +1,6 @@
 """Chat messages, in any of the shapes people pass them, as a `Conversation`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -21,6 +21,8 @@ _ROLES: dict[str, Role] = {
     "tool": "tool",
     "function": "tool",
 }
+_TEXT_BLOCKS = ("text", "input_text", "output_text")
+"""Types of a content block that holds text, in the chat and in the responses protocol."""
 _TIME_FIELDS = ("at", "timestamp", "created_at", "time")
 
 ConversationLike = (
@@ -43,6 +45,7 @@ def read_conversation(source: ConversationLike, *, conversation_id: str = "") ->
         return source
     if isinstance(source, str):
         source = [("user", source)]
+    _refuse_what_is_no_list(source)
     turns = tuple(_read_turn(message, number=n) for n, message in enumerate(source, start=1))
     _refuse_repeated_ids(turns)
     return Conversation(turns=turns, id=conversation_id)
@@ -126,7 +129,7 @@ def _is_text_block(block: object) -> bool:
     if not isinstance(block, Mapping):
         return False
     fields = cast("Mapping[str, object]", block)
-    return fields.get("type", "text") == "text" and isinstance(fields.get("text"), str)
+    return fields.get("type", "text") in _TEXT_BLOCKS and isinstance(fields.get("text"), str)
 
 
 def _read_time(at: object, *, number: int) -> datetime | None:
@@ -140,6 +143,16 @@ def _read_time(at: object, *, number: int) -> datetime | None:
     except (ValueError, OverflowError, OSError) as error:
         raise _unreadable(number, f"its time {at!r} is not ISO 8601 or Unix seconds") from error
     raise _unreadable(number, f"its time {at!r} is not ISO 8601 or Unix seconds")
+
+
+def _refuse_what_is_no_list(source: object) -> None:
+    if isinstance(source, bytes | Mapping) or not isinstance(source, Iterable):
+        kind = type(cast("object", source)).__name__
+        msg = (
+            f"a conversation cannot be read from a {kind}: pass a text, a `Conversation`, or a "
+            "list of messages"
+        )
+        raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
 
 
 def _refuse_repeated_ids(turns: Sequence[Turn]) -> None:
