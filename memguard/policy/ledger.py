@@ -68,11 +68,10 @@ def compile_ledger(
     """
     room = Room(spec, costs=costs.units, frames=costs.frames)
     withheld: dict[str, Withheld | None] = {ruling.unit.id: "denied" for ruling in rulings}
-    ordered = by_priority(rulings, safety=spec.safety)
-    for ruling in ordered:
+    for ruling in by_priority(rulings, safety=spec.safety):
         always = is_never_cut(ruling, safety=spec.safety)
         withheld[ruling.unit.id] = room.put(ruling, always=always)
-    place = places([ruling for ruling in ordered if withheld[ruling.unit.id] is None])
+    place = places([ruling for ruling in rulings if withheld[ruling.unit.id] is None])
     against = _rivals(adjudication)
     verdicts: list[UnitVerdict] = []
     for ruling in rulings:

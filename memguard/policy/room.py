@@ -1,17 +1,22 @@
 """Which permitted units fit into the prompt, and in which order they stand there.
 
 Constraints and safety come first and are never cut. Then counts what the query needs, then
-nearness, then how wide the permission is. The section order of the rendering is fixed and has no
-part in what is cut.
+nearness, then how wide the permission is. The order in which units stand is another one, and has no
+part in what is cut: sections are fixed, and within one a unit stands where no query moves it. The
+prompts of consecutive turns then begin alike, and a provider's prompt cache serves them.
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 
 from memguard.policy.ruling import Ruling, is_about_safety
 from memguard.schema.ledger import Withheld
 from memguard.schema.permissions import SECTIONS, WIDTH, Permission
 from memguard.schema.read_config import ReadSpec
 from memguard.schema.units import FactorAttributes, UnitAttributes
+
+_OLDEST = datetime.min.replace(tzinfo=UTC)
+"""Where units stand of which nobody knows when they were said: what is said later comes after."""
 
 
 class Room:
@@ -74,9 +79,20 @@ def is_never_cut(ruling: Ruling, *, safety: bool) -> bool:
 
 
 def places(shown: Sequence[Ruling]) -> dict[str, int]:
-    """The number of each unit among those shown, from 1: by section, then as they were given."""
+    """The number of each unit among those shown, from 1: by section, then the oldest first.
+
+    What was said at the same time goes by memory, and pieces of one memory as they were given.
+    Ours: a new memory is added at its section's end, and what stood before it stays as it was.
+    """
     section: dict[Permission, int] = {name: number for number, name in enumerate(SECTIONS)}
-    ordered = sorted(shown, key=lambda ruling: section[ruling.row.then])
+    ordered = sorted(
+        shown,
+        key=lambda ruling: (
+            section[ruling.row.then],
+            ruling.unit.said_at or _OLDEST,
+            ruling.unit.memory_id,
+        ),
+    )
     return {ruling.unit.id: number for number, ruling in enumerate(ordered, start=1)}
 
 

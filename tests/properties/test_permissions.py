@@ -1,6 +1,7 @@
 """What holds of every read: nothing is lost, nothing denied is shown, constraints are never cut."""
 
 from datetime import UTC, datetime, timedelta
+from random import Random
 from typing import Any, get_args
 
 from hypothesis import given, settings
@@ -116,6 +117,22 @@ def test_every_unit_has_one_fate_and_nothing_denied_is_shown(read: Any, spec: Re
     assert sorted(v.place or 0 for v in ledger.shown) == list(range(1, len(ledger.shown) + 1))
     sections = [SECTIONS.index(verdict.permission) for verdict in ledger.shown]
     assert sections == sorted(sections)
+
+
+@given(reads(), st.randoms(use_true_random=False), st.data())
+def test_no_query_moves_what_is_shown(read: Any, luck: Random, data: st.DataObject) -> None:
+    """Units come by memory, the nearest memory first; another query has another order of those."""
+    units, found = read
+    memories: dict[str, list[Unit]] = {}
+    for unit in units:
+        score = data.draw(st.floats(0, 1))
+        memories.setdefault(unit.memory_id, []).append(unit.model_copy(update={"score": score}))
+    mixed = list(memories.values())
+    luck.shuffle(mixed)
+    spec = PermissionSemantic(max_units=None, max_tokens=None)
+    before = compiled(units, found, spec).ledger.shown
+    after = compiled([unit for memory in mixed for unit in memory], found, spec).ledger.shown
+    assert [each.unit.id for each in before] == [each.unit.id for each in after]
 
 
 @given(reads(), specs)

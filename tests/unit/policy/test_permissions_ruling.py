@@ -247,8 +247,22 @@ def test_what_the_query_needs_stays_longest_then_what_is_nearest() -> None:
     direct_near = ruled(row("b"), of=unit(id="b", score=0.9))
     beside = ruled(row("c", relevance="indirect"), of=unit(id="c", score=1.0))
     found = compiled(PermissionSemantic(max_units=2), beside, direct_far, direct_near)
-    assert [each.unit.id for each in found.ledger.shown] == ["b", "a"]
-    assert [each.place for each in found.ledger.verdicts] == [None, 2, 1]
+    assert {each.unit.id for each in found.ledger.shown} == {"a", "b"}
+    found = compiled(PermissionSemantic(max_units=1), beside, direct_far, direct_near)
+    assert [each.place for each in found.ledger.verdicts] == [None, None, 1]
+
+
+def test_within_a_section_the_oldest_stands_first_whatever_is_nearest() -> None:
+    told = datetime(2026, 3, 1, tzinfo=UTC)
+    late = ruled(row("late"), of=unit(id="late", score=0.9, said_at=told.replace(month=5)))
+    second = ruled(row("q.2"), of=unit(id="q.2", memory_id="q", score=0.5, said_at=told))
+    first = ruled(row("q.1"), of=unit(id="q.1", memory_id="q", score=0.5, said_at=told))
+    other = ruled(row("p.1"), of=unit(id="p.1", memory_id="p", score=0.1, said_at=told))
+    undated = ruled(row("when"), of=unit(id="when", score=0.2))
+    safe = ruled(row("safe", kind="safety"), of=unit(id="safe", said_at=told.replace(month=6)))
+    found = compiled(DEFAULT, late, first, second, other, undated, safe)
+    order = ["safe", "when", "p.1", "q.1", "q.2", "late"]
+    assert [each.unit.id for each in found.ledger.shown] == order
 
 
 def test_no_limit_shows_everything_permitted() -> None:
