@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict, cast
 
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMessage
+from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.tools import BaseTool, tool
 from langgraph.channels import UntrackedValue
 from langgraph.graph import END, START, StateGraph, add_messages
@@ -26,6 +26,7 @@ from langgraph.store.base import BaseStore
 from pydantic import BaseModel, Field
 
 from memguard.errors import ErrorCode, GuardError, InvalidInputError, ModelConfigurationError
+from memguard.guard.inject import with_memory
 from memguard.guard.namespaces import NamespaceLike
 from memguard.guard.read import create_read_guard
 from memguard.guard.unsaved import run_unsaved
@@ -118,26 +119,6 @@ def after_answer(state: AgentState) -> Literal["tools", "remember"]:
     """To the tools that the model called, else to memory."""
     last = state.messages[-1]
     return "tools" if isinstance(last, AIMessage) and last.tool_calls else "remember"
-
-
-def with_memory(messages: Sequence[BaseMessage], *, system: str, memory: str) -> list[BaseMessage]:
-    """The prompt of one answer: system message first, memory last in it.
-
-    The messages of the thread stay as they are, so that no rendered memory is ever taken for
-    something that was said.
-
-    Args:
-        messages: The thread.
-        system: The agent's own instructions.
-        memory: What the read guard rendered.
-    """
-    rest = list(messages)
-    own = [system] if system else []
-    if rest and isinstance(rest[0], SystemMessage):
-        # Some providers take one system message only.
-        own.append(rest.pop(0).text)
-    text = "\n\n".join([*own, *([memory] if memory else [])])
-    return [SystemMessage(text), *rest] if text else rest
 
 
 def create_memory_agent(

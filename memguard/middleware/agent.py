@@ -1,17 +1,19 @@
 """`MemguardMiddleware`: recall before the agent runs, remember after it.
 
 ```text
-before_agent  recall and admit, once per turn
+before_agent  recall and admit, when the turn begins
+before_model  again, where tools have spoken since: their results are evidence
 wrap_model_call  what was admitted goes last into the system message, never into the thread
 after_agent   draw candidates from what is new, judge them, store what passes
 ```
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, cast
 
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langgraph.channels.untracked_value import UntrackedValue
 from langgraph.config import get_config
 from langgraph.graph.state import CompiledStateGraph
@@ -19,12 +21,12 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
 from memguard.errors import ConfigurationError, ErrorCode
+from memguard.guard.inject import add_memory
 from memguard.guard.namespaces import NamespaceLike
 from memguard.guard.read import create_read_guard
 from memguard.guard.write import create_write_guard
 from memguard.llm.models import ModelLike
 from memguard.middleware.background import Background
-from memguard.middleware.inject import add_memory
 from memguard.schema.ledger import ReadReport
 from memguard.schema.write import WriteReport
 from memguard.stores.journal import Journal
@@ -127,6 +129,14 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
     ) -> dict[str, Any] | None:
         """Recall what may be used for this request."""
 
+    def before_model(self, state: MemguardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Recall again after tools: what they said may contradict a memory."""
+
+    async def abefore_model(
+        self, state: MemguardState, runtime: Runtime[Any]
+    ) -> dict[str, Any] | None:
+        """Recall again after tools: what they said may contradict a memory."""
+
     def after_agent(self, state: MemguardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Remember what is new and passes the gates."""
 
@@ -173,8 +183,18 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
             del runtime
             return self._recalled(state, await graph.ainvoke({"messages": state["messages"]}))
 
+        def before_model(state: MemguardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+            return before_agent(state, runtime) if tools_spoke(state["messages"]) else None
+
+        async def abefore_model(
+            state: MemguardState, runtime: Runtime[Any]
+        ) -> dict[str, Any] | None:
+            return await abefore_agent(state, runtime) if tools_spoke(state["messages"]) else None
+
         self.before_agent = before_agent  # pyright: ignore[reportAttributeAccessIssue]
         self.abefore_agent = abefore_agent  # pyright: ignore[reportAttributeAccessIssue]
+        self.before_model = before_model  # pyright: ignore[reportAttributeAccessIssue]
+        self.abefore_model = abefore_model  # pyright: ignore[reportAttributeAccessIssue]
 
     def _bind_write(self, graph: Graph) -> None:
         background = self._background
@@ -233,3 +253,13 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
     ) -> dict[str, dict[str, Any]]:
         before = state.get("memguard", {})
         return {**before, self._name: {**before.get(self._name, {}), **reports}}
+
+
+def tools_spoke(messages: Sequence[AnyMessage]) -> bool:
+    """Whether a tool returned something since the model or the user last said anything."""
+    for message in reversed(messages):
+        if isinstance(message, ToolMessage):
+            return True
+        if isinstance(message, AIMessage | HumanMessage):
+            return False
+    return False

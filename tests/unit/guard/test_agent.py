@@ -16,7 +16,6 @@ from memguard.errors import (
     InvalidInputError,
     ReceiptError,
 )
-from memguard.guard.agent import with_memory
 from memguard.llm.models import resolve_model
 from memguard.stores import ChromaStore
 from memguard.stores.journal import Journal
@@ -247,12 +246,3 @@ async def test_the_insides_show(store: ChromaStore, journal: Journal) -> None:
 def len_of(text: str) -> int:
     """Length of a text."""
     return len(text)
-
-
-def test_the_prompt_has_one_system_message_with_memory_last() -> None:
-    thread = [SystemMessage("From the host."), HumanMessage("Hi")]
-    prompt = with_memory(thread, system="Own.", memory="<m>")
-    assert [message.text for message in prompt] == ["Own.\n\nFrom the host.\n\n<m>", "Hi"]
-    assert with_memory(thread[1:], system="", memory="") == thread[1:]
-    assert with_memory(thread, system="", memory="")[0].text == "From the host."
-    assert thread[0].text == "From the host."

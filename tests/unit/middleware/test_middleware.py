@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, SystemMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
 from memguard import ConsistencyGate, MemguardMiddleware, create_write_guard
 from memguard.errors import ConfigurationError, ErrorCode
-from memguard.middleware.inject import add_memory
+from memguard.middleware.agent import tools_spoke
 from memguard.stores.journal import Journal
+from memguard.stores.reads import ReadLog
 from memguard.testing import HashEmbeddings, ScriptedChatModel
 from tests.unit.guard.scripts import scripted
 
@@ -103,6 +104,40 @@ async def test_memory_is_in_every_call_of_a_turn_with_tools() -> None:
     assert all(PEANUTS in call.messages[0].text for call in model.calls)
     assert len(model.calls) == 2
     assert not any(isinstance(message, SystemMessage) for message in done["messages"])
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+async def test_what_a_tool_said_is_evidence_for_the_answer_it_leads_to(how: str) -> None:
+    def snacks() -> str:
+        """List snacks."""
+        return "rice cakes"
+
+    store, journal = new_store(), Journal.memory()
+    store.put(SPACE, "k", {"content": PEANUTS})
+    calls = [{"name": "snacks", "args": {}, "id": name, "type": "tool_call"} for name in "12"]
+    model = ScriptedChatModel([AIMessage("", tool_calls=calls), "Rice cakes.", "You are welcome."])
+    agent = agent_of(
+        model, MemguardMiddleware(write=False, receipts=journal), store=store, tools=[snacks]
+    )
+    done = await ask(agent, SNACK, how=how)
+    read = done["memguard"]["MemguardMiddleware"]["read"]
+    assert [each.text for each in read.evidence] == ["rice cakes", "rice cakes"]
+    reads = (await ReadLog(journal).alist()).reads
+    assert [len(each.evidence) for each in reads] == [2, 0], "the latest first"
+    assert all(PEANUTS in call.messages[0].text for call in model.calls)
+    # No tool has spoken since, so the next turn is read once.
+    await ask(agent, "Thanks!", how=how)
+    assert (await ReadLog(journal).acount()) == len(reads) + 1
+
+
+def test_only_what_a_tool_said_last_asks_for_another_read() -> None:
+    said, told = HumanMessage("Hi"), ToolMessage("rice", tool_call_id="1")
+    assert not tools_spoke([])
+    assert not tools_spoke([said])
+    assert tools_spoke([said, AIMessage(""), told, told])
+    assert tools_spoke([said, AIMessage(""), told, SystemMessage("Be brief.")])
+    assert not tools_spoke([said, AIMessage(""), told, AIMessage("Rice.")])
+    assert not tools_spoke([said, AIMessage(""), told, said])
 
 
 async def test_two_instances_for_two_scopes() -> None:
@@ -305,15 +340,3 @@ def test_nothing_is_lost_when_the_process_ends(tmp_path: Path) -> None:
 
     with ChromaStore.local(path, embed=HashEmbeddings()) as store:
         assert texts(store) == ["The user rows."], done.stderr
-
-
-def test_memory_goes_last_in_text_and_in_blocks() -> None:
-    assert add_memory(None, "") is None
-    assert add_memory(None, "M") == SystemMessage("M")
-    assert add_memory(SystemMessage("S"), "M") == SystemMessage("S\n\nM")
-    own: Any = {"type": "text", "text": "S", "cache_control": {"type": "ephemeral"}}
-    both = add_memory(SystemMessage([own]), "M")
-    assert both is not None
-    assert both.content == [own, {"type": "text", "text": "\n\nM"}]
-    kept = SystemMessage("S")
-    assert add_memory(kept, "") is kept
