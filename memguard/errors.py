@@ -44,6 +44,7 @@ class ErrorCode(StrEnum):
     STORE_METRIC = "store-metric"
     STORE_EMBEDDER = "store-embedder"
     STORE_INDEX = "store-index"
+    STORE_LOOP = "store-loop"
     STORE_VALUE = "store-value"
     STORE_FILTER = "store-filter"
     STORE_CLOSED = "store-closed"

@@ -7,6 +7,7 @@ used from one `asyncio.run` after another fails with "Event loop is closed".
 
 import asyncio
 import atexit
+import contextlib
 import contextvars
 import functools
 import inspect
@@ -15,7 +16,7 @@ import threading
 import types
 import typing
 import weakref
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from concurrent.futures import CancelledError, Future
 from typing import Any, TypeVar, cast
 
@@ -52,7 +53,32 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
         raise ConfigurationError(msg, code=ErrorCode.INPUT_INVALID)
     # A worker thread that was begun by work on the portal gets the next one: the first may be
     # blocked by a sync `invoke` that waits for exactly this thread.
-    return _portal_at(_depth.get()).run(work, depth=_depth.get() + 1)
+    with _blocking():
+        return _portal_at(_depth.get()).run(work, depth=_depth.get() + 1)
+
+
+def waits_for_portal(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether a loop is blocked by a `run_sync` in its own thread, so that it cannot serve."""
+    return loop in _blocked
+
+
+@contextlib.contextmanager
+def _blocking() -> Generator[None]:
+    """Note the loop that runs in this thread, if one does, as blocked."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        yield  # a script, or a worker thread
+        return
+    _blocked.add(loop)
+    try:
+        yield
+    finally:
+        _blocked.discard(loop)
+
+
+_blocked: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
+"""Loops that wait for a portal."""
 
 
 _depth: contextvars.ContextVar[int] = contextvars.ContextVar("memguard_portal_depth", default=0)

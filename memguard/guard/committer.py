@@ -13,6 +13,7 @@ from memguard.guard.screen import repeat
 from memguard.policy.dedupe import record_key
 from memguard.schema.base import Namespace
 from memguard.schema.receipt import Receipt
+from memguard.store_calls import call_store
 from memguard.stores.commit import commit
 from memguard.stores.journal import Journal
 from memguard.stores.placing import owner_of
@@ -121,8 +122,8 @@ class Committer:
         if not wanted:
             return {}
         try:
-            found: list[Any] = await self._store.abatch(
-                [GetOp(*place, refresh_ttl=False) for place in wanted]
+            found: list[Any] = await call_store(
+                self._store, [GetOp(*place, refresh_ttl=False) for place in wanted]
             )
         except Exception:
             # The commit that follows meets the same store, logs the decision and says what failed.

@@ -18,6 +18,7 @@ from memguard.policy.dedupe import same_text_form
 from memguard.schema.base import Namespace, is_blank
 from memguard.schema.read import RecalledMemory
 from memguard.schema.recall import Recall, Recalled
+from memguard.store_calls import call_store
 
 SAFETY_QUERY = "allergy, intolerance, medication, illness, disability, accessibility need"
 """What safety constraints are searched by; what is found is kept only if its wording says so."""
@@ -228,7 +229,7 @@ async def _search(store: BaseStore, ops: Sequence[SearchOp]) -> list[list[Search
 
 async def _abatch(store: BaseStore, ops: Sequence[Op]) -> list[object]:
     try:
-        return list(await store.abatch(ops))
+        return await call_store(store, ops)
     except MemguardError:
         raise
     except Exception as error:  # a store of any make may raise anything

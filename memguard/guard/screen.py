@@ -11,6 +11,7 @@ from memguard.policy.refusal import refuse_source, refuse_text
 from memguard.schema.base import Namespace, is_blank
 from memguard.schema.config import Writer
 from memguard.schema.decision import AdmissionDecision
+from memguard.store_calls import call_store
 
 
 def merge_repeats(proposals: Sequence[Proposal]) -> tuple[Proposal, ...]:
@@ -52,7 +53,7 @@ async def stored_keys(
     """
     keys = [record_key(proposal.candidate.text) for proposal in proposals]
     try:
-        found = await store.abatch([GetOp(namespace, key, refresh_ttl=False) for key in keys])
+        found = await call_store(store, [GetOp(namespace, key, refresh_ttl=False) for key in keys])
     except MemguardError:
         raise
     except Exception as error:  # a store of any make may raise anything

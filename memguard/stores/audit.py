@@ -10,10 +10,11 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from langgraph.store.base import BaseStore, GetOp, Item
+from langgraph.store.base import BaseStore, GetOp, Item, SearchOp
 
 from memguard.policy.dedupe import same_text_form
 from memguard.schema.base import Namespace
+from memguard.store_calls import call_store
 from memguard.stores.events import pending_intents, to_json
 from memguard.stores.journal import Journal
 from memguard.stores.receipt_rows import ReceiptFilter
@@ -108,7 +109,7 @@ async def _check_receipts(
     ):
         after = expected[-1].seq
         checked += len(expected)
-        items = await store.abatch([GetOp(each.namespace, each.key) for each in expected])
+        items = await call_store(store, [GetOp(each.namespace, each.key) for each in expected])
         for each, item in zip(expected, items, strict=True):
             if not isinstance(item, Item):
                 gone.append(each.receipt_id)
@@ -123,7 +124,8 @@ async def _check_records(
     strangers: list[Place] = []
     offset = 0
     while True:
-        items = await store.asearch(namespace, limit=_BATCH, offset=offset)
+        page = SearchOp(namespace, limit=_BATCH, offset=offset, refresh_ttl=False)
+        (items,) = await call_store(store, [page])
         places = [Place(namespace=tuple(item.namespace), key=item.key) for item in items]
         offset += len(places)
         known = await journal.aread(functools.partial(_accounted, places=places))

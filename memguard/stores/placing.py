@@ -14,6 +14,7 @@ from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp
 from memguard.errors import ErrorCode, MemguardError, StoreError
 from memguard.policy.dedupe import same_text_form
 from memguard.schema.memory import MemoryRecord
+from memguard.store_calls import call_store
 
 _Steps = Generator[list[Op], list[Any], "Placed"]
 
@@ -58,7 +59,7 @@ async def aplace(store: BaseStore, records: Sequence[MemoryRecord]) -> Placed:
     ops = next(steps)
     while True:
         try:
-            results = await store.abatch(ops)
+            results = await call_store(store, ops)
         except MemguardError:
             raise
         except Exception as error:  # a store of any make may raise anything

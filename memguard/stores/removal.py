@@ -9,6 +9,7 @@ from langgraph.store.base import BaseStore, PutOp
 
 from memguard.errors import ErrorCode, MemguardError, StoreError
 from memguard.schema.base import Namespace
+from memguard.store_calls import call_store
 from memguard.stores.events import add_event, to_json
 from memguard.stores.forgetting import Forgotten, candidate_of
 from memguard.stores.journal import Journal
@@ -39,7 +40,7 @@ async def delete_memory(
     if not places:
         return ()
     try:
-        await store.abatch([PutOp(namespace, key, None) for namespace, key in places])
+        await call_store(store, [PutOp(namespace, key, None) for namespace, key in places])
     except MemguardError:
         raise
     except Exception as error:  # a store of any make may raise anything

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from langgraph.runtime import get_runtime
-from langgraph.store.base import BaseStore
+from langgraph.store.base import BaseStore, SearchOp
 
 from memguard.errors import ConfigurationError, ErrorCode
 from memguard.methods.consistency_gate.state import GateState
@@ -14,6 +14,7 @@ from memguard.schema.base import Namespace
 from memguard.schema.config import ConsistencyGate
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import Turn
+from memguard.store_calls import call_store
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +67,8 @@ def refuse(state: GateState, *, spec: ConsistencyGate) -> AdmissionDecision | No
 async def recall_support(store: BaseStore, *, state: GateState, limit: int) -> tuple[Turn, ...]:
     """The stored memories nearest to the candidate, from exactly its namespace."""
     namespace = state.candidate.namespace
-    found = await store.asearch(namespace, query=state.candidate.text, limit=limit)
+    nearest = SearchOp(namespace, query=state.candidate.text, limit=limit, refresh_ttl=False)
+    (found,) = await call_store(store, [nearest])
     return tuple(
         Turn(id=f"memory:{item.key}", role="user", content=str(item.value.get("content", "")))
         for item in found
@@ -78,7 +80,8 @@ async def count_records(store: BaseStore, namespace: Namespace, *, at_most: int)
     """Records in exactly this namespace; counting stops at `at_most` in stores without a count."""
     if isinstance(store, CountsRecords):
         return await store.acount(namespace)
-    found = await store.asearch(namespace, limit=at_most)
+    page = SearchOp(namespace, limit=at_most, refresh_ttl=False)
+    (found,) = await call_store(store, [page])
     return sum(item.namespace == namespace for item in found)
 
 
