@@ -18,6 +18,7 @@ from langgraph.store.base import ensure_embeddings
 
 from memguard.errors import ErrorCode, InvalidInputError, MemguardError, StoreError
 from memguard.portal import run_sync
+from memguard.stores.chroma.queries import QueryVectors
 
 Vector = list[float]
 EmbedFunction = Callable[[Sequence[str]], list[Vector]]
@@ -45,6 +46,7 @@ class Embedder:
         self._dims = dims
         self._lock = threading.Lock()
         self._ready: Embeddings | EmbedFunction | AsyncEmbedFunction | None = None
+        self._queries = QueryVectors()
 
     @property
     def name(self) -> str:
@@ -80,17 +82,27 @@ class Embedder:
         return self._checked(texts, await self._acall(list(texts), pool=pool))
 
     def query(self, text: str) -> Vector:
-        """Vector of a search text, from a thread without an event loop."""
+        """Vector of a search text, from a thread without an event loop; kept for the next time."""
+        known = self._queries.get(text)
+        return known if known is not None else self._queries.keep(text, self._query(text))
+
+    async def aquery(self, text: str, *, pool: Executor) -> Vector:
+        """As `query`, on the caller's loop if the embedder is async, else in the pool."""
+        known = self._queries.get(text)
+        if known is not None:
+            return known
+        return self._queries.keep(text, await self._aquery(text, pool=pool))
+
+    def _query(self, text: str) -> Vector:
         backend = self._backend()
         if isinstance(backend, Embeddings):
             return self._checked([text], [self._guarded(backend.embed_query, _encodable(text))])[0]
         return self.documents([text])[0]
 
-    async def aquery(self, text: str, *, pool: Executor) -> Vector:
-        """As `query`, on the caller's loop if the embedder is async, else in the pool."""
+    async def _aquery(self, text: str, *, pool: Executor) -> Vector:
         backend = await self._aready(pool)
         if isinstance(backend, Embeddings):
-            found = await self._aquery(backend, _encodable(text), pool=pool)
+            found = await self._aembed(backend, _encodable(text), pool=pool)
             return self._checked([text], [found])[0]
         return (await self.adocuments([text], pool=pool))[0]
 
@@ -113,7 +125,7 @@ class Embedder:
             return await self._awaited(cast("AsyncEmbedFunction", backend), clean)
         return await _in_pool(pool, functools.partial(self._call, texts))
 
-    async def _aquery(self, backend: Embeddings, text: str, *, pool: Executor) -> Any:
+    async def _aembed(self, backend: Embeddings, text: str, *, pool: Executor) -> Any:
         if _is_natively_async(backend, "aembed_query"):
             return await self._awaited(backend.aembed_query, text)
         return await _in_pool(pool, functools.partial(self._guarded, backend.embed_query, text))

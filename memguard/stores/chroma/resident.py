@@ -23,6 +23,12 @@ Matrix = NDArray[np.float32]
 _ROW_OVERHEAD = 600
 """Bytes of Python objects per record, measured roughly; for the budget only."""
 
+_AHEAD = 2
+"""Rows put in order for each item that is wanted: some rows are an item's second, or of none."""
+
+_WIDER = 8
+"""How many times as many are put in order when those did not do."""
+
 _CALLS_PER_TRIM = 32
 """Adding up 10,000 blocks takes a millisecond; the budget may be passed by a few in between."""
 
@@ -82,10 +88,10 @@ class Block:
         An item with several vectors counts by its best one.
         """
         with self._lock:
-            scores = self._matrix[: len(self._owners)] @ query
+            scores = cosines(self._matrix[: len(self._owners)], query)
             best: list[tuple[float, Record]] = []
             seen: set[str] = set()
-            for slot in np.argsort(-scores, kind="stable"):
+            for slot in best_first(scores, ahead=_AHEAD * need):
                 key = self._owners[slot]
                 if key is None or key in seen:
                     continue
@@ -177,6 +183,39 @@ def normalised(vectors: Matrix) -> Matrix:
     wide = vectors.astype(np.float64)
     lengths = np.linalg.norm(wide, axis=-1, keepdims=True)
     return (wide / np.where(lengths == 0, 1.0, lengths)).astype(np.float32)
+
+
+def cosines(rows: Matrix, query: Matrix) -> Matrix:
+    """The cosine of each row with the query, all of length 1; equal rows have equal cosines.
+
+    Not by `@`: BLAS starts a thread per core for a product of this size and the threads then spin,
+    which took 6.7 ms of CPU where this takes 1.6 (10,000 rows of 384 numbers, 2 cores).
+    """
+    return np.einsum("ij,j->i", rows, query)
+
+
+def best_first(scores: Matrix, *, ahead: int) -> Iterator[int]:
+    """Places of the scores, the highest first and equal ones by place, as a stable sort has them.
+
+    Only as many are put in order as are taken: a search wants 20 of 10,000.
+
+    Args:
+        scores: One dimension; what is no number comes last.
+        ahead: How many will likely be taken, from 1 up.
+    """
+    falling = -scores
+    given = 0
+    while given < len(falling):
+        if ahead < len(falling):
+            # All that equal the last one come along, or the order among equals would be lost.
+            last = np.partition(falling, ahead - 1)[ahead - 1]
+            chosen = np.flatnonzero(falling <= last)
+        else:
+            chosen = np.arange(len(falling))
+        order = chosen[np.argsort(falling[chosen], kind="stable")]
+        yield from order[given:].tolist()
+        given = max(given, len(order))
+        ahead *= _WIDER
 
 
 def spread_vector(row_id: str, *, dims: int) -> list[float]:
