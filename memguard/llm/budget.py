@@ -7,6 +7,10 @@ from collections.abc import Callable
 from memguard.errors import BudgetExhaustedError, ErrorCode, ModelConfigurationError
 from memguard.schema.usage import Budget, Usage
 
+# Values never change, so one of each serves all meters.
+_NO_LIMITS = Budget()
+_NOTHING = Usage()
+
 
 class Meter:
     """The spending of one run; safe to share between threads and event loops.
@@ -34,12 +38,12 @@ class Meter:
             elapsed: Seconds the earlier part took.
             parent: A meter that counts everything too, and whose limits hold as well.
         """
-        self._budget = budget or Budget()
+        self._budget = budget or _NO_LIMITS
         self._clock = clock
         self._began = clock() - elapsed
         self._parent = parent
         self._lock = threading.Lock()
-        self._usage = spent or Usage()
+        self._usage = spent or _NOTHING
         self._in_flight = 0
         self._failure: ModelConfigurationError | None = None
 
@@ -63,7 +67,8 @@ class Meter:
     @property
     def seconds_left(self) -> float | None:
         """Seconds until the nearest time limit, or `None` without one."""
-        own = self.remaining.seconds
+        seconds = self._budget.seconds
+        own = None if seconds is None else max(0.0, seconds - self._elapsed)
         above = None if self._parent is None else self._parent.seconds_left
         limits = [left for left in (own, above) if left is not None]
         return min(limits, default=None)

@@ -6,6 +6,7 @@ Everything that calls a model goes through `request`.
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,6 @@ from memguard.schema.verdict import Inconclusive
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
     from langchain_core.outputs import LLMResult
-    from tenacity import RetryCallState
 
     from memguard.llm.models import Model
 
@@ -92,12 +92,6 @@ class _Request:
     notes: list[str] = field(default_factory=list)
 
 
-class _Again(Exception):  # noqa: N818 - a signal between the attempts, not an error of its own
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(failure.detail)
-        self.failure = failure
-
-
 async def request(
     model: Model,
     messages: Sequence[BaseMessage],
@@ -150,22 +144,19 @@ _Answer: TypeAlias = "tuple[AIMessage, ...] | Failure"
 
 
 async def _attempts(job: _Request) -> _Answer:
-    from tenacity import AsyncRetrying, retry_if_exception_type  # noqa: PLC0415
-
-    retrying = AsyncRetrying(
-        retry=retry_if_exception_type(_Again),
-        stop=lambda state: _gives_up(state, job),
-        wait=lambda state: _wait(state, job),
-        sleep=asyncio.sleep,
-        reraise=True,
-    )
-    try:
-        return await retrying(_attempt, job)
-    except _Again as last:
-        failure = last.failure
-    if failure.never_reached and not job.model.learned.limiter.has_contact:
-        raise _unusable(replace(failure, code=ErrorCode.MODEL_UNREACHABLE), job)
-    return failure
+    """Attempts, until one is answered, one fails for good, or another would not help."""
+    number = 1
+    while True:
+        answer = await _attempt(job)
+        if not isinstance(answer, Failure) or answer.kind != "retryable":
+            return answer
+        if number >= job.model.max_attempts or _asks_too_long(answer, job):
+            break
+        await asyncio.sleep(_wait(answer, job, number=number))
+        number += 1
+    if answer.never_reached and not job.model.learned.limiter.has_contact:
+        raise _unusable(replace(answer, code=ErrorCode.MODEL_UNREACHABLE), job)
+    return answer
 
 
 async def _attempt(job: _Request) -> _Answer:
@@ -173,10 +164,8 @@ async def _attempt(job: _Request) -> _Answer:
     while True:
         sent = {k: v for k, v in job.wanted.items() if k not in job.model.learned.refused}
         answer = await _send(job, sent)
-        if not isinstance(answer, Failure) or answer.kind == "final":
+        if not isinstance(answer, Failure) or answer.kind in {"final", "retryable"}:
             return answer
-        if answer.kind == "retryable":
-            raise _Again(answer)
         if answer.kind == "setting" and answer.setting in DROPPABLE and answer.setting in sent:
             note = f"{job.model.name} does not take {answer.setting!r}; it was left out"
             job.model.learned.refuse(answer.setting, note=note)
@@ -266,26 +255,20 @@ def _tokens_of(result: LLMResult) -> tuple[int, int]:
     return int(of_message.get("input_tokens", 0)), int(of_message.get("output_tokens", 0))
 
 
-def _gives_up(state: RetryCallState, job: _Request) -> bool:
-    asked = _asked_wait(state)
+def _asks_too_long(failure: Failure, job: _Request) -> bool:
     left = job.meter.seconds_left
-    too_long = asked > (LONGEST_WAIT if left is None else min(LONGEST_WAIT, left))
-    return state.attempt_number >= job.model.max_attempts or too_long
+    longest = LONGEST_WAIT if left is None else min(LONGEST_WAIT, left)
+    return (failure.retry_after or 0.0) > longest
 
 
-def _wait(state: RetryCallState, job: _Request) -> float:
-    from tenacity import wait_random_exponential  # noqa: PLC0415
-
+def _wait(failure: Failure, job: _Request, *, number: int) -> float:
+    """Seconds between attempt `number` and the next."""
     # Full jitter, so that calls that failed together do not come back together:
     # https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
-    jitter = wait_random_exponential(multiplier=job.model.backoff, max=LONGEST_WAIT)(state)
-    asked = _asked_wait(state)
+    most = min(LONGEST_WAIT, job.model.backoff * 2 ** (number - 1))
+    jitter = random.uniform(0, most)  # noqa: S311 - spreads requests, keeps no secret
+    asked = failure.retry_after or 0.0
     return asked + min(jitter, 0.1 * asked) if asked else jitter
-
-
-def _asked_wait(state: RetryCallState) -> float:
-    error = state.outcome.exception() if state.outcome is not None else None
-    return (error.failure.retry_after or 0.0) if isinstance(error, _Again) else 0.0
 
 
 _WHAT_TO_DO = {

@@ -35,5 +35,8 @@ _LEARNED: dict[str, Learned] = {}
 
 def learned_about(key: str) -> Learned:
     """What is known about the model with this key; see `Model.key`."""
+    known = _LEARNED.get(key)
+    if known is not None:
+        return known
     with _LOCK:
         return _LEARNED.setdefault(key, Learned())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -91,7 +92,7 @@ class Model:
         """What this process knows about the model; shared by all values with the same key."""
         return learned_about(self.key)
 
-    @property
+    @functools.cached_property
     def is_openai_like(self) -> bool:
         """Whether it takes the keywords of OpenAI's chat completions, by that client or itself."""
         if getattr(self.chat, "openai_keywords", False):

@@ -24,8 +24,10 @@ def text_of(message: object) -> str:
     if isinstance(message, str):
         return message
     text = _text_of_content(_get(message, "content"))
+    if text.strip():
+        return text
     calls = _get(message, "tool_calls")
-    if not text.strip() and isinstance(calls, Sequence) and calls:
+    if isinstance(calls, Sequence) and calls:
         args = _get(calls[0], "args")
         return json.dumps(args) if isinstance(args, Mapping) else ""
     return text
