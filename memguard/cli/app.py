@@ -1,6 +1,8 @@
 """All commands, and what happens when one fails."""
 
+import io
 import sys
+from typing import Any
 
 import typer
 
@@ -21,8 +23,6 @@ from memguard.cli import (
     write,
 )
 
-YOUR_MISTAKE = 2
-RUN_FAILED = 1
 INTERRUPTED = 130
 
 app = typer.Typer(
@@ -51,30 +51,40 @@ app.command("graph")(graph.graph)
 
 def run() -> None:
     """Run the command line as a program: exit code 2 is your mistake, 1 is a failed run."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal that lacks a letter of a memory shows its escape, and the rest.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        app()
+        ended = app(standalone_mode=False)
     except KeyboardInterrupt:
-        sys.stderr.write("stopped; what was done is kept\n")
-        sys.exit(INTERRUPTED)
+        ended = INTERRUPTED
+    except typer.Abort:  # the input ended where an answer was wanted
+        ended = INTERRUPTED
     except Exception as error:
-        # Only now: a run that succeeds need not load the error tree and pydantic with it.
-        from memguard.errors import ConfigurationError, MemguardError
-
-        if not isinstance(error, MemguardError):
-            raise
-        _explain(error)
-        sys.exit(YOUR_MISTAKE if isinstance(error, ConfigurationError) else RUN_FAILED)
+        ended = _explain(error)
+    if ended == INTERRUPTED:
+        sys.stderr.write("stopped; what was done is kept\n")
+    sys.exit(ended or 0)
 
 
-def _explain(error: Exception) -> None:
-    from memguard.errors import MemguardError
+def _explain(error: Exception) -> int:
+    """Say what went wrong, to a person or to a program; what is a defect of ours is raised."""
+    # Only now: a run that succeeds need not load the error tree and pydantic with it.
+    from memguard.cli.output import YOUR_MISTAKE, error_body, exit_code, print_json
+    from memguard.errors import ErrorCode, InvalidInputError, MemguardError
 
-    if not isinstance(error, MemguardError):
-        return
+    # A command line that cannot be read; typer has no public name for this error.
+    unreadable: Any = error if hasattr(error, "format_message") else None
+    known = error
+    if unreadable is not None:
+        known = InvalidInputError(unreadable.format_message(), code=ErrorCode.INPUT_INVALID)
+    if not isinstance(known, MemguardError):
+        raise error
     if "--json" in sys.argv:
-        import json
-
-        body = {"error": {"code": error.code, "message": error.message}}
-        sys.stdout.write(json.dumps(body, ensure_ascii=False) + "\n")
-        return
-    sys.stderr.write(f"memguard: {error.message}\n  code {error.code}, see docs/errors.md\n")
+        print_json(error_body(known))
+    elif unreadable is not None:
+        unreadable.show()
+        return YOUR_MISTAKE
+    else:
+        sys.stderr.write(f"memguard: {known.message}\n  code {known.code}, see docs/errors.md\n")
+    return exit_code(known)

@@ -14,6 +14,7 @@ from memguard.cli.options import (
     StoreOption,
     UserOption,
     namespace_of,
+    template_of,
 )
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def chat(
             answering,
             judge=None if judge is None else pick_model(judge, base_url=base_url),
             store=opened,
-            namespace=place,
+            namespace=template_of(place),
             receipts=journal,
             system=system,
             checkpointer=InMemorySaver(),

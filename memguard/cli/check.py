@@ -1,6 +1,5 @@
 """`memguard check TEXT --source ...`: one candidate against one source, nothing stored."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -83,14 +82,12 @@ def _run_case(graph: "GateGraph", given: dict[str, Any], *, quiet: bool) -> dict
 
 
 def _source(source: str) -> "Conversation":
+    from memguard.cli.opening import named_file
     from memguard.conversations import load_conversation, read_conversation
     from memguard.schema.memory import Conversation
 
-    try:
-        is_file = Path(source).is_file()
-    except (OSError, ValueError):
-        is_file = False  # too long or too odd for a file name: it is the text itself
-    if not is_file:
+    file = named_file(source)
+    if file is None:
         return read_conversation(source)
-    parts = load_conversation(source)
+    parts = load_conversation(file)
     return Conversation(turns=tuple(t for part in parts for t in part.turns), id=parts[0].id)

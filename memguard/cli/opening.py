@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from memguard.stores.journal import Journal
 
 JOURNAL_FILE = "memguard.sqlite3"
+_FILE_ENDINGS = {".json", ".jsonl", ".md", ".txt"}
 
 
 def open_store(store: str, *, embed: str | None, make: bool = True) -> "ChromaStore":
@@ -83,6 +84,26 @@ def gate_preset(name: str) -> "ConsistencyGate":
         known = sorted(CONSISTENCY_GATE_PRESETS)
         msg = f"there is no preset {name!r}: use one of {known}"
         raise InvalidInputError(msg, code=ErrorCode.SPEC_INVALID) from None
+
+
+def named_file(given: str) -> Path | None:
+    """The file that is meant, where a file or a text may be given; `None` for a text.
+
+    Raises:
+        InvalidInputError: If it can only be the name of a file, and there is none.
+    """
+    try:
+        path = Path(given)
+        if path.is_file():
+            return path
+        is_folder = bool(given) and path.is_dir()
+    except (OSError, ValueError):
+        return None  # too long or too odd for a file name: it is the text itself
+    if is_folder or (path.suffix.lower() in _FILE_ENDINGS and len(given.split()) == 1):
+        # Judged as a text, a slip in the name would read as a lack of support.
+        msg = f"there is no file {given!r}: name a file, or give the text itself"
+        raise InvalidInputError(msg, code=ErrorCode.FILE_UNREADABLE)
+    return None
 
 
 def server_address(store: str) -> tuple[str, int] | None:

@@ -58,10 +58,25 @@ ActorOption = Annotated[
 
 
 def namespace_of(user: str | None, namespace: list[str] | None) -> tuple[str, ...]:
-    """The namespace that the options name."""
-    if namespace:
-        return tuple(namespace)
-    return ("memories",) if user is None else ("memories", user)
+    """The namespace that the options name.
+
+    Raises:
+        InvalidInputError: If a label is blank; such a namespace would be shared by everybody.
+    """
+    place = tuple(namespace) if namespace else ("memories",)
+    if user is not None and not namespace:
+        place = (*place, user)
+    if any(not label.strip() for label in place):
+        from memguard.errors import ErrorCode, InvalidInputError
+
+        msg = f"the namespace {place!r} has a blank label: give --user and --namespace a value"
+        raise InvalidInputError(msg, code=ErrorCode.NAMESPACE_INVALID)
+    return place
+
+
+def template_of(place: tuple[str, ...]) -> tuple[str, ...]:
+    """The namespace as guards take it: braces that a person typed stand for themselves."""
+    return tuple(label.replace("{", "{{").replace("}", "}}") for label in place)
 
 
 def actor_of(actor: str | None) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from memguard.errors import MemguardError
     from memguard.schema.receipt import Receipt
 
 OUTCOME_STYLES = {
@@ -18,6 +19,22 @@ OUTCOME_STYLES = {
     "refused": "dim red",
     "unjudged": "magenta",
 }
+
+
+RUN_FAILED, YOUR_MISTAKE = 1, 2
+"""Exit codes."""
+
+
+def exit_code(error: "MemguardError") -> int:
+    """The exit code of an error."""
+    from memguard.errors import ConfigurationError
+
+    return YOUR_MISTAKE if isinstance(error, ConfigurationError) else RUN_FAILED
+
+
+def error_body(error: "MemguardError") -> dict[str, Any]:
+    """An error as a program reads it."""
+    return {"error": {"code": error.code, "message": error.message}}
 
 
 def console(*, least_width: int = 0) -> "Console":
@@ -35,8 +52,10 @@ def console(*, least_width: int = 0) -> "Console":
 
 
 def print_json(body: Any) -> None:
-    """One JSON document on standard output, in the source's own letters."""
-    sys.stdout.write(json.dumps(body, ensure_ascii=False, indent=2, default=str) + "\n")
+    """One JSON document on standard output, in the source's own letters where it takes them."""
+    # Escapes of JSON itself are the only ones that a program can read back.
+    any_letter = (sys.stdout.encoding or "").lower().startswith("utf")
+    sys.stdout.write(json.dumps(body, ensure_ascii=not any_letter, indent=2, default=str) + "\n")
 
 
 def print_table(

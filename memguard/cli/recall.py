@@ -1,6 +1,5 @@
 """`memguard recall QUERY`: what memory may add to an answer, what is withheld, and why."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,6 +13,7 @@ from memguard.cli.options import (
     StoreOption,
     UserOption,
     namespace_of,
+    template_of,
 )
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ def recall(
 
     settings = _recall(limit, since=since, until=until, latest=latest, superseded=superseded)
     spec = _admission(admission, rendering=rendering, preset=preset)
+    place, given = namespace_of(user, namespace), _evidence(evidence)
     judge = pick_model(model, base_url=base_url)
     with (
         open_store(store, embed=embed, make=False) as opened,
@@ -72,7 +73,7 @@ def recall(
         guard = create_read_guard(
             judge,
             store=opened,
-            namespace=namespace_of(user, namespace),
+            namespace=template_of(place),
             admission=spec,
             recall=settings,
             receipts=journal,
@@ -80,8 +81,7 @@ def recall(
             deadline=_DEADLINE,
             on_failure="raise",
         )
-        given = {"query": query, "evidence": _evidence(evidence)}
-        read = guard.invoke(given)["read"]
+        read = guard.invoke({"query": query, "evidence": given})["read"]
     if as_json:
         from memguard.cli.output import print_json
 
@@ -141,16 +141,11 @@ def _admission(name: str, *, rendering: str, preset: str) -> Any:
 
 
 def _evidence(evidence: str | None) -> Any:
+    from memguard.cli.opening import named_file
+
     if evidence is None:
         return ()
-    try:
-        path = Path(evidence)
-        is_file = path.is_file()
-    except (OSError, ValueError):
-        is_file = False  # too long or too odd for a file name: it is the text itself
-    if not is_file:
+    file = named_file(evidence)
+    if file is None:
         return evidence
-    return {
-        "text": Path(evidence).read_text(encoding="utf-8", errors="replace"),
-        "source": evidence,
-    }
+    return {"text": file.read_text(encoding="utf-8", errors="replace"), "source": evidence}

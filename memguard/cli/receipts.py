@@ -125,7 +125,7 @@ def _filter(
     if outcome is not None and outcome not in known:
         msg = f"there is no outcome {outcome!r}: use one of {sorted(known)}"
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
-    place = namespace_of(user, namespace) if user or namespace else ()
+    place = namespace_of(user, namespace) if user is not None or namespace else ()
     return ReceiptFilter(outcome=cast("WriteOutcome | None", outcome), run_id=run, namespace=place)
 
 

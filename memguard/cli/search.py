@@ -1,6 +1,6 @@
 """`memguard search QUERY`: what is stored, nearest first."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,14 @@ from memguard.cli.options import (
     UserOption,
     namespace_of,
 )
+
+if TYPE_CHECKING:
+    from langgraph.store.base import SearchItem
+
+    from memguard.stores import ChromaStore
+
+_MOST_PAGE = 1_000
+"""Items looked through at once."""
 
 
 def search(
@@ -29,12 +37,7 @@ def search(
 
     place = namespace_of(user, namespace)
     with open_store(store, embed=embed, make=False) as opened:
-        # `search` takes a prefix; memories of other users below it are none of this one's.
-        found = [
-            item
-            for item in opened.search(place, query=query, limit=limit)
-            if tuple(item.namespace) == place
-        ]
+        found = _exactly(opened, place=place, query=query, limit=limit)
     rows: list[dict[str, Any]] = [
         {
             "score": item.score,
@@ -64,6 +67,25 @@ def search(
             for row in rows
         ],
     )
+
+
+def _exactly(
+    store: "ChromaStore", *, place: tuple[str, ...], query: str, limit: int
+) -> "list[SearchItem]":
+    """The nearest of exactly this namespace.
+
+    A store searches by prefix, and memories of other users below are none of this one's: pages are
+    looked through until there are enough, or no more.
+    """
+    found: list[SearchItem] = []
+    seen, size = 0, min(limit, _MOST_PAGE)
+    while len(found) < limit:
+        page = store.search(place, query=query, limit=size, offset=seen)
+        found += [item for item in page if tuple(item.namespace) == place]
+        if len(page) < size:
+            break
+        seen, size = seen + size, min(4 * size, _MOST_PAGE)
+    return found[:limit]
 
 
 def _provenance(value: dict[str, Any]) -> dict[str, Any]:

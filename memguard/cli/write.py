@@ -17,11 +17,14 @@ from memguard.cli.options import (
     StoreOption,
     UserOption,
     namespace_of,
+    template_of,
 )
 
 if TYPE_CHECKING:
+    from memguard.errors import MemguardError
     from memguard.guard.gates import GateGraph
     from memguard.schema.memory import Conversation
+    from memguard.schema.usage import Usage
     from memguard.schema.write import WriteReport
 
 _MOST_SHOWN = 40
@@ -62,19 +65,23 @@ def write(
     parts = load_conversation(file, name=conversation)
     supported = gate_preset(preset)
     gates = [supported if name == "consistency" else name for name in gate or ["consistency"]]
+    place = namespace_of(user, namespace)
     judge = pick_model(model, base_url=base_url)
     with open_store(store, embed=embed) as opened, make_journal(store) as journal:
         guard = create_write_guard(
             judge,
             store=opened,
-            namespace=namespace_of(user, namespace),
+            namespace=template_of(place),
             gates=gates,
             receipts=journal,
             on_failure="report",
         )
         reports = asyncio.run(_write_all(guard, parts, at_once=sessions, quiet=as_json))
-    _show(reports, as_json=as_json, store=store)
     error = first_error([failure for report in reports for failure in report.failures])
+    if as_json:
+        _print_as_json(reports, error=error)
+        return
+    _print(reports, store=store)
     if error is not None:
         raise error
 
@@ -97,9 +104,13 @@ async def _write_all(
             reports[index] = await _write_one(guard, part, note=progress.note)
 
     with WriteProgress(turns=turns, quiet=quiet) as progress:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(at_once, len(parts))):
-                group.create_task(work())
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(at_once, len(parts))):
+                    group.create_task(work())
+        except ExceptionGroup as failed:
+            # One error is what a person can act on; a group would hide its code.
+            raise failed.exceptions[0] from None
         progress.finish()
     return [reports[index] for index in sorted(reports)]
 
@@ -115,25 +126,40 @@ async def _write_one(guard: "GateGraph", part: "Conversation", *, note: Any) -> 
     return result["writes"]
 
 
-def _show(reports: Sequence["WriteReport"], *, as_json: bool, store: str) -> None:
-    from memguard.cli.output import console, counts_line, print_decisions, print_json
-    from memguard.schema.usage import Usage
-
+def _counts(reports: Sequence["WriteReport"]) -> dict[Any, int]:
     counts: dict[Any, int] = {}
     for report in reports:
         for outcome, count in report.counts.items():
             counts[outcome] = counts.get(outcome, 0) + count
-    usage = sum((report.usage for report in reports), Usage())
-    if as_json:
-        print_json(
-            {
-                "counts": counts,
-                "resumed": sum(report.resumed for report in reports),
-                "usage": usage.model_dump(mode="json"),
-                "reports": [report.model_dump(mode="json") for report in reports],
-            }
-        )
+    return counts
+
+
+def _usage(reports: Sequence["WriteReport"]) -> "Usage":
+    from memguard.schema.usage import Usage
+
+    return sum((report.usage for report in reports), Usage())
+
+
+def _print_as_json(reports: Sequence["WriteReport"], *, error: "MemguardError | None") -> None:
+    from memguard.cli.output import error_body, exit_code, print_json
+
+    body = {
+        "counts": _counts(reports),
+        "resumed": sum(report.resumed for report in reports),
+        "usage": _usage(reports).model_dump(mode="json"),
+        "reports": [report.model_dump(mode="json") for report in reports],
+    }
+    if error is None:
+        print_json(body)
         return
+    # One document, what was done and what stopped it: a second one could not be parsed.
+    print_json({**body, **error_body(error)})
+    raise typer.Exit(exit_code(error))
+
+
+def _print(reports: Sequence["WriteReport"], *, store: str) -> None:
+    from memguard.cli.output import console, counts_line, print_decisions
+
     receipts = [receipt for report in reports for receipt in report.receipts]
     shown = receipts
     if len(receipts) > _MOST_SHOWN:
@@ -142,8 +168,10 @@ def _show(reports: Sequence["WriteReport"], *, as_json: bool, store: str) -> Non
     print_decisions(shown, title=f"Decided on {len(receipts)} candidates")
     if len(shown) < len(receipts):
         console().print(f"and {len(receipts) - len(shown)} more: `memguard receipts list`")
-    out = console()
-    out.print(f"\n{counts_line(counts)}; {usage.calls} model calls, {usage.tokens} tokens")
+    out, usage = console(), _usage(reports)
+    out.print(
+        f"\n{counts_line(_counts(reports))}; {usage.calls} model calls, {usage.tokens} tokens"
+    )
     resumed = sum(report.resumed for report in reports)
     if resumed:
         out.print(f"{resumed} candidates were decided by an earlier run")
