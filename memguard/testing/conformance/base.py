@@ -84,6 +84,10 @@ class Suite:
     """A set of tests whose meaning a subclass cannot change."""
 
     capabilities: ClassVar[Capabilities] = Capabilities()
+    surfaces: ClassVar[tuple[Surface, ...]] = ("sync", "async")
+    """The surfaces that the store has; the tests of the other are skipped."""
+    ranks: ClassVar[bool] = True
+    """Whether the store has an index; the tests of ranking are skipped where it has none."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -98,13 +102,24 @@ class Suite:
 
     @pytest.fixture(params=["sync", "async"])
     def calls(self, store: BaseStore, request: pytest.FixtureRequest) -> Calls:
-        """The store under test, through each surface."""
+        """The store under test, through each surface that it has."""
+        self.needs_surface(request.param)
         return Calls(store, surface=request.param)
 
     def needs(self, capability: str) -> None:
         """Skip a test of something the store does not promise."""
         if not getattr(self.capabilities, capability):
             pytest.skip(f"the store does not promise {capability!r}")
+
+    def needs_surface(self, surface: Surface) -> None:
+        """Skip a test of a surface that the store does not have."""
+        if surface not in self.surfaces:
+            pytest.skip(f"the store has no {surface} methods")
+
+    def needs_index(self) -> None:
+        """Skip a test of ranking for a store without an index."""
+        if not self.ranks:
+            pytest.skip("the store has no index")
 
 
 def _is_xfail(member: Callable[..., Any] | object) -> bool:

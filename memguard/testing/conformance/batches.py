@@ -79,6 +79,7 @@ class BatchTests(Suite):
 
     async def test_own_writes_are_read(self, store: BaseStore) -> None:
         """Concurrent calls from one loop lose nothing, and each reads what it wrote."""
+        self.needs_surface("async")
 
         async def write_then_read(number: int) -> Any:
             await store.aput(SPACE, f"k{number}", {"text": f"item {number}"})
@@ -90,6 +91,7 @@ class BatchTests(Suite):
 
     async def test_one_key_from_many_callers(self, store: BaseStore) -> None:
         """Writers of one key leave one of their values, whole."""
+        self.needs_surface("async")
         writes = (store.aput(SPACE, "k", {"text": f"v{n}", "same": f"v{n}"}) for n in range(10))
         await asyncio.gather(*writes)
         item = await store.aget(SPACE, "k")
@@ -99,6 +101,7 @@ class BatchTests(Suite):
 
     async def test_threads_and_loops(self, store: BaseStore) -> None:
         """Threads, and loops of their own in threads, use one store."""
+        self.needs_surface("async")
 
         def with_a_loop(number: int) -> None:
             asyncio.run(store.aput(SPACE, f"loop{number}", {"text": f"item {number}"}))
@@ -107,5 +110,9 @@ class BatchTests(Suite):
         with ThreadPoolExecutor(4) as pool:
             work = [partial(with_a_loop, n) for n in range(4)]
             work += [partial(store.put, SPACE, f"sync{n}", {"text": f"item {n}"}) for n in range(8)]
-            await asyncio.gather(*(loop.run_in_executor(pool, each) for each in work))
+            # All are waited for before the pool is left, which blocks the loop that some may need.
+            ended = await asyncio.gather(
+                *(loop.run_in_executor(pool, each) for each in work), return_exceptions=True
+            )
+        assert [each for each in ended if each is not None] == []
         assert len(await store.asearch(SPACE, query="item", limit=50)) == 12

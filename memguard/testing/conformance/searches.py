@@ -52,6 +52,7 @@ class SearchTests(Suite):
 
     async def test_nearest_first(self, calls: Calls) -> None:
         """A query ranks by likeness, best first, each with a score."""
+        self.needs_index()
         await _fill(calls)
         found = await calls.search(SPACE, query="drinks green tea")
         assert found[0].key == "tea"
@@ -62,6 +63,7 @@ class SearchTests(Suite):
 
     async def test_unranked_last(self, calls: Calls) -> None:
         """Items without a vector come after the ranked ones, with the score `None`."""
+        self.needs_index()
         await _fill(calls)
         found = await calls.search(SPACE, query="hidden")
         assert (found[-1].key, found[-1].score) == ("off", None)
@@ -87,6 +89,7 @@ class SearchTests(Suite):
 
     async def test_paths_of_one_put(self, calls: Calls) -> None:
         """A put may name its own paths; an item counts by the best of its vectors."""
+        self.needs_index()
         value = {"text": "zzz", "tags": ["red apple", "blue whale"], "note": "grey"}
         await calls.put(SPACE, "many", value, index=["tags[*]", "note"])
         await calls.put(SPACE, "one", {"text": "red car"})
@@ -98,6 +101,7 @@ class SearchTests(Suite):
 
     async def test_fewer_vectors_after_replacement(self, calls: Calls) -> None:
         """Vectors of a replaced item find nothing any more."""
+        self.needs_index()
         self.needs("keeps_created_at")
         await calls.put(SPACE, "k", {"tags": ["red", "green", "blue"]}, index=["tags[*]"])
         await calls.put(SPACE, "k", {"tags": ["green"]}, index=["tags[*]"])
