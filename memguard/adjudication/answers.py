@@ -7,6 +7,7 @@ the list makes its row inconclusive and spoils no other; it is never read as the
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
@@ -219,7 +220,13 @@ _FACTOR_MENUS: dict[str, tuple[str, ...]] = {
 
 
 def _unit_attributes(chosen: Mapping[str, str], _: Mapping[str, Any]) -> Attributes:
-    return UnitAttributes.model_validate(chosen)
+    return _attributes_of(tuple(chosen.items()))
+
+
+@cache
+def _attributes_of(chosen: tuple[tuple[str, str], ...]) -> UnitAttributes:
+    """One value for all units of which the same is said; there are as many as table keys."""
+    return UnitAttributes.model_validate(dict(chosen))
 
 
 def _factor_attributes(chosen: Mapping[str, str], written: Mapping[str, Any]) -> Attributes:
@@ -278,6 +285,8 @@ def _ids(value: Any) -> list[str]:
 def _choice(value: Any, menu: Sequence[str]) -> str | None:
     if not isinstance(value, str):
         return None
+    if value in menu:
+        return value
     word = value.strip(_ID_MARKUP).casefold().replace("-", "_").replace(" ", "_")
     return word if word in menu else None
 

@@ -58,7 +58,9 @@ def distinct(
         first = next((memory for memory in group if not memory.superseded), group[0])
         others = tuple(memory for memory in group if memory is not first)
         said = [memory.said_at for memory in group if memory.said_at is not None]
-        firsts.append(first.model_copy(update={"said_at": max(said, default=None)}))
+        if others:
+            first = first.model_copy(update={"said_at": max(said, default=None)})
+        firsts.append(first)
         repeats[first.id] = others
     return tuple(firsts), repeats
 
@@ -75,11 +77,20 @@ def _with_own_ids(memories: Sequence[RecalledMemory]) -> list[RecalledMemory]:
 
 def units_of(memory: RecalledMemory, *, pieces: Pieces | None) -> tuple[Unit, ...]:
     """The units of a memory: its pieces, or the whole of it."""
-    one = whole_unit(memory)
     if pieces is None or not pieces.pieces:
-        return (one,)
+        return (whole_unit(memory),)
     return tuple(
-        one.model_copy(update={"id": f"{memory.id}.{number}", **piece.model_dump()})
+        Unit(
+            id=f"{memory.id}.{number}",
+            memory_id=memory.id,
+            text=piece.text,
+            kind=piece.kind,
+            start=piece.start,
+            end=piece.end,
+            said_at=memory.said_at,
+            score=memory.score,
+            superseded=memory.superseded,
+        )
         for number, piece in enumerate(pieces.pieces, start=1)
     )
 

@@ -59,6 +59,7 @@ class Run:
     def __post_init__(self) -> None:
         """Give the units their names; these stay over all parts."""
         self.names = names_of(self.units)
+        self.lines = unit_lines(self.units, names=self.names)
         self.slots = shown_case(self.case)
 
     async def finish(self) -> Adjudication:
@@ -86,16 +87,20 @@ class Run:
         )
 
     def _split(self) -> tuple[tuple[Unit, ...], ...]:
-        costs = line_costs(unit_lines(self.units, names=self.names))
         return split_parts(
-            self.units, costs=costs, most_tokens=self.part_tokens, most_things=self.part_units
+            self.units,
+            costs=line_costs(self.lines),
+            most_tokens=self.part_tokens,
+            most_things=self.part_units,
         )
 
     async def _ask(self, units: Sequence[Unit], *, repair: bool) -> _Part:
         """Ask about some of the units; a failure is a reading that says nothing of them."""
+        whole = len(units) == len(self.units)
+        lines = self.lines if whole else unit_lines(units, names=self.names)
         asked = await ask_until(
             self.model,
-            self.prompt.render(units="\n".join(unit_lines(units, names=self.names)), **self.slots),
+            self.prompt.render(units="\n".join(lines), **self.slots),
             ANSWERS[self.scheme],
             deadline=self.deadline,
             name="memguard.adjudicate",
@@ -107,7 +112,7 @@ class Run:
         return _Part(units=tuple(units), asked=asked, reading=self._read(units, asked.answer.value))
 
     def _read(self, units: Sequence[Unit], value: RowsAnswer | Inconclusive) -> Reading:
-        ids = [unit.id for unit in units]
+        ids = dict.fromkeys(unit.id for unit in units)
         if isinstance(value, Inconclusive):
             self.notes.append(f"no usable answer ({value.reason}): {value.detail}")
             return Reading.lost(ids, why=value)

@@ -58,8 +58,9 @@ def read_answer(message: object, parse: Parse[T], *, partial: bool = False) -> T
     if refusal or finish in _FILTERED:
         return Inconclusive(reason="refusal", detail=shorten(str(refusal or text or finish)))
     value = parse(text)
-    digits = not partial and _may_be_cut(text)
-    if finish in _CUT and (isinstance(value, Inconclusive) or digits):
+    if finish not in _CUT:
+        return value
+    if isinstance(value, Inconclusive) or (not partial and _may_be_cut(text)):
         return Inconclusive(reason="truncated", detail=shorten(text))
     return value
 

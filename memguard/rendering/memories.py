@@ -98,7 +98,8 @@ def unit_line(text: str, *, said_at: datetime | None) -> str:
 
 def quote_marked(text: str) -> str:
     """Text as a JSON string in which no angle bracket and no role marker stands as it is."""
-    return _MARKER.sub(r"\\u005b", quote(text))
+    quoted = quote(text)
+    return _MARKER.sub(r"\\u005b", quoted) if "[" in quoted else quoted
 
 
 def frame_texts() -> dict[str, tuple[str, ...]]:

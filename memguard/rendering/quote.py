@@ -12,15 +12,18 @@ from datetime import datetime
 
 from memguard.schema.memory import Turn
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
+"""Kept, because `json.dumps` makes a new one for each text."""
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 def quote(text: str) -> str:
     """The text as a JSON string that holds no line break and no angle bracket."""
-    literal = json.dumps(text, ensure_ascii=False)
-    # JSON leaves these line separators as they are; a reader may still see a new line.
-    for char, escape in (("\u2028", "\\u2028"), ("\u2029", "\\u2029"), ("\x85", "\\u0085")):
-        literal = literal.replace(char, escape)
+    literal = _ENCODER.encode(text)
+    if not literal.isascii():
+        # JSON leaves these line separators as they are; a reader may still see a new line.
+        for char, escape in (("\u2028", "\\u2028"), ("\u2029", "\\u2029"), ("\x85", "\\u0085")):
+            literal = literal.replace(char, escape)
     return literal.replace("<", "\\u003c").replace(">", "\\u003e")
 
 
