@@ -6,7 +6,6 @@ Everything that calls a model goes through `request`.
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,6 +21,7 @@ from memguard.schema.verdict import Inconclusive
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
     from langchain_core.outputs import LLMResult
+    from tenacity import RetryCallState
 
     from memguard.llm.models import Model
 
@@ -145,18 +145,42 @@ _Answer: TypeAlias = "tuple[AIMessage, ...] | Failure"
 
 async def _attempts(job: _Request) -> _Answer:
     """Attempts, until one is answered, one fails for good, or another would not help."""
-    number = 1
-    while True:
-        answer = await _attempt(job)
-        if not isinstance(answer, Failure) or answer.kind != "retryable":
-            return answer
-        if number >= job.model.max_attempts or _asks_too_long(answer, job):
-            break
-        await asyncio.sleep(_wait(answer, job, number=number))
-        number += 1
-    if answer.never_reached and not job.model.learned.limiter.has_contact:
+    answer = await _attempt(job)
+    if _is_retryable(answer):
+        answer = await _again(job, answer)
+    if (
+        isinstance(answer, Failure)
+        and answer.never_reached
+        and not job.model.learned.limiter.has_contact
+    ):
         raise _unusable(replace(answer, code=ErrorCode.MODEL_UNREACHABLE), job)
     return answer
+
+
+async def _again(job: _Request, first: _Answer) -> _Answer:
+    """Retries after a first attempt that failed.
+
+    Most requests need none, and building this for each cost more than all else around a request.
+    """
+    from tenacity import AsyncRetrying, retry_if_result  # noqa: PLC0415
+
+    made = [first]
+
+    async def attempt() -> _Answer:
+        return made.pop() if made else await _attempt(job)
+
+    retrying = AsyncRetrying(
+        retry=retry_if_result(_is_retryable),
+        stop=lambda state: _gives_up(state, job),
+        wait=lambda state: _wait(state, job),
+        sleep=asyncio.sleep,
+        retry_error_callback=_answer_of,
+    )
+    return await retrying(attempt)
+
+
+def _is_retryable(answer: _Answer) -> bool:
+    return isinstance(answer, Failure) and answer.kind == "retryable"
 
 
 async def _attempt(job: _Request) -> _Answer:
@@ -255,20 +279,34 @@ def _tokens_of(result: LLMResult) -> tuple[int, int]:
     return int(of_message.get("input_tokens", 0)), int(of_message.get("output_tokens", 0))
 
 
-def _asks_too_long(failure: Failure, job: _Request) -> bool:
+def _gives_up(state: RetryCallState, job: _Request) -> bool:
     left = job.meter.seconds_left
     longest = LONGEST_WAIT if left is None else min(LONGEST_WAIT, left)
-    return (failure.retry_after or 0.0) > longest
+    return state.attempt_number >= job.model.max_attempts or _asked_wait(state) > longest
 
 
-def _wait(failure: Failure, job: _Request, *, number: int) -> float:
-    """Seconds between attempt `number` and the next."""
+def _wait(state: RetryCallState, job: _Request) -> float:
+    from tenacity import wait_random_exponential  # noqa: PLC0415
+
     # Full jitter, so that calls that failed together do not come back together:
     # https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
-    most = min(LONGEST_WAIT, job.model.backoff * 2 ** (number - 1))
-    jitter = random.uniform(0, most)  # noqa: S311 - spreads requests, keeps no secret
-    asked = failure.retry_after or 0.0
+    jitter = wait_random_exponential(multiplier=job.model.backoff, max=LONGEST_WAIT)(state)
+    asked = _asked_wait(state)
     return asked + min(jitter, 0.1 * asked) if asked else jitter
+
+
+def _asked_wait(state: RetryCallState) -> float:
+    answer = _answer_of(state)
+    return (answer.retry_after or 0.0) if isinstance(answer, Failure) else 0.0
+
+
+def _answer_of(state: RetryCallState) -> _Answer:
+    """What the last attempt came to; an error of ours ends the retries before this is asked."""
+    outcome = state.outcome
+    if outcome is None:
+        msg = "an attempt that has not ended has no answer"
+        raise AssertionError(msg)
+    return outcome.result()
 
 
 _WHAT_TO_DO = {
