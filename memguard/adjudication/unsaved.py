@@ -57,7 +57,7 @@ def unsaved(graph: CompiledStateGraph[Any, Any, Any, Any]) -> UnsavedGraph:
         graph: The graph; none of its nodes may interrupt.
     """
     same = UnsavedGraph.__new__(UnsavedGraph)
-    same.__dict__.update(graph.__dict__)
+    vars(same).update(vars(graph))
     return same
 
 

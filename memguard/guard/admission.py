@@ -4,6 +4,7 @@ The second is the same method with nobody to ask: it gives what SPEC section 7 l
 verdict is usable, from the words of the memories alone, in a millisecond or two.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,21 +14,25 @@ from typing import Any
 from langgraph.graph.state import CompiledStateGraph
 
 from memguard.adjudication.make import make_adjudicator, make_decomposer
-from memguard.errors import ConfigurationError, ErrorCode
-from memguard.guard.pieces import JournalPieces
+from memguard.errors import ConfigurationError, ErrorCode, MemguardError
+from memguard.guard.pieces import JournalPieces, use_pieces
 from memguard.guard.relevance import create_relevance_gate_graph
+from memguard.guard.unsaved import run_unsaved
 from memguard.llm.models import ModelLike
 from memguard.local.adjudicator import LocalAdjudicator
 from memguard.methods.factor_compiled import create_factor_compiled_graph
 from memguard.methods.permission_semantic import create_permission_semantic_graph
 from memguard.prompts import Prompt, prompt_or_own
 from memguard.protocols import Adjudicator
-from memguard.schema.ledger import Adjudication, Decomposition
+from memguard.schema.ledger import Adjudication, Decomposition, Flag
 from memguard.schema.read import ReadCase
 from memguard.schema.read_config import FactorCompiled, PermissionSemantic, RelevanceGate
 from memguard.schema.units import Scheme, Unit
 from memguard.schema.usage import Budget
 from memguard.schema.verdict import Inconclusive
+from memguard.schema.write import Failure
+from memguard.stores.decompositions import DecompositionLog
+from memguard.stores.journal import Journal
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -60,6 +65,18 @@ _DEFAULT_DEADLINE = 20.0
 
 
 @dataclass(frozen=True, kw_only=True)
+class Judged:
+    """What a method returned, and what a reader must know of how it came about."""
+
+    found: dict[str, Any]
+    """The method's output."""
+    flags: tuple[Flag, ...] = ()
+    """Why the worst case had to do."""
+    failures: tuple[Failure, ...] = ()
+    """What stopped the method, with a code of the errors page."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Admission:
     """A method ready to be asked."""
 
@@ -73,6 +90,37 @@ class Admission:
     """Seconds a whole read may take."""
     decomposer: str = ""
     """The fingerprint of who cuts memories; empty where nobody does."""
+
+    async def judge(self, given: dict[str, Any], *, journal: Journal, seconds: float) -> Judged:
+        """Ask the method, and do without its judgement where that fails or is late.
+
+        Args:
+            given: The method's input.
+            journal: Where the pieces of memories are kept.
+            seconds: How long it may take.
+        """
+        pieces = use_pieces(
+            DecompositionLog(journal), memories=given["memories"], fingerprint=self.decomposer
+        )
+        try:
+            async with asyncio.timeout(seconds):
+                with pieces:
+                    return Judged(found=await run_unsaved(self.graph, given))
+        except TimeoutError:
+            return await self.without(given, flags=("adjudication_late",))
+        except MemguardError as error:
+            failure = Failure(code=error.code, message=error.message, step="admit")
+            return await self.without(given, flags=("adjudication_failed",), failures=(failure,))
+
+    async def without(
+        self,
+        given: dict[str, Any],
+        *,
+        flags: tuple[Flag, ...] = (),
+        failures: tuple[Failure, ...] = (),
+    ) -> Judged:
+        """What is left when nobody can be asked."""
+        return Judged(found=await self.fallback.ainvoke(given), flags=flags, failures=failures)
 
 
 def build_admission(

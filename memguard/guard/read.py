@@ -38,12 +38,10 @@ from memguard.guard.backing import Backings
 from memguard.guard.gates import check_names
 from memguard.guard.keys import rename_keys
 from memguard.guard.namespaces import NamespaceLike, resolve_namespace
-from memguard.guard.pieces import use_pieces
 from memguard.guard.read_state import ReadGuardInput, ReadGuardOutput, ReadGuardState
 from memguard.guard.recall import recall
 from memguard.guard.report import as_error
 from memguard.guard.request import read_request
-from memguard.guard.unsaved import run_unsaved
 from memguard.llm.models import ModelLike, resolve_model
 from memguard.portal import dual
 from memguard.prompts import Prompt
@@ -51,7 +49,6 @@ from memguard.schema.ledger import Flag, ReadReport
 from memguard.schema.recall import Recall, Recalled
 from memguard.schema.usage import Budget
 from memguard.schema.write import Failure
-from memguard.stores.decompositions import DecompositionLog
 from memguard.stores.journal import Journal
 from memguard.stores.reads import ReadLog
 
@@ -117,34 +114,24 @@ async def recall_memories(state: ReadGuardState, *, guard: ReadGuard) -> dict[st
 async def admit(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
     """Ask the method, and do without its judgement where that fails or is late."""
     began = time.monotonic()
-    memories = state.recalled.memories
     given = {
         "query": state.asked,
-        "memories": memories,
+        "memories": state.recalled.memories,
         "dialogue": state.before,
         "evidence": state.beside,
         "now": guard.clock(),
         "run_id": state.run_id,
     }
-    log = DecompositionLog(guard.backings.current().journal)
-    flags: tuple[Flag, ...] = state.flags
-    failures = state.failures
-    found: dict[str, Any]
-    try:
-        if flags:
-            # Recall failed or was late: there is nothing to judge, and perhaps no time to.
-            found = await guard.admission.fallback.ainvoke(given)
-        else:
-            async with asyncio.timeout(guard.admission.deadline - state.seconds):
-                with use_pieces(log, memories=memories, fingerprint=guard.admission.decomposer):
-                    found = await run_unsaved(guard.admission.graph, given)
-    except TimeoutError:
-        found = await guard.admission.fallback.ainvoke(given)
-        flags = ("adjudication_late",)
-    except MemguardError as error:
-        found = await guard.admission.fallback.ainvoke(given)
-        flags = ("adjudication_failed",)
-        failures = (*failures, _failure(error, "admit"))
+    if state.flags:
+        # Recall failed or was late: there is nothing to judge, and perhaps no time to.
+        judged = await guard.admission.without(given)
+    else:
+        judged = await guard.admission.judge(
+            given,
+            journal=guard.backings.current().journal,
+            seconds=guard.admission.deadline - state.seconds,
+        )
+    found = judged.found
     _emit("admitted", admitted=len(found["admitted"]), withheld=len(found["withheld"]))
     return {
         "memory_context": found["memory_context"],
@@ -152,8 +139,8 @@ async def admit(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
         "withheld": found["withheld"],
         "read": found["report"],
         "seconds": state.seconds + time.monotonic() - began,
-        "flags": flags,
-        "failures": failures,
+        "flags": (*state.flags, *judged.flags),
+        "failures": (*state.failures, *judged.failures),
     }
 
 

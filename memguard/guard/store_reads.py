@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from langgraph.store.base import BaseStore, SearchItem
 
-from memguard.errors import ErrorCode, MemguardError, StoreConfigurationError
+from memguard.errors import ErrorCode, StoreConfigurationError
 from memguard.guard.admission import Admission
 from memguard.guard.backing import Backing
 from memguard.guard.recall_items import memory_of
@@ -64,12 +64,15 @@ class ReadGate:
         self, query: str, memories: tuple[RecalledMemory, ...], *, dialogue: Conversation
     ) -> tuple[tuple[UnitVerdict, ...], ReadReport]:
         given = {"query": query, "memories": memories, "dialogue": dialogue, "now": self.clock()}
-        try:
-            done: dict[str, Any] = await self.admission.graph.ainvoke(given)
-        except MemguardError:
-            # As for the read guard: the receipt has the rows that decided without a judge.
-            done = await self.admission.fallback.ainvoke(given)
-        return done["admitted"], done["report"]
+        judged = await self.admission.judge(
+            given, journal=self.backing.journal, seconds=self.admission.deadline
+        )
+        report: ReadReport = judged.found["report"]
+        told = {
+            "flags": (*judged.flags, *report.flags),
+            "failures": (*report.failures, *judged.failures),
+        }
+        return judged.found["admitted"], report.model_copy(update=told)
 
 
 def require_ranked(store: BaseStore, items: Sequence[SearchItem]) -> None:

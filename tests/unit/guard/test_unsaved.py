@@ -1,12 +1,15 @@
 """Nothing of a read's own steps is in a host's checkpoints, wherever the guard stands in it."""
 
+import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 import pytest
+from langchain.agents import create_agent
+from langchain_core.runnables import RunnableConfig
 from langgraph.channels import UntrackedValue
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -16,6 +19,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from memguard import (
+    MemguardMiddleware,
     create_factor_compiled_graph,
     create_memory_agent,
     create_permission_semantic_graph,
@@ -36,8 +40,8 @@ ROWS: dict[str, dict[str, Any]] = {
     WITHHELD: {"relevance": "none", "scope": "out"},
 }
 ASK = "Which curry should I cook?"
-THREAD: dict[str, Any] = {"configurable": {"thread_id": "t1", "user_id": "ana"}}
-DURABILITY = ("sync", "async", "exit", None)
+THREAD: RunnableConfig = {"configurable": {"thread_id": "t1", "user_id": "ana"}}
+DURABILITY = ("sync", "async", "exit")
 KINDS = ("memory", "sqlite")
 
 Host = Callable[[Any], Any]
@@ -147,6 +151,11 @@ HOSTS: tuple[Host, ...] = (
     other_method_as_node,
     with_an_admission_of_your_own,
 )
+PLACES: list[tuple[Host, str]] = [
+    *((make, "memory") for make in HOSTS),
+    (as_node, "sqlite"),
+    (behind_keys, "sqlite"),
+]
 GIVEN: dict[str, Any] = {"query": ASK, "chat": [("user", ASK)]}
 
 
@@ -174,7 +183,7 @@ def _leaves(value: Any) -> Iterator[bytes]:
 
 
 @contextmanager
-def _saver(kind: str, path: Path) -> Iterator[Any]:
+def _saver(kind: str, path: Path) -> Generator[Any]:
     if kind == "memory":
         yield InMemorySaver()
     else:
@@ -183,7 +192,7 @@ def _saver(kind: str, path: Path) -> Iterator[Any]:
 
 
 @asynccontextmanager
-async def _async_saver(kind: str, path: Path) -> AsyncIterator[Any]:
+async def _async_saver(kind: str, path: Path) -> AsyncGenerator[Any]:
     if kind == "memory":
         yield InMemorySaver()
     else:
@@ -197,8 +206,7 @@ def _check(kept: bytes) -> None:
 
 
 @pytest.mark.parametrize("durability", DURABILITY)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("make", [*HOSTS, in_an_entrypoint])
+@pytest.mark.parametrize(("make", "kind"), [*PLACES, (in_an_entrypoint, "memory")])
 async def test_async(make: Host, kind: str, durability: Any, tmp_path: Path) -> None:
     path = tmp_path / "threads.sqlite"
     async with _async_saver(kind, path) as saver:
@@ -211,8 +219,7 @@ async def test_async(make: Host, kind: str, durability: Any, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("durability", DURABILITY)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("make", HOSTS)
+@pytest.mark.parametrize(("make", "kind"), PLACES)
 def test_sync(make: Host, kind: str, durability: Any, tmp_path: Path) -> None:
     path = tmp_path / "threads.sqlite"
     with _saver(kind, path) as saver:
@@ -234,7 +241,7 @@ def test_a_graph_like_any_other_would_be_found(kind: str, tmp_path: Path) -> Non
     """The search above sees what is there."""
     guard = _guard()
     plain = CompiledStateGraph.__new__(CompiledStateGraph)
-    plain.__dict__.update(guard.__dict__)
+    vars(plain).update(vars(guard))
     path = tmp_path / "threads.sqlite"
     with _saver(kind, path) as saver:
         _host(saver, ("recall", plain), ("length", _length)).invoke(GIVEN, THREAD)
@@ -258,6 +265,29 @@ async def test_in_the_agent(durability: Any, own: bool) -> None:
     asked = {"messages": [("user", ASK)]}
     out = await agent.ainvoke(asked, THREAD, context={"user_id": "ana"}, durability=durability)
     assert ADMITTED in out["memory_context"]
+    _check(_bytes_of(saver, Path()))
+
+
+@pytest.mark.parametrize("durability", DURABILITY)
+@pytest.mark.parametrize("how", ["sync", "async"])
+async def test_in_the_middleware(durability: Any, how: str) -> None:
+    saver = InMemorySaver()
+    memory = MemguardMiddleware(reader(ROWS), write=False)
+    model = ScriptedChatModel(["Rice."])
+    agent: Any = create_agent(
+        model,
+        middleware=[memory],
+        store=filled(ADMITTED, WITHHELD),
+        checkpointer=saver,
+        context_schema=dict,
+    )
+    given: dict[str, Any] = {"context": {"user_id": "ana"}, "durability": durability}
+    asked = {"messages": [("user", ASK)]}
+    if how == "sync":
+        await asyncio.to_thread(agent.invoke, asked, THREAD, **given)
+    else:
+        await agent.ainvoke(asked, THREAD, **given)
+    assert ADMITTED in model.calls[0].text
     _check(_bytes_of(saver, Path()))
 
 
