@@ -28,8 +28,8 @@ class Recall(Frozen):
     min_score: UnitInterval = 0.0
     """Leave out what scores less; 0 leaves nothing out."""
     safety_k: Annotated[int, Field(ge=0, le=100)] = 5
-    """Safety constraints (allergy, medication, accessibility) looked for beside the `k` nearest,
-    which they would lose against. 0 does not look."""
+    """Safety constraints (allergy, medication, accessibility) looked for beside the `k` nearest or
+    latest, which they would lose against; those among these do not count. 0 does not look."""
 
     @model_validator(mode="after")
     def _window_in_order(self) -> Self:
@@ -43,7 +43,8 @@ class Recalled(Frozen):
     """What a read looks at."""
 
     memories: tuple[RecalledMemory, ...] = ()
-    """The nearest, then safety constraints found beside them, then copies of the same text."""
+    """The nearest, then safety constraints found beside them, then copies of the same text. One
+    found beside them has a score only where its nearness to the query is known."""
     namespaces: tuple[Namespace, ...] = ()
     """Where was looked."""
     superseded: int = 0

@@ -13,6 +13,7 @@ from langgraph.store.memory import InMemoryStore
 from memguard.errors import ErrorCode, StoreConfigurationError, StoreError
 from memguard.guard.recall import recall
 from memguard.guard.recall_items import memory_of, text_of
+from memguard.guard.recall_lanes import MOST_FOR_SAFETY
 from memguard.schema.base import Namespace
 from memguard.schema.memory import MemoryRecord, Provenance
 from memguard.schema.recall import Recall, Recalled
@@ -202,6 +203,74 @@ async def test_safety_constraints_are_found_beside_the_nearest(store: BaseStore)
     assert texts(recalled)[3:] == ["An allergy, intolerance, medication, illness."]
     assert recalled.beside == 1
     assert texts(await found(store, top=3, safety_k=0)) == texts(recalled)[:3]
+
+
+async def test_safety_constraints_among_the_nearest_take_no_room_of_those_beside(
+    store: BaseStore,
+) -> None:
+    near = [one(f"green curry without peanut: allergy {number}") for number in range(3)]
+    far = [one(f"An allergy, a medication, an illness {number}.") for number in range(3)]
+    await store.abatch([*near, *far])
+    recalled = await found(store, "green curry without peanut", top=3, safety_k=2)
+    assert sorted(texts(recalled)[:3]) == sorted(op.key for op in near)
+    assert set(texts(recalled)[3:]) < {op.key for op in far}
+    assert recalled.beside == 2
+    assert recalled.notes == (
+        "1 more memories read as safety constraints; raise `safety_k` to recall them",
+    )
+    whole = await found(store, "green curry without peanut", top=3, safety_k=3)
+    assert whole.beside == 3
+    assert whole.notes == ()
+
+
+async def test_what_is_beside_has_no_nearness_to_the_query_but_its_own(store: BaseStore) -> None:
+    # Near to what safety constraints are searched by, and far from the query.
+    await store.abatch([one(f"green curry number {number}") for number in range(60)])
+    await put(store, "An allergy, intolerance, medication, illness.")
+    recalled = await found(store, top=3)
+    assert [memory.score is None for memory in recalled.memories] == [False] * 3 + [True]
+    other: Namespace = ("memories", "team")
+    await put(store, "green curry allergy", namespace=other)
+    both = await found(store, "green curry number", namespaces=(ANA, other), top=1)
+    scores = {memory.text: memory.score for memory in both.memories}
+    assert 0 < (scores["green curry allergy"] or 0) < (both.memories[0].score or 0)
+
+
+async def test_superseded_safety_constraints_do_not_hide_one_that_holds(store: BaseStore) -> None:
+    old = "An allergy, intolerance, medication, illness, disability, {}."
+    gone = [one(old.format(number), key=f"s{number}", superseded_by="x") for number in range(40)]
+    await store.abatch([*gone, *[one(f"green curry {number}") for number in range(40)]])
+    await put(store, "The user has a severe peanut allergy.")
+    recalled = await found(store, top=3)
+    assert texts(recalled)[3:] == ["The user has a severe peanut allergy."]
+    assert recalled.notes == ()
+
+
+async def test_the_search_for_safety_ends_and_says_so(store: BaseStore) -> None:
+    old = "An allergy, intolerance, medication, illness, disability, {}."
+    gone = [
+        one(old.format(number), key=f"s{number}", superseded_by="x")
+        for number in range(MOST_FOR_SAFETY + 60)
+    ]
+    await store.abatch([*gone, one("green curry")])
+    recalled = await found(store, top=1)
+    assert texts(recalled) == ["green curry"]
+    assert recalled.notes == (
+        "the search for safety constraints ended after 420 memories, the last of them still such",
+    )
+
+
+async def test_the_latest_come_with_the_safety_constraints_of_any_time() -> None:
+    store = InMemoryStore()
+    await put(store, "A peanut allergy.", said_at=datetime(2020, 1, 1, tzinfo=UTC))
+    await put(store, "A latex allergy.", said_at=datetime(2021, 1, 1, tzinfo=UTC))
+    for day in (1, 3, 2):
+        await put(store, f"day {day}", said_at=datetime(2026, 1, day, tzinfo=UTC))
+    asked: Any = {"order": "latest", "top": 2, "since": datetime(2026, 1, 2, tzinfo=UTC)}
+    recalled = await found(store, **asked)
+    assert texts(recalled) == ["day 3", "day 2", "A latex allergy.", "A peanut allergy."]
+    assert (recalled.beside, recalled.outside) == (2, 3)
+    assert texts(await found(store, **asked, safety_k=0)) == ["day 3", "day 2"]
 
 
 @pytest.mark.parametrize("query", ["", "  \n", "\u200b"])
