@@ -102,10 +102,10 @@ def find_score(text: str) -> FoundScore | Inconclusive:
     """The score of an answer, with the place it was found at."""
     plain = unicodedata.normalize("NFKC", without_reasoning(text[-MOST_CHARS:])).strip()
     objects = json_objects(plain)
+    named = _in_objects(plain, objects)
     prose = _without_objects(plain, objects)
-    named = sorted(
-        [*_in_objects(plain, objects), *_under_labels(prose)], key=lambda found: found.start
-    )
+    if not prose.isspace():
+        named = sorted([*named, *_under_labels(prose)], key=lambda found: found.start)
     chosen = _last_named(named, prose) if named else _only_number(prose)
     reading = chosen if isinstance(chosen, str) else chosen.reading
     if isinstance(reading, str):

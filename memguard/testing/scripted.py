@@ -1,6 +1,7 @@
 """A chat model that says what a test tells it to, and fails on a call the test did not foresee."""
 
 import asyncio
+import functools
 import itertools
 import json
 import re
@@ -42,7 +43,7 @@ class ScriptedCall:
     kwargs: Mapping[str, Any]
     """Settings passed along."""
 
-    @property
+    @functools.cached_property
     def text(self) -> str:
         """The text of all messages."""
         return "\n".join(text_of(message) for message in self.messages)
