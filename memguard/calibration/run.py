@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from memguard.calibration.pairs import LabelledMemory
 from memguard.llm.budget import Meter
@@ -54,6 +54,18 @@ class Measured:
             if one.score is None
         )
         return {label: missing[label] for label in ("supported", "changed")}
+
+    @property
+    def why_inconclusive(self) -> tuple[str, ...]:
+        """What the samples of memories without a score were, the most frequent first."""
+        reasons = Counter(
+            f"{sample['inconclusive']}: {sample.get('detail') or 'an empty answer'}"
+            for one in self.judged
+            if one.score is None
+            for sample in cast("list[Any]", one.report.evidence.get("samples", []))
+            if sample.get("inconclusive")
+        )
+        return tuple(reason for reason, _ in reasons.most_common())
 
     @property
     def prompt_digest(self) -> str:

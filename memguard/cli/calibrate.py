@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from memguard.schema.config import ConsistencyGate
 
 _ALL = 60
+_MOST_REASONS = 3
+"""Reasons printed for memories without a score."""
 
 
 def calibrate(
@@ -152,6 +154,7 @@ def _print_for_programs(
             "curve": [] if found is None else [_point(one) for one in found.curve],
             "warnings": _warnings(measured),
             "inconclusive": measured.inconclusive,
+            "why_inconclusive": measured.why_inconclusive,
             "usage": measured.usage.model_dump(mode="json"),
             "notes": measured.notes,
             "judged": [
@@ -187,6 +190,8 @@ def _print_for_people(name: str, measured: "Measured", *, path: "Path | None") -
         f"without a usable answer: {missing['supported']} supported, {missing['changed']} changed "
         f"(counted apart, not as 0)"
     )
+    for reason in measured.why_inconclusive[:_MOST_REASONS]:
+        out.print(f"  {reason}")
     cost = "" if usage.cost is None else f", cost {usage.cost:.4f}"
     out.print(
         f"{usage.calls} calls, {usage.prompt_tokens} tokens read, "

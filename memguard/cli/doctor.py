@@ -135,7 +135,10 @@ def _is_new(folder: Path) -> bool:
     """Whether nothing was stored there; a check of the set-up should not make the store."""
     from memguard.calibration.record import RECORD_FILE
 
-    return not folder.exists() or [file.name for file in folder.iterdir()] == [RECORD_FILE]
+    if not folder.exists():
+        return True
+    # What is no folder is left to the store, which says so.
+    return folder.is_dir() and [file.name for file in folder.iterdir()] == [RECORD_FILE]
 
 
 def _receipts(store: str) -> tuple[bool, str]:

@@ -58,6 +58,7 @@ def write(
     import asyncio
 
     from memguard.cli.opening import gate_preset, make_journal, open_store, pick_model
+    from memguard.cli.output import RUN_FAILED
     from memguard.conversations import load_conversation
     from memguard.guard import create_write_guard
     from memguard.guard.report import first_error
@@ -84,6 +85,8 @@ def write(
     _print(reports, store=store)
     if error is not None:
         raise error
+    if _is_unfinished(reports):
+        raise typer.Exit(RUN_FAILED)
 
 
 async def _write_all(
@@ -126,6 +129,11 @@ async def _write_one(guard: "GateGraph", part: "Conversation", *, note: Any) -> 
     return result["writes"]
 
 
+def _is_unfinished(reports: Sequence["WriteReport"]) -> bool:
+    """Whether a later run has something left to read or to judge."""
+    return any(report.unread or report.unjudged for report in reports)
+
+
 def _counts(reports: Sequence["WriteReport"]) -> dict[Any, int]:
     counts: dict[Any, int] = {}
     for report in reports:
@@ -141,7 +149,7 @@ def _usage(reports: Sequence["WriteReport"]) -> "Usage":
 
 
 def _print_as_json(reports: Sequence["WriteReport"], *, error: "MemguardError | None") -> None:
-    from memguard.cli.output import error_body, exit_code, print_json
+    from memguard.cli.output import RUN_FAILED, error_body, exit_code, print_json
 
     body = {
         "counts": _counts(reports),
@@ -151,7 +159,7 @@ def _print_as_json(reports: Sequence["WriteReport"], *, error: "MemguardError | 
     }
     if error is None:
         print_json(body)
-        return
+        raise typer.Exit(RUN_FAILED if _is_unfinished(reports) else 0)
     # One document, what was done and what stopped it: a second one could not be parsed.
     print_json({**body, **error_body(error)})
     raise typer.Exit(exit_code(error))
@@ -179,4 +187,6 @@ def _print(reports: Sequence["WriteReport"], *, store: str) -> None:
         out.print(f"note: {note}")
     for failure in dict.fromkeys(failure for report in reports for failure in report.failures):
         out.print(f"not done: {failure.step} {failure.about}: {failure.code} {failure.message}")
+    if _is_unfinished(reports):
+        out.print("the same command takes up what was not done, and nothing twice")
     out.print(f"see `memguard receipts show ID --store {store}` for the whole record of a decision")

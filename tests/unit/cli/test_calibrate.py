@@ -278,7 +278,15 @@ def test_a_judge_without_usable_answers_has_no_figures(cli: Cli) -> None:
         out = cli.run("calibrate", *ask_for(server), "--limit", "4", "--k", "1")
     assert "No figures" in out
     assert "2 supported, 2 changed (counted apart, not as 0)" in out
+    assert "parse_failure: No comment." in out
     assert not Path("s").exists()
+
+
+def test_a_server_that_fails_is_named_as_the_reason(cli: Cli) -> None:
+    boom = ServerReply.error(400, "context length exceeded")
+    with LoopbackModelServer(lambda _: boom) as server:
+        told = cli.json("calibrate", *ask_for(server), "--limit", "2", "--k", "1")
+    assert "context length exceeded" in told["why_inconclusive"][0]
 
 
 def test_the_local_judge_costs_no_call(cli: Cli) -> None:

@@ -73,6 +73,16 @@ def test_a_write_that_fails_prints_one_document_with_report_and_error(
     assert body["reports"][0]["unread"] == ["1"]
 
 
+def test_a_write_that_could_not_read_has_failed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with LoopbackModelServer("No comment.") as server:
+        words = ("write", "talk.json", "--model", "openai:m", "--base-url", server.url, "--json")
+        ended, body = run(*words, capsys=capsys, monkeypatch=monkeypatch)
+    assert ended == 1
+    assert body["reports"][0]["unread"] == ["1"]
+
+
 @pytest.mark.parametrize("user", ["{user_id}", "{{x}}", "a{b", "}"])
 def test_braces_of_a_user_stand_for_themselves(
     user: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -95,6 +105,14 @@ def test_what_lies_below_a_namespace_hides_nothing_in_it(
     words = ("search", "I live in Porto", "--limit", "3", "--json")
     _, body = run(*words, capsys=capsys, monkeypatch=monkeypatch)
     assert [memory["key"] for memory in body["memories"]] == ["own"]
+
+
+def test_a_store_that_is_a_file_is_amiss(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("doctor", "--store", "talk.json", "--json")
+    ended, body = run(*words, capsys=capsys, monkeypatch=monkeypatch)
+    assert (ended, body["store"]["state"]) == (1, "amiss")
 
 
 def test_a_user_without_a_name_is_not_everybody(
