@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import hashlib
 import json
 import uuid
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from langgraph.config import get_stream_writer
-from langgraph.store.base import PutOp
+from langgraph.store.base import GetOp, PutOp
 
 from memguard.errors import MemguardError
 from memguard.guard.backing import Backing
@@ -18,18 +19,25 @@ from memguard.guard.gates import Gate, digest_of
 from memguard.guard.recall_items import text_of
 from memguard.llm.budget import Meter
 from memguard.llm.metering import use_meter
+from memguard.policy.additions import added_text
 from memguard.policy.refusal import refuse_source, refuse_text
 from memguard.schema.base import Namespace, is_blank
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import CandidateMemory, Conversation, speaker_roles, turn_time
 from memguard.schema.receipt import MethodReport, Receipt
 from memguard.schema.usage import Budget
+from memguard.store_calls import call_store
 from memguard.stores.receipt_rows import record_decisions
 
 METHOD = "guard_store"
 _NO_SOURCE = (
     "not judged: nobody said what it rests on; write inside a graph run with `messages`, inside "
     "`use_source(...)`, or give `guard_store` a `source`"
+)
+
+_NO_TEXT = (
+    "not judged: the file is stored as base64 and holds no text; release it, or leave its "
+    "namespace out of `guards`"
 )
 
 
@@ -72,7 +80,7 @@ class WriteGate:
         return state in {"releasing", "released"}
 
     async def _rule_one(self, write: Write, *, run_id: str) -> Receipt | None:
-        text = memory_text(cast("Mapping[str, Any]", write.op.value))
+        text = await self._judged_text(write.op)
         if is_blank(text):
             return None
         candidate = _candidate(text, write=write)
@@ -80,7 +88,8 @@ class WriteGate:
         if known is not None:
             return known
         reports: tuple[MethodReport, ...] = ()
-        decision = self._refuse(candidate, source=write.source)
+        value = cast("Mapping[str, Any]", write.op.value)
+        decision = self._refuse(candidate, value=value, source=write.source)
         if decision is None:
             decision, reports = await self._judge(candidate, source=write.source, run_id=run_id)
         receipt = Receipt(
@@ -94,7 +103,7 @@ class WriteGate:
             record_key=_writable(write.op.key),
             policy_digest=self.policy_digest,
             effect="shadow" if self.shadow else "caller",
-            value=_plain(cast("Mapping[str, Any]", write.op.value)),
+            value=_plain(value),
         )
         (logged,) = await self.backing.journal.awrite(
             functools.partial(
@@ -107,9 +116,31 @@ class WriteGate:
         _tell(logged)
         return logged
 
+    async def _judged_text(self, op: PutOp) -> str:
+        """What the write adds to the store.
+
+        Of a text of several lines, such as a file, what lies under its key already is not judged
+        again: it rests on earlier conversations, which nobody shows here.
+        """
+        value = cast("Mapping[str, Any]", op.value)
+        if is_encoded(value):
+            # Named by its bytes: another file under the same key is another candidate.
+            named = hashlib.sha256(str(value.get("content")).encode()).hexdigest()
+            return f"{op.key}: a file that is no text, sha256 of its base64 {named[:16]}"
+        text = memory_text(value)
+        if "\n" not in text.strip():
+            return text
+        place = GetOp(tuple(op.namespace), str(op.key), refresh_ttl=False)
+        (item,) = await call_store(self.backing.store, [place])
+        return text if item is None else added_text(text, old=memory_text(item.value))
+
     def _refuse(
-        self, candidate: CandidateMemory, *, source: Conversation | None
+        self, candidate: CandidateMemory, *, value: Mapping[str, Any], source: Conversation | None
     ) -> AdmissionDecision | None:
+        if self.gates and is_encoded(value):
+            return AdmissionDecision(
+                outcome="quarantine", reason="blank_text", explanation=_NO_TEXT
+            )
         refused = refuse_text(candidate.text)
         if refused is not None or not self.gates or not self.needs_source:
             return refused
@@ -156,6 +187,11 @@ def memory_text(value: Mapping[str, Any]) -> str:
     if is_blank(text) and any(each not in (None, "", [], {}) for each in value.values()):
         return json.dumps(value, ensure_ascii=False, default=str)
     return text
+
+
+def is_encoded(value: Mapping[str, Any]) -> bool:
+    """Whether it is a file whose bytes are no text, as deepagents stores an image."""
+    return value.get("encoding") == "base64"
 
 
 def digest_of_gates(gates: Sequence[Gate], *, needs_source: bool, shadow: bool) -> str:

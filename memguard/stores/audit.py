@@ -68,6 +68,8 @@ class _Expected:
     namespace: Namespace
     key: str
     text: str
+    value: str | None
+    """What a writer put, as JSON; absent for what memguard stored in its own form."""
 
 
 async def audit(journal: Journal, store: BaseStore, *, namespace: Namespace = ()) -> Audit:
@@ -113,7 +115,7 @@ async def _check_receipts(
         for each, item in zip(expected, items, strict=True):
             if not isinstance(item, Item):
                 gone.append(each.receipt_id)
-            elif not _holds(item, each.text):
+            elif not _holds(item, each):
                 altered.append(each.receipt_id)
     return tuple(gone), tuple(altered), checked
 
@@ -137,14 +139,22 @@ async def _check_records(
 def _expected(db: sqlite3.Connection, *, namespace: Namespace, after: int) -> tuple[_Expected, ...]:
     condition, values = ReceiptFilter(namespace=namespace).where()
     rows = db.execute(
-        f"""SELECT seq, id, namespace, record_key, json_extract(body, '$.candidate.text')
+        f"""SELECT seq, id, namespace, record_key, json_extract(body, '$.candidate.text'),
+            json_extract(body, '$.value')
         FROM receipts WHERE {condition} AND {_PRESENT} AND seq > ?
         ORDER BY seq LIMIT ?""",  # noqa: S608 - constants
         (*values, after, _BATCH),
     )
     return tuple(
-        _Expected(seq=seq, receipt_id=rid, namespace=tuple(json.loads(place)), key=key, text=text)
-        for seq, rid, place, key, text in rows
+        _Expected(
+            seq=seq,
+            receipt_id=rid,
+            namespace=tuple(json.loads(place)),
+            key=key,
+            text=text,
+            value=value,
+        )
+        for seq, rid, place, key, text, value in rows
     )
 
 
@@ -164,6 +174,8 @@ def _accounted(db: sqlite3.Connection, *, places: Sequence[Place]) -> frozenset[
     )
 
 
-def _holds(item: Item, text: str) -> bool:
+def _holds(item: Item, expected: _Expected) -> bool:
+    if expected.value is not None:
+        return item.value == json.loads(expected.value)
     content = item.value.get("content")
-    return isinstance(content, str) and same_text_form(content) == same_text_form(text)
+    return isinstance(content, str) and same_text_form(content) == same_text_form(expected.text)
