@@ -2,7 +2,7 @@
 
 import string
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from langgraph.config import get_config
 from langgraph.runtime import Runtime, get_runtime
@@ -19,6 +19,20 @@ NamespaceLike = tuple[str, ...] | str | Callable[[Runtime[Any]], tuple[Any, ...]
 """A tuple of labels with `{placeholders}`, one label, or a function of the run's `Runtime`."""
 
 
+def templates_of(namespace: "NamespaceLike | list[NamespaceLike]") -> tuple[NamespaceLike, ...]:
+    """Where a read looks, as a tuple of templates.
+
+    Raises:
+        InvalidInputError: If there is none; such a read would find nothing, and say so of no user.
+    """
+    if not isinstance(namespace, list):
+        return (namespace,)
+    if not namespace:
+        msg = "namespace=[] names no place: give a template, or a list of at least one"
+        raise InvalidInputError(msg, code=ErrorCode.NAMESPACE_INVALID)
+    return tuple(namespace)
+
+
 def resolve_namespace(template: NamespaceLike, *, store: BaseStore) -> Namespace:
     """The namespace of the run in progress.
 
@@ -31,13 +45,11 @@ def resolve_namespace(template: NamespaceLike, *, store: BaseStore) -> Namespace
 
     Raises:
         ConfigurationError: If a placeholder has no value; the message lists those that have.
-        InvalidInputError: If a label is blank.
+        InvalidInputError: If a label is blank or no name, or the template cannot be read.
     """
     runtime = get_runtime()
-    if callable(template):
-        labels = tuple(str(label) for label in template(runtime))
-    else:
-        labels = (template,) if isinstance(template, str) else template
+    labels = _labels(template(runtime) if callable(template) else template)
+    if not callable(template):
         values = _values(runtime)
         labels = tuple(_fill(label, values=values, template=template) for label in labels)
     if not labels or any(is_blank(label) for label in labels):
@@ -61,8 +73,36 @@ def _values(runtime: Runtime[Any]) -> dict[str, Any]:
     return {**named, **given}
 
 
+def _labels(given: object) -> tuple[str, ...]:
+    if not isinstance(given, str | tuple | list):
+        msg = f"a namespace is a tuple of labels, got {given!r}"
+        raise InvalidInputError(msg, code=ErrorCode.NAMESPACE_INVALID)
+    parts = (given,) if isinstance(given, str) else cast("tuple[object, ...]", given)
+    return tuple(_name(part, what="a label", template=given) for part in parts)
+
+
+def _name(value: object, *, what: str, template: object) -> str:
+    """The text of a name; what is none would be written out, and shared by all who have none."""
+    if value is None or isinstance(value, Mapping | list | set | tuple | bytes):
+        msg = (
+            f"{what} of the namespace {template!r} is a {type(value).__name__}, which is no name: "
+            f"pass a text or a number, got {value!r}"
+        )
+        raise InvalidInputError(msg, code=ErrorCode.NAMESPACE_INVALID)
+    name = str(value)
+    if any("\ud800" <= letter <= "\udfff" for letter in name):
+        msg = f"{what} of the namespace {template!r} is {name!r}, which holds half a character"
+        raise InvalidInputError(msg, code=ErrorCode.NAMESPACE_INVALID)
+    return name
+
+
 def _fill(label: str, *, values: Mapping[str, Any], template: NamespaceLike) -> str:
-    names = [name for _, name, _, _ in string.Formatter().parse(label) if name is not None]
+    try:
+        parsed = list(string.Formatter().parse(label))
+    except ValueError as error:
+        msg = f"the namespace {template!r} has a brace that is not closed; double one that is meant"
+        raise InvalidInputError(msg, code=ErrorCode.NAMESPACE_INVALID) from error
+    names = [name for _, name, _, _ in parsed if name is not None]
     missing = [name for name in names if values.get(name) in (None, "")]
     if missing:
         known = sorted(str(name) for name, value in values.items() if value not in (None, ""))
@@ -71,15 +111,8 @@ def _fill(label: str, *, values: Mapping[str, Any], template: NamespaceLike) -> 
             f"`context={{{missing[0]!r}: ...}}` or set it in `configurable`; known are {known}"
         )
         raise ConfigurationError(msg, code=ErrorCode.NAMESPACE_UNRESOLVED)
-    for name in names:
-        if isinstance(values[name], Mapping | list | set | tuple | bytes):
-            msg = (
-                f"{name!r} of the namespace {template!r} is a {type(values[name]).__name__}, which "
-                f"is no name: pass a text or a number, got {values[name]!r}"
-            )
-            raise InvalidInputError(msg, code=ErrorCode.NAMESPACE_INVALID)
+    texts = {name: _name(values[name], what=repr(name), template=template) for name in names}
     # One pass over the template: a user id that holds braces is never filled again.
     return "".join(
-        literal + (str(values[name]) if name is not None else "")
-        for literal, name, _, _ in string.Formatter().parse(label)
+        literal + (texts[name] if name is not None else "") for literal, name, _, _ in parsed
     )

@@ -37,7 +37,7 @@ from memguard.guard.admission import (
 from memguard.guard.backing import Backings
 from memguard.guard.gates import check_names
 from memguard.guard.keys import rename_keys
-from memguard.guard.namespaces import NamespaceLike, resolve_namespace
+from memguard.guard.namespaces import NamespaceLike, resolve_namespace, templates_of
 from memguard.guard.read_state import ReadGuardInput, ReadGuardOutput, ReadGuardState
 from memguard.guard.recall import recall
 from memguard.guard.report import as_error
@@ -218,7 +218,7 @@ def create_read_guard(
     _check_deadline(deadline)
     guard = ReadGuard(
         backings=Backings(store, receipts),
-        namespaces=tuple(namespace) if isinstance(namespace, list) else (namespace,),
+        namespaces=templates_of(namespace),
         spec=recall or Recall(),
         admission=build_admission(
             admission,
