@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 from memguard.adjudication.case import distinct, make_case, units_of
@@ -48,6 +49,11 @@ class Steps:
     """Gives the time."""
     new_id: Callable[[], str]
     """Gives ids."""
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """The settings as reports have them."""
+        return self.spec.model_dump(mode="json")
 
     def meter(self, *, spent: Usage, seconds: float) -> Meter:
         """Counts against the budget of the read, and on the meter of the run around it."""
@@ -164,7 +170,7 @@ class Steps:
             at=self.clock().astimezone(UTC),
             run_id=state.run_id or self.new_id(),
             method=self.method,
-            spec=self.spec.model_dump(mode="json"),
+            spec=self.settings,
             query=state.query,
             dialogue=state.case.dialogue if state.case else (),
             evidence=state.case.evidence if state.case else (),

@@ -72,7 +72,7 @@ DEGRADED: frozenset[Flag] = frozenset(
 """Flags under which constraints could not be checked in full."""
 
 Found = Annotated[
-    FactorAttributes | UnitAttributes | Inconclusive, Field(union_mode="left_to_right")
+    UnitAttributes | FactorAttributes | Inconclusive, Field(union_mode="left_to_right")
 ]
 """What an adjudicator gave for a unit."""
 
