@@ -167,7 +167,10 @@ def test_what_a_page_runs_prints_what_it_shows(page: Path, doc_model: LoopbackMo
 def test_an_example_prints_what_its_docstring_says(
     path: Path, doc_model: LoopbackModelServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    says = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    source = path.read_text(encoding="utf-8")
+    if "from deepagents import" in source:
+        pytest.importorskip("deepagents", reason="deepagents is not installed")
+    says = ast.get_docstring(ast.parse(source)) or ""
     names = runpy.run_path(str(path), run_name="__main__")
     with closing_stores(names):
         shown = says.partition("Prints:\n")[2]

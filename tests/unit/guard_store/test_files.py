@@ -83,7 +83,7 @@ async def test_a_file_that_is_no_text_is_held_and_asks_nobody() -> None:
 def test_without_a_source_an_edit_is_held_and_released_whole() -> None:
     inner = InMemoryStore()
     inner.put(ANA, "/user.md", file_of(PORTO))
-    store, _ = guarded(inner, source=lambda _: None)
+    store, _ = guarded(inner, source=None)
     store.put(ANA, "/user.md", file_of(ROWS))
     (held,) = store.quarantine.list().receipts
     assert held.candidate.text == "# The user\n- rows"
