@@ -26,8 +26,7 @@ def graph(
     if svg is not None:
         _write(svg, drawing.to_svg(opened))
     if png is not None:
-        png.write_bytes(drawing.to_png(opened))
-        sys.stderr.write(f"wrote {png}\n")
+        _write(png, drawing.to_png(opened))
     if html is not None:
         _write(html, drawing.to_page(opened))
     if mermaid is not None:
@@ -36,6 +35,12 @@ def graph(
         sys.stdout.write(drawing.to_mermaid(opened))
 
 
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
+def _write(path: Path, picture: str | bytes) -> None:
+    from memguard.errors import ErrorCode, InvalidInputError
+
+    try:
+        path.write_bytes(picture if isinstance(picture, bytes) else picture.encode())
+    except OSError as error:
+        msg = f"cannot write {str(path)!r}: {error.strerror}; name a file in a folder that there is"
+        raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID) from error
     sys.stderr.write(f"wrote {path}\n")

@@ -209,16 +209,21 @@ def _resolve(embed: Embed | None) -> Embeddings | EmbedFunction | AsyncEmbedFunc
             return _openai(embed.removeprefix("openai:"))
         return ensure_embeddings(embed)
     except (ImportError, ValueError) as error:
-        msg = f"The embedder {embed!r} cannot be made: {error}. Install what it needs"
+        hint = "Install what it needs" if isinstance(error, ImportError) else "See name and key"
+        msg = f"The embedder {embed!r} cannot be made: {error}. {hint}"
         raise InvalidInputError(msg, code=ErrorCode.EMBEDDER_MISSING) from error
 
 
 def _openai(model: str) -> Embeddings:
     """OpenAI-compatible embeddings with what memguard depends on anyway."""
     from langchain_openai import OpenAIEmbeddings  # noqa: PLC0415 - loads the OpenAI SDK
+    from openai import OpenAIError  # noqa: PLC0415 - as above
 
-    # Counting tokens would download a vocabulary; the server refuses what is too long.
-    return OpenAIEmbeddings(model=model, check_embedding_ctx_length=False)
+    try:
+        # Counting tokens would download a vocabulary; the server refuses what is too long.
+        return OpenAIEmbeddings(model=model, check_embedding_ctx_length=False)
+    except OpenAIError as error:  # no key
+        raise ValueError(str(error)) from error
 
 
 def _is_natively_async(backend: Embeddings, method: str) -> bool:

@@ -115,6 +115,27 @@ def test_a_store_that_is_a_file_is_amiss(
     assert (ended, body["store"]["state"]) == (1, "amiss")
 
 
+@pytest.mark.parametrize("kind", ["svg", "html", "mermaid"])
+def test_a_picture_goes_into_a_folder_that_there_is(
+    kind: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["memguard", "graph", "conmem", f"--{kind}", "no/picture"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "cannot write 'no/picture'" in capsys.readouterr().err
+
+
+def test_an_embedder_without_its_key_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    words = ("write", "talk.json", "--embed", "openai:text-embedding-3-small", "--json")
+    ended, body = run(*words, capsys=capsys, monkeypatch=monkeypatch)
+    assert (ended, body["error"]["code"]) == (2, "embedder-missing")
+    assert "OPENAI_API_KEY" in body["error"]["message"]
+
+
 def test_a_user_without_a_name_is_not_everybody(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
