@@ -29,7 +29,7 @@ from langgraph.store.base import PutOp, SearchOp
 
 from memguard.adjudication.steps import costs_of
 from memguard.guard import create_read_guard
-from memguard.guard.recall import SAFETY_QUERY, recall
+from memguard.guard.recall import SAFETY_QUERIES, recall
 from memguard.policy.ledger import compile_ledger, rule_on_units
 from memguard.portal import dual
 from memguard.rendering.memories import render_memories
@@ -158,7 +158,7 @@ async def measure_cpu(*, rounds: int, times: int) -> None:
             prompt: list[list[BaseMessage]] = [
                 [SystemMessage(model.calls[-1].text), HumanMessage("<units>")]
             ]
-            ops = [SearchOp(NAMESPACE, limit=20, query=text) for text in (_QUERY, SAFETY_QUERY)]
+            ops = [SearchOp(NAMESPACE, limit=20, query=text) for text in (_QUERY, *SAFETY_QUERIES)]
             bare = _bare()
             works = (
                 lambda: guard.ainvoke({"query": _QUERY}),

@@ -18,8 +18,17 @@ from memguard.schema.read import RecalledMemory
 from memguard.schema.recall import Recall, Recalled
 from memguard.store_calls import call_store
 
-SAFETY_QUERY = "allergy, intolerance, medication, illness, disability, accessibility need"
-"""What safety constraints are searched by; what is found is kept only if its wording says so."""
+SAFETY_QUERIES = (
+    "allergy, food intolerance, medication, illness, pregnancy",
+    "disability, wheelchair, hearing or sight loss, accessibility",
+    "alergia, Allergie, аллергия, 过敏, アレルギー, 알레르기",
+)
+"""What safety constraints are searched by; what is found is kept only if its wording says so.
+
+Of 60 memories of PersistBench that are such by their wording, one list of these words had 49 among
+its 20 nearest beside 200 other memories and 38 beside 1,000; the three have 60 and 52 (built-in
+embedder, each constraint ranked by itself).
+"""
 
 _ALL = 2**31
 _QUERY_CHARS = 4_000
@@ -31,7 +40,7 @@ _MOST_COPIES = 5
 
 _MORE_COPIES = "{} more copies of the same texts were left out"
 _MORE_SAFETY = "{} more memories read as safety constraints; raise `safety_k` to recall them"
-_CUT = "the search for safety constraints ended after {} memories, the last of them still such"
+_CUT = "a search for safety constraints ended after {} memories, the last of them still such"
 _BLANK = "the query is blank: nothing was recalled"
 _OLDEST = datetime.min.replace(tzinfo=UTC)
 
@@ -79,7 +88,7 @@ async def recall(
 
 
 def _lanes(places: Sequence[Namespace], *, query: str, spec: Recall, want: int) -> list[Lane]:
-    """The searches: of each namespace for the query, and for safety constraints."""
+    """The searches of each namespace: for the query, and for safety constraints."""
     if spec.order == "latest":
         # A store lists by its own order; the latest are known when all were seen, and with them
         # all that is about safety.
@@ -90,7 +99,11 @@ def _lanes(places: Sequence[Namespace], *, query: str, spec: Recall, want: int) 
     if spec.safety_k:
         # The nearest may hold some of them, and are not to take the room of those beside.
         most, least = spec.safety_k + want, spec.safety_k
-        lanes += [Lane(each, SAFETY_QUERY, most, least, for_safety=True) for each in places]
+        lanes += [
+            Lane(each, words, most, least, for_safety=True)
+            for each in places
+            for words in SAFETY_QUERIES
+        ]
     return lanes
 
 
@@ -109,7 +122,7 @@ def _chosen(lanes: Sequence[Lane], *, want: int, spec: Recall) -> Recalled:
     copies = [copy for group in groups for copy in group[1 : 1 + _MOST_COPIES]]
     more = sum(max(0, len(group) - 1 - _MOST_COPIES) for group in groups)
     left = len(safe) - len(beside)
-    looked = sum(lane.inside for lane in lanes if lane.cut)
+    looked = max((lane.inside for lane in lanes if lane.cut), default=0)
     said = ((more, _MORE_COPIES), (left, _MORE_SAFETY), (looked, _CUT))
     return Recalled(
         memories=tuple(group[0] for group in groups) + tuple(copies),
@@ -132,9 +145,15 @@ def _groups(found: Iterable[Texts]) -> list[list[RecalledMemory]]:
     for texts in found:
         for form, memories in texts.items():
             groups.setdefault(form, []).extend(memories)
-    return sorted(
-        (sorted(group, key=_rank) for group in groups.values()), key=lambda g: _rank(g[0])
-    )
+    return sorted(map(_ranked, groups.values()), key=lambda group: _rank(group[0]))
+
+
+def _ranked(group: Sequence[RecalledMemory]) -> list[RecalledMemory]:
+    """The best first; a memory that several searches found once, by the best of them."""
+    found: dict[str, RecalledMemory] = {}
+    for memory in sorted(group, key=_rank):
+        found.setdefault(memory.id, memory)
+    return list(found.values())
 
 
 def _rank(memory: RecalledMemory) -> tuple[float, float, Namespace, str]:

@@ -256,7 +256,7 @@ async def test_the_search_for_safety_ends_and_says_so(store: BaseStore) -> None:
     recalled = await found(store, top=1)
     assert texts(recalled) == ["green curry"]
     assert recalled.notes == (
-        "the search for safety constraints ended after 420 memories, the last of them still such",
+        "a search for safety constraints ended after 420 memories, the last of them still such",
     )
 
 

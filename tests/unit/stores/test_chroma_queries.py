@@ -10,7 +10,7 @@ import pytest
 from langchain_core.embeddings import Embeddings
 
 from memguard.errors import StoreError
-from memguard.guard.recall import SAFETY_QUERY, recall
+from memguard.guard.recall import SAFETY_QUERIES, recall
 from memguard.schema.recall import Recall
 from memguard.stores import ChromaStore
 from memguard.stores.chroma.queries import MOST_QUERIES, QueryVectors
@@ -52,7 +52,7 @@ def test_a_query_is_embedded_once_in_every_way_of_asking() -> None:
         assert embed.asked == ["x", "y"]
 
 
-async def test_reads_embed_the_safety_query_once() -> None:
+async def test_reads_embed_the_safety_queries_once() -> None:
     embed = Counting()
     async with ChromaStore.memory(embed=embed, shards=1) as store:
         await store.aput(("a",), "k", {"text": "a peanut allergy"})
@@ -65,7 +65,7 @@ async def test_reads_embed_the_safety_query_once() -> None:
                 k=3,
                 now=datetime(2026, 3, 1, tzinfo=UTC),
             )
-    assert sorted(embed.asked) == sorted(["one", "two", "three", SAFETY_QUERY])
+    assert sorted(embed.asked) == sorted(["one", "two", "three", *SAFETY_QUERIES])
 
 
 async def test_what_failed_is_asked_again() -> None:
