@@ -64,8 +64,8 @@ class Backings:
         store = self._store if self._store is not None else get_runtime().store
         if store is None:
             msg = (
-                "the write guard has no store: pass `store=`, for example "
-                "`ChromaStore.local('memory')`, or compile the host graph with one"
+                "memguard has no store: pass `store=`, for example "
+                "`ChromaStore.local('memory')`, or give one to the graph or agent around it"
             )
             raise ConfigurationError(msg, code=ErrorCode.STORE_MISSING)
         # A guard beneath a guarded store: what it commits is judged already.

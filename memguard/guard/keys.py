@@ -8,6 +8,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from pydantic import BaseModel, create_model
 
+from memguard.errors import ErrorCode, InvalidInputError
 from memguard.guard.gates import check_names
 from memguard.portal import dual
 
@@ -29,7 +30,8 @@ def rename_keys(
         gives: The graph's output.
 
     Raises:
-        ConfigurationError: If a key is named that the graph does not have.
+        ConfigurationError: If a key is named that the graph does not have. A run raises
+            `InvalidInputError` if the host's state has nothing under any key that is read.
     """
     known = (*takes.model_fields, *gives.model_fields)
     check_names(keys, known=known, what="keys")
@@ -52,6 +54,13 @@ async def _run(
     state: Any, *, graph: Graph, read: Mapping[str, str], written: Mapping[str, str]
 ) -> dict[str, Any]:
     given = {own: getattr(state, host) for own, host in read.items()}
+    if all(value is None for value in given.values()):
+        # Going on would remember nothing and recall nothing, and nobody would notice.
+        msg = (
+            f"the state has nothing under {sorted(read.values())}, which {graph.get_name()!r} "
+            "reads as `keys` says: name a key of your state that holds the conversation"
+        )
+        raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
     found = await graph.ainvoke({own: value for own, value in given.items() if value is not None})
     return {host: found[own] for own, host in written.items()}
 

@@ -12,6 +12,7 @@ from memguard import ConsistencyGate, guard_store, use_source
 from memguard.testing import ScriptedChatModel
 from memguard.testing.embeddings import HashEmbeddings
 from tests.unit.guard.scripts import scripted
+from tests.unit.stores.test_chroma_langmem import Memorising
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -26,12 +27,13 @@ TEA, MEAT = "The user likes green tea.", "The user does not eat meat."
 TALK = [("user", "I like green tea. My colleague does not eat meat.")]
 
 
-def guarded() -> Any:
+def guarded(**more: Any) -> Any:
     index: Any = {"dims": 32, "embed": HashEmbeddings(dims=32), "fields": ["content"]}
     return guard_store(
         InMemoryStore(index=index),
         model=scripted(scores={MEAT: "0.1"}),
         gates=[ConsistencyGate(k=1)],
+        **more,
     )
 
 
@@ -72,5 +74,35 @@ async def test_in_an_agent_the_conversation_supports(how: str) -> None:
     else:
         await agent.ainvoke(given)
     assert [item.value["content"] for item in await store.asearch(ANA)] == [TEA]
+    receipts = (await store.receipts.alist()).receipts
+    assert sorted(receipt.outcome for receipt in receipts) == ["rejected", "stored"]
+
+
+@pytest.mark.parametrize("how", ["awaited", "in the background"])
+async def test_the_manager_writes_what_the_conversation_it_was_given_supports(how: str) -> None:
+    langmem = pytest.importorskip("langmem")
+    # Its executor works in a thread of its own, which sees no `use_source`.
+    store = guarded() if how == "awaited" else guarded(source=TALK)
+
+    async def remember(text: str) -> None:
+        manager = langmem.create_memory_store_manager(
+            Memorising(memory=text), namespace=ANA, store=store
+        )
+        given = {"messages": [{"role": "user", "content": TALK[0][1]}]}
+        config: Any = {"configurable": {"thread_id": "1"}}
+        if how == "awaited":
+            await manager.ainvoke(given)
+        else:
+            with langmem.ReflectionExecutor(manager, store=store) as executor:
+                await asyncio.to_thread(
+                    executor.submit(given, config=config, after_seconds=0).result, 60
+                )
+
+    # The manager's run has its own state: the conversation is named around it.
+    with use_source(TALK):
+        await remember(TEA)
+        await remember(MEAT)
+    (item,) = await store.asearch(ANA)
+    assert item.value["content"] == {"content": TEA}
     receipts = (await store.receipts.alist()).receipts
     assert sorted(receipt.outcome for receipt in receipts) == ["rejected", "stored"]
