@@ -222,6 +222,8 @@ POINTING = _any(
 HEALTH = _any(
     r"""
     eat\w*  food\w*  meals?  dinners?  lunch\w*  breakfasts?  snacks?  recipes?  cook\w*
+    steak\w*  brunch\w*  suppers?  buffets?  bistros?  caf[eé]s?  pizz\w+  sushi  burgers?
+    baker(?:y|ies)  tapas  feasts?  banquets?
     bak(?:e|ing)  restaurants?  menus?  dishes?  cater\w*  cuisine  drinks?  barbecue  picnic
     travel\w*  trips?  flights?  hotels?  venues?  hik(?:e|ing)  work-?out\w*  exercis\w+  sports?
     diet\w*  nutrition  supplements?  medic\w+  pain\w*  symptoms?  remed(?:y|ies)  health\w*

@@ -209,6 +209,19 @@ def test_what_bears_on_a_query() -> None:
     assert relevances(far) == ["none", "none"]
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "a steakhouse for my birthday",
+        "A pizzeria near us?",
+        "Plan a brunch for two.",
+        "Which café?",
+    ],
+)
+def test_an_allergy_bears_on_any_place_to_eat(query: str) -> None:
+    assert relevances(judge(query, "The user has a peanut allergy."))[0] != "none"
+
+
 def test_others_are_bystanders_unless_the_query_speaks_of_them() -> None:
     said = judge(
         "What should I get my sister for her birthday?",
