@@ -11,12 +11,15 @@ class _Bars:
     """Bars that are drawn between entering and leaving."""
 
     def __init__(self, *, quiet: bool, **look: Any) -> None:
+        # The page goes to standard output; the bars do not.
+        console = Console(stderr=True)
         self._bars = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("{task.fields[said]}"),
-            disable=quiet,
+            console=console,
+            disable=quiet or not console.is_terminal,
             **look,
         )
 
@@ -75,8 +78,7 @@ class CaseProgress(_Bars):
 
     def __init__(self, *, quiet: bool) -> None:
         """Show that nothing is done yet."""
-        # The page goes to standard output; the bar does not, and is taken away before it.
-        super().__init__(quiet=quiet, console=Console(stderr=True), transient=True)
+        super().__init__(quiet=quiet, transient=True)
         self._task = self._bars.add_task("steps", total=self.STEPS, said="")
         self._done = 0
 

@@ -5,6 +5,7 @@ status codes and error codes otherwise.
 """
 
 import asyncio
+import json
 import re
 import socket
 from collections.abc import Mapping
@@ -102,8 +103,14 @@ def understand(error: Exception, *, secrets: tuple[str, ...] = ()) -> Failure:
         or _of_request(error, text, detail)
         or _of_transport(error, detail)
         # An answer that is no answer (HTML, bad JSON, no choices) reaches us as any exception.
-        or Failure(kind="retryable", detail=detail)
+        or Failure(kind="retryable", detail=_with_hint(error, detail))
     )
+
+
+def _with_hint(error: Exception, detail: str) -> str:
+    """What to look at where something answered that is no model server, as a web page would."""
+    no_json = isinstance(error, json.JSONDecodeError) or "Unexpected response type" in detail
+    return f"{detail}; the answer is no chat completion, check base_url" if no_json else detail
 
 
 def _of_setup(error: Exception, detail: str) -> Failure | None:

@@ -81,7 +81,11 @@ def replaces(later: str, earlier: str, *, kinds: tuple[Kind, Kind], cosine: floa
     same_kind = kinds[0] == kinds[1] or set(kinds) <= {"preference", "constraint"}
     if not same_kind or kinds[0] not in _REPLACEABLE or cosine < REPLACES:
         return False
-    return is_update(later) and not is_update(earlier)
+    return _is_update(later) and not _is_update(earlier)
+
+
+# Each unit is laid beside all the others; what it says by itself is read once.
+_is_update = lru_cache(maxsize=4096)(is_update)
 
 
 @lru_cache(maxsize=4096)
@@ -102,8 +106,13 @@ def _sense(text: str) -> bool:
 
 
 def _numbers_differ(first: str, second: str) -> bool:
-    one, other = read_words(first).values, read_words(second).values
+    one, other = _numbers(first), _numbers(second)
     return bool(one) and bool(other) and not one & other
+
+
+@lru_cache(maxsize=4096)
+def _numbers(text: str) -> frozenset[str]:
+    return read_words(text).values
 
 
 def _slot_differs(first: str, second: str) -> bool:

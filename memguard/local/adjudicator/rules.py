@@ -34,6 +34,9 @@ from memguard.schema.verdict import Inconclusive
 _NEAR_ENOUGH = 0.35
 """Cosine from which two units are compared; below it nothing was found to conflict. Ours."""
 _MOST_NAMES = 3
+MOST_CHECKED = 200
+"""Pairs of units that the support verifier is asked about, the nearest first, which takes a second.
+Of two hundred memories that differ in a number only there would be twenty thousand."""
 
 _ROLE: dict[Kind, FactorRole] = {
     "safety": "constraint",
@@ -107,6 +110,8 @@ class Rules:
                 )
             )
         notes = (WEAKER, FOREIGN) if isinstance(situation, Inconclusive) else (WEAKER,)
+        if relations.unchecked:
+            notes += (f"conflicts told by words alone, being too many: {relations.unchecked}",)
         return Adjudication(
             situation=situation,
             rows=tuple(rows),
@@ -130,6 +135,8 @@ class _Relations:
     def __init__(self) -> None:
         self.replaced: set[str] = set()
         self.conflicts: tuple[Conflict, ...] = ()
+        self.unchecked = 0
+        """Conflicts by their words alone."""
 
 
 def _relate(
@@ -143,7 +150,7 @@ def _relate(
     """Compare the units that are near one another and about the same person."""
     found = _Relations()
     about = [cues.about_whom(unit.text, own_names=names) for unit in units]
-    pairs: list[Conflict] = []
+    contrary: list[tuple[float, int, int]] = []
     for i, j in combinations(range(len(units)), 2):
         cosine = float(near.between[i, j])
         if cosine < _NEAR_ENOUGH or about[i] != about[j] or units[i].text == units[j].text:
@@ -157,10 +164,18 @@ def _relate(
                 cosine=cosine,
             ):
                 found.replaced.add(units[old].id)
-        if contradict(units[i].text, units[j].text) and not _supports(verifier, units[i], units[j]):
-            pairs.append(Conflict(first=units[i].id, second=units[j].id))
+        if contradict(units[i].text, units[j].text):
+            contrary.append((cosine, i, j))
+    open_pairs = [
+        pair for pair in contrary if not {units[pair[1]].id, units[pair[2]].id} & found.replaced
+    ]
+    nearest = set(sorted(open_pairs, key=lambda pair: -pair[0])[:MOST_CHECKED])
+    found.unchecked = len(open_pairs) - len(nearest)
     found.conflicts = tuple(
-        pair for pair in pairs if not {pair.first, pair.second} & found.replaced
+        Conflict(first=units[i].id, second=units[j].id)
+        for pair in open_pairs
+        for _, i, j in (pair,)
+        if pair not in nearest or not _supports(verifier, units[i], units[j])
     )
     return found
 

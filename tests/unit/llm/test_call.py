@@ -119,6 +119,8 @@ async def test_a_body_that_is_no_answer_is_a_provider_error(broken):
         server.answer = lambda _: broken
         reply = await call(model_at(server))
         assert reply.failure.reason == "provider_error"
+        web_page = broken.content_type == "text/html"
+        assert not web_page or "check base_url" in reply.failure.detail
         assert len(server.chats) == 2 + 3
 
 

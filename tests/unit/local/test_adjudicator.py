@@ -13,7 +13,9 @@ from memguard.local.adjudicator import LocalAdjudicator, LocalDecomposer
 from memguard.local.adjudicator.contradiction import contradict, replaces
 from memguard.local.adjudicator.cues import about_whom, epistemic_of, kind_of, temporality_of
 from memguard.local.adjudicator.decompose import MOST_PIECES, cut
+from memguard.local.adjudicator.rules import MOST_CHECKED
 from memguard.local.adjudicator.situation import is_small_talk, last_ask, read_situation
+from memguard.local.verifier.support import SupportVerifier
 from memguard.policy.pieces import problem_of
 from memguard.schema.ledger import Adjudication, Row
 from memguard.schema.memory import Turn
@@ -51,6 +53,31 @@ def judge(
     ]
     asked = ReadCase(query=query, evidence=tuple(Evidence(text=each) for each in evidence), **case)
     return adjudicator().judge(asked, units, scheme)
+
+
+class CountingVerifier(SupportVerifier):
+    """Counts what it is asked."""
+
+    asked = 0
+
+    def judge(self, **given: Any) -> Any:
+        self.asked += 1
+        return super().judge(**given)
+
+
+def test_of_many_that_contradict_the_nearest_are_checked_and_the_rest_noted() -> None:
+    verifier = CountingVerifier()
+    units = [
+        Unit(id=f"u{n}", memory_id=f"m{n}", text=f"The user's shop sold {n} blue bikes.")
+        for n in range(30, 55)
+    ]
+    case = ReadCase(query="How many bikes did my shop sell?")
+    found = LocalAdjudicator(verifier=verifier).judge(case, units, "units")
+    pairs = len(units) * (len(units) - 1) // 2
+    assert verifier.asked == MOST_CHECKED < pairs
+    words_alone = pairs - MOST_CHECKED
+    assert found.notes[-1] == f"conflicts told by words alone, being too many: {words_alone}"
+    assert len(found.conflicts) >= words_alone
 
 
 def attributes(row: Row) -> UnitAttributes:
