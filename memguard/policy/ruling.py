@@ -82,16 +82,18 @@ def rule_on_unit(
     """
     said = rows or (Row(unit_id=unit.id, attributes=_NO_ROW),)
     rulings = [_rule(unit, row, situation=situation, spec=spec) for row in said]
-    least = rulings[0]
     if len(rulings) == 1:
-        return least
-    for ruling in rulings[1:]:
-        if stricter(least.row, ruling.row) is not least.row:
-            least = ruling
+        return rulings[0]
+    least = min(rulings, key=_strictness)
     if len({(row.attributes, row.evidence_conflict) for row in said}) == 1:
         return least
     note = f"{unit.id}: {len(said)} rows that differ; the stricter holds"
     return Ruling(unit=least.unit, row=least.row, found=least.found, notes=(*least.notes, note))
+
+
+def _strictness(ruling: Ruling) -> tuple[int, str, str]:
+    """The strictest first; of equally strict ones always the same, in whatever order they came."""
+    return WIDTH[ruling.row.then], ruling.row.id, ruling.found.model_dump_json()
 
 
 def _rule(

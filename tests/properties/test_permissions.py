@@ -180,6 +180,29 @@ def test_the_order_of_conflicts_and_of_rows_cannot_show(read: Any, rng: Any) -> 
     assert [r.row.then for r in before] == [r.row.then for r in after]
 
 
+def test_of_rows_that_are_as_strict_the_same_one_counts_in_either_order() -> None:
+    """Found by the property above: whether a unit speaks against another hung on it."""
+    units = tuple(
+        Unit(id=f"u{n}", memory_id=f"m{n}", text=f"The user rows, number {n}.") for n in range(2)
+    )
+    entry = {"scope": "in", "role": "constraint", "epistemic": "verified", "temporal": "current"}
+    told = FactorAttributes.model_validate({**entry, "subject": "match", "utility": "needed"})
+    rows = [
+        Row(unit_id="u0", attributes=told, evidence_conflict=True),
+        Row(unit_id="u0", attributes=told.model_copy(update={"subject": "mismatch"})),
+    ]
+    found = Adjudication(
+        situation=Inconclusive(reason="off_menu"),
+        rows=(*rows, Row(unit_id="u1", attributes=told)),
+        conflicts=(Conflict(first="u0", second="u1"),),
+    )
+    for spec in (PermissionSemantic(), PermissionSemantic(evidence_conflict=False)):
+        turned = found.model_copy(update={"rows": found.rows[::-1]})
+        assert rule_on_units(units, adjudication=found, spec=spec) == rule_on_units(
+            units, adjudication=turned, spec=spec
+        )
+
+
 @given(reads(), st.booleans())
 def test_settling_conflicts_twice_is_settling_them_once_or_narrower(
     read: Any, safety: bool
