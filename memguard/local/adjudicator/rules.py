@@ -109,17 +109,21 @@ class Rules:
                     reason=_reason(found, cosine=float(near.query[place])),
                 )
             )
-        notes = (WEAKER, FOREIGN) if isinstance(situation, Inconclusive) else (WEAKER,)
-        if relations.unchecked:
-            notes += (f"conflicts told by words alone, being too many: {relations.unchecked}",)
         return Adjudication(
             situation=situation,
             rows=tuple(rows),
             conflicts=relations.conflicts,
             adjudicator=NAME,
             flags=("local_adjudicator",),
-            notes=notes,
+            notes=_notes(situation, relations),
         )
+
+
+def _notes(situation: Situation | Inconclusive, relations: "_Relations") -> tuple[str, ...]:
+    notes = (WEAKER, FOREIGN) if isinstance(situation, Inconclusive) else (WEAKER,)
+    if relations.unchecked:
+        notes += (f"conflicts told by words alone, being too many: {relations.unchecked}",)
+    return notes
 
 
 def _kind(unit: Unit, names: frozenset[str]) -> Kind:
