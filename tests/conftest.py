@@ -12,12 +12,18 @@ os.environ["ANONYMIZED_TELEMETRY"] = "false"
 
 import pytest
 from blockbuster import blockbuster_ctx
+from hypothesis import settings
 
 from memguard.testing import LoopbackModelServer
 
 # A guard made with "local" imports these, once; a test may be the first to make one in a loop.
 import_module("memguard.local.adjudicator")
 import_module("memguard.local.verifier")
+
+# The same examples each time, so that a change is judged by what it changed; no example is timed.
+settings.register_profile("memguard", derandomize=True, deadline=None)
+settings.register_profile("explore", deadline=None)
+settings.load_profile("memguard")
 
 KEYS = (
     "ANTHROPIC_API_KEY",
