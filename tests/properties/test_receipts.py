@@ -127,9 +127,8 @@ def test_the_log_gives_back_what_it_was_given(given_receipts: list[Receipt]):
         logged = [log.append(receipt) for receipt in given_receipts]
         for receipt, kept in zip(given_receipts, logged, strict=True):
             assert log.get(kept.id) == kept
-            assert kept.model_copy(update={"record_key": receipt.record_key}).candidate == (
-                receipt.candidate
-            )
+            # Of two decisions on one candidate the first stands, with what it says of whom.
+            assert kept.candidate == receipt.candidate or kept.id != receipt.id
             found = log.find(receipt.candidate.id, policy_digest=receipt.policy_digest)
             assert found == kept
             page = log.list(ReceiptFilter(namespace=receipt.namespace, since=kept.at))
