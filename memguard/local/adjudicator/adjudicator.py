@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from memguard.local.verifier.support import SupportVerifier
 
 NAME = "local"
-FINGERPRINT = "local:rules:1"
+FINGERPRINT = "local:rules:2"
 """Raise the number when a rule or a threshold changes."""
 
 WEAKER = (
