@@ -171,15 +171,16 @@ def _relate(
         if contradict(units[i].text, units[j].text):
             contrary.append((cosine, i, j))
     open_pairs = [
-        pair for pair in contrary if not {units[pair[1]].id, units[pair[2]].id} & found.replaced
+        (cosine, i, j)
+        for cosine, i, j in contrary
+        if not {units[i].id, units[j].id} & found.replaced
     ]
     nearest = set(sorted(open_pairs, key=lambda pair: -pair[0])[:MOST_CHECKED])
     found.unchecked = len(open_pairs) - len(nearest)
     found.conflicts = tuple(
         Conflict(first=units[i].id, second=units[j].id)
-        for pair in open_pairs
-        for _, i, j in (pair,)
-        if pair not in nearest or not _supports(verifier, units[i], units[j])
+        for cosine, i, j in open_pairs
+        if (cosine, i, j) not in nearest or not _supports(verifier, units[i], units[j])
     )
     return found
 
