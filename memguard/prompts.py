@@ -43,11 +43,11 @@ class Prompt:
 
     def __post_init__(self) -> None:
         """Check the slots and take the digest."""
-        found = frozenset(_SLOT.findall(self.system + self.user))
-        if found != self.slots:
+        used = frozenset(_SLOT.findall(self.system + self.user))
+        if used != self.slots:
             msg = (
                 f"prompt {self.name!r} must use exactly the slots {sorted(self.slots)}, "
-                f"but its text uses {sorted(found)}: add or remove `{{{{slot}}}}` in the text"
+                f"but its text uses {sorted(used)}: add or remove `{{{{slot}}}}` in the text"
             )
             raise ConfigurationError(msg, code=ErrorCode.PROMPT_SLOTS)
         text = f"{self.system}{_USER_PART}{self.user}"
@@ -94,22 +94,22 @@ def parse_prompt(text: str, *, name: str) -> Prompt:
     )
 
 
-def prompt_or_own(method: str, name: str, *, own: Prompt | None) -> Prompt:
+def prompt_or_own(method: str, name: str, *, override: Prompt | None) -> Prompt:
     """The prompt a method ships, or the user's own in its place.
 
     Raises:
         ConfigurationError: If the user's own has other slots than the one it replaces.
     """
     shipped = load_prompt(method, name)
-    if own is None:
+    if override is None:
         return shipped
-    if own.slots != shipped.slots:
+    if override.slots != shipped.slots:
         msg = (
-            f"prompt {own.name!r} has the slots {sorted(own.slots)}, but in place of "
+            f"prompt {override.name!r} has the slots {sorted(override.slots)}, but in place of "
             f"{shipped.name!r} it needs {sorted(shipped.slots)}"
         )
         raise ConfigurationError(msg, code=ErrorCode.PROMPT_SLOTS)
-    return own
+    return override
 
 
 @cache

@@ -175,7 +175,7 @@ def _factors(
     clock: Callable[[], datetime],
 ) -> Admission:
     own = prompts.get("factor_compiled/adjudicate")
-    prompt = prompt_or_own("factor_compiled", "adjudicate", own=own)
+    prompt = prompt_or_own("factor_compiled", "adjudicate", override=own)
     judge = _adjudicator(models, prompt=prompt, scheme="factors", spec=spec)
     return Admission(
         graph=create_factor_compiled_graph(
@@ -197,8 +197,8 @@ def _permissions(
     clock: Callable[[], datetime],
 ) -> Admission:
     name = "permission_semantic"
-    prompt = prompt_or_own(name, "adjudicate", own=prompts.get(f"{name}/adjudicate"))
-    cutting = prompt_or_own(name, "decompose", own=prompts.get(f"{name}/decompose"))
+    prompt = prompt_or_own(name, "adjudicate", override=prompts.get(f"{name}/adjudicate"))
+    cutting = prompt_or_own(name, "decompose", override=prompts.get(f"{name}/decompose"))
     judge = _adjudicator(models, prompt=prompt, scheme="units", spec=spec)
     cutter = make_decomposer(models.get("decomposer", models["default"]), prompt=cutting)
     return Admission(

@@ -45,7 +45,7 @@ async def answer(
         meter=Meter(),
         extra=tools,
         name="answer",
-        shown=True,
+        visible=True,
     )
     if reply.failure is not None:
         failure = reply.failure

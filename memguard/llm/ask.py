@@ -85,7 +85,7 @@ async def ask(
         BudgetExhaustedError: If a request would begin beyond a limit of the run.
     """
     scope = (meter or current_meter()).scope()
-    asked = _Asked(
+    question = _Question(
         model=model,
         schema=schema,
         settings=settings or _DEFAULT_SETTINGS,
@@ -94,11 +94,11 @@ async def ask(
         parse=parse,
         constrain=constrain,
     )
-    value, reply = await asked.once(messages)
+    value, reply = await question.once(messages)
     notes, repaired = reply.notes, False
     if repair and isinstance(value, Inconclusive) and value.reason == "parse_failure":
         repaired = True
-        value, reply = await asked.once([*messages, *_repair_turns(reply, schema, value)])
+        value, reply = await question.once([*messages, *_repair_turns(reply, schema, value)])
         notes = tuple(dict.fromkeys((*notes, *reply.notes)))
     return Answer(
         value=value,
@@ -110,7 +110,7 @@ async def ask(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Asked(Generic[M]):
+class _Question(Generic[M]):
     model: Model
     schema: type[M]
     settings: CallSettings
@@ -176,7 +176,7 @@ def _strict(schema: Any) -> Any:
         return [_strict(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {
+    strict = {
         key: (
             {name: _strict(inner) for name, inner in value.items()}
             if key in {"properties", "$defs"} and isinstance(value, dict)
@@ -185,7 +185,7 @@ def _strict(schema: Any) -> Any:
         for key, value in schema.items()
         if key not in {"default", "title"}
     }
-    if "properties" in kept:
-        kept["required"] = list(kept["properties"])
-        kept["additionalProperties"] = False
-    return kept
+    if "properties" in strict:
+        strict["required"] = list(strict["properties"])
+        strict["additionalProperties"] = False
+    return strict

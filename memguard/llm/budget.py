@@ -68,9 +68,9 @@ class Meter:
     def seconds_left(self) -> float | None:
         """Seconds until the nearest time limit, or `None` without one."""
         seconds = self._budget.seconds
-        own = None if seconds is None else max(0.0, seconds - self._elapsed)
-        above = None if self._parent is None else self._parent.seconds_left
-        limits = [left for left in (own, above) if left is not None]
+        own_seconds = None if seconds is None else max(0.0, seconds - self._elapsed)
+        parent_seconds = None if self._parent is None else self._parent.seconds_left
+        limits = [limit for limit in (own_seconds, parent_seconds) if limit is not None]
         return min(limits, default=None)
 
     def scope(self) -> "Meter":

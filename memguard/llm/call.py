@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from memguard.errors import ErrorCode, ModelConfigurationError
 from memguard.llm.budget import Meter, out_of_time
 from memguard.llm.clients import chat_on_this_loop
-from memguard.llm.failures import Failure, understand
+from memguard.llm.failures import CallFailure, understand
 from memguard.schema.usage import Usage
 from memguard.schema.verdict import Inconclusive
 
@@ -88,7 +88,7 @@ class _Request:
     timeout: float
     meter: Meter
     name: str
-    shown: bool
+    visible: bool
     notes: list[str] = field(default_factory=list)
 
 
@@ -100,7 +100,7 @@ async def request(
     meter: Meter,
     extra: Mapping[str, Any] | None = None,
     name: str = "memguard",
-    shown: bool = False,
+    visible: bool = False,
 ) -> Reply:
     """Send one request, and again where that may help.
 
@@ -111,7 +111,7 @@ async def request(
         meter: Counts what this spends, cancelled attempts included.
         extra: More settings: `n`, `response_format`, `logprobs` with `top_logprobs`, `tools`.
         name: Name of the run in callbacks and traces.
-        shown: Whether the answer is one of the host's messages, and is streamed as such.
+        visible: Whether the answer is one of the host's messages, and is streamed as such.
 
     Returns:
         The answers, or a typed outcome without answers.
@@ -127,20 +127,20 @@ async def request(
         timeout=settings.timeout or model.timeout,
         meter=meter,
         name=name,
-        shown=shown,
+        visible=visible,
     )
     async with model.learned.limiter.slot(model.concurrency):
         answer = await _attempts(job)
-        if not (isinstance(answer, Failure) and answer.never_reached):
+        if not (isinstance(answer, CallFailure) and answer.never_reached):
             model.learned.limiter.made_contact()
     notes = (*model.learned.notes(frozenset(job.wanted)), *dict.fromkeys(job.notes))
-    if isinstance(answer, Failure):
+    if isinstance(answer, CallFailure):
         outcome = Inconclusive(reason=answer.reason, detail=answer.detail)
         return Reply(failure=outcome, notes=notes)
     return Reply(messages=answer, notes=notes)
 
 
-_Answer: TypeAlias = "tuple[AIMessage, ...] | Failure"
+_Answer: TypeAlias = "tuple[AIMessage, ...] | CallFailure"
 
 
 async def _attempts(job: _Request) -> _Answer:
@@ -149,7 +149,7 @@ async def _attempts(job: _Request) -> _Answer:
     if _is_retryable(answer):
         answer = await _again(job, answer)
     if (
-        isinstance(answer, Failure)
+        isinstance(answer, CallFailure)
         and answer.never_reached
         and not job.model.learned.limiter.has_contact
     ):
@@ -164,10 +164,10 @@ async def _again(job: _Request, first: _Answer) -> _Answer:
     """
     from tenacity import AsyncRetrying, retry_if_result  # noqa: PLC0415
 
-    made = [first]
+    pending = [first]
 
     async def attempt() -> _Answer:
-        return made.pop() if made else await _attempt(job)
+        return pending.pop() if pending else await _attempt(job)
 
     retrying = AsyncRetrying(
         retry=retry_if_result(_is_retryable),
@@ -180,7 +180,7 @@ async def _again(job: _Request, first: _Answer) -> _Answer:
 
 
 def _is_retryable(answer: _Answer) -> bool:
-    return isinstance(answer, Failure) and answer.kind == "retryable"
+    return isinstance(answer, CallFailure) and answer.kind == "retryable"
 
 
 async def _attempt(job: _Request) -> _Answer:
@@ -188,7 +188,7 @@ async def _attempt(job: _Request) -> _Answer:
     while True:
         sent = {k: v for k, v in job.wanted.items() if k not in job.model.learned.refused}
         answer = await _send(job, sent)
-        if not isinstance(answer, Failure) or answer.kind in {"final", "retryable"}:
+        if not isinstance(answer, CallFailure) or answer.kind in {"final", "retryable"}:
             return answer
         if answer.kind == "setting" and answer.setting in DROPPABLE and answer.setting in sent:
             note = f"{job.model.name} does not take {answer.setting!r}; it was left out"
@@ -200,9 +200,9 @@ async def _attempt(job: _Request) -> _Answer:
 async def _send(job: _Request, sent: Mapping[str, Any]) -> _Answer:
     chat = await chat_on_this_loop(job.model)
     job.meter.begin()
-    left = job.meter.seconds_left
-    limit = job.timeout if left is None else min(job.timeout, left)
-    usage, began = Usage(attempts=1), time.perf_counter()
+    remaining = job.meter.seconds_left
+    limit = job.timeout if remaining is None else min(job.timeout, remaining)
+    usage, start = Usage(attempts=1), time.perf_counter()
     try:
         async with asyncio.timeout(limit):
             result = await chat.agenerate(
@@ -217,9 +217,14 @@ async def _send(job: _Request, sent: Mapping[str, Any]) -> _Answer:
     else:
         return messages
     finally:
-        latency = time.perf_counter() - began
+        latency = time.perf_counter() - start
         job.meter.end(usage.model_copy(update={"latency": latency}))
-    if left is not None and limit == left and failure.reason == "timeout" and latency >= limit:
+    if (
+        remaining is not None
+        and limit == remaining
+        and failure.reason == "timeout"
+        and latency >= limit
+    ):
         raise out_of_time(latency)
     return failure
 
@@ -245,15 +250,15 @@ def _run_config(job: _Request) -> dict[str, Any]:
     config = ensure_config()
     return {
         "callbacks": config.get("callbacks"),
-        "tags": [*config.get("tags", []), _TAG, *([] if job.shown else [_HIDDEN])],
+        "tags": [*config.get("tags", []), _TAG, *([] if job.visible else [_HIDDEN])],
         "metadata": config.get("metadata"),
         "run_name": job.name,
     }
 
 
 def _messages_of(result: LLMResult) -> tuple[AIMessage, ...]:
-    found = [getattr(generation, "message", None) for generation in result.generations[0]]
-    messages = tuple(message for message in found if message is not None)
+    candidates = [getattr(generation, "message", None) for generation in result.generations[0]]
+    messages = tuple(message for message in candidates if message is not None)
     if not messages:
         msg = "the model's response holds no answer"
         raise ValueError(msg)
@@ -280,8 +285,8 @@ def _tokens_of(result: LLMResult) -> tuple[int, int]:
 
 
 def _gives_up(state: RetryCallState, job: _Request) -> bool:
-    left = job.meter.seconds_left
-    longest = LONGEST_WAIT if left is None else min(LONGEST_WAIT, left)
+    remaining = job.meter.seconds_left
+    longest = LONGEST_WAIT if remaining is None else min(LONGEST_WAIT, remaining)
     return state.attempt_number >= job.model.max_attempts or _asked_wait(state) > longest
 
 
@@ -291,13 +296,13 @@ def _wait(state: RetryCallState, job: _Request) -> float:
     # Full jitter, so that calls that failed together do not come back together:
     # https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
     jitter = wait_random_exponential(multiplier=job.model.backoff, max=LONGEST_WAIT)(state)
-    asked = _asked_wait(state)
-    return asked + min(jitter, 0.1 * asked) if asked else jitter
+    requested = _asked_wait(state)
+    return requested + min(jitter, 0.1 * requested) if requested else jitter
 
 
 def _asked_wait(state: RetryCallState) -> float:
     answer = _answer_of(state)
-    return (answer.retry_after or 0.0) if isinstance(answer, Failure) else 0.0
+    return (answer.retry_after or 0.0) if isinstance(answer, CallFailure) else 0.0
 
 
 def _answer_of(state: RetryCallState) -> _Answer:
@@ -322,7 +327,7 @@ _WHAT_TO_DO = {
 }
 
 
-def _unusable(failure: Failure, job: _Request) -> ModelConfigurationError:
+def _unusable(failure: CallFailure, job: _Request) -> ModelConfigurationError:
     """The error for a failure that will not heal; the meter remembers it for the whole run."""
     code = failure.code
     if failure.kind == "setting":

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memguard.llm.failures import shorten
-from memguard.llm.texts import MOST_CHARS, json_objects, without_reasoning
+from memguard.llm.texts import MAX_ANSWER_CHARS, json_objects, without_reasoning
 from memguard.schema.verdict import Inconclusive, InconclusiveReason
 
 _CHOICE_KEYS = (
@@ -26,7 +26,7 @@ _NOTHING_MORE = re.compile(r"[\s\"'`*_.)\]}!]*")
 
 
 @dataclass(frozen=True)
-class _Found:
+class _ChoiceMark:
     choice: str
     """The option; empty for a word that was not offered."""
     start: int
@@ -47,7 +47,7 @@ def parse_choice(text: str, options: Sequence[str]) -> str | Inconclusive:
     Returns:
         The option; `off_menu` for a word that was not offered, `parse_failure` for none.
     """
-    plain = unicodedata.normalize("NFKC", without_reasoning(text[-MOST_CHARS:])).strip()
+    plain = unicodedata.normalize("NFKC", without_reasoning(text[-MAX_ANSWER_CHARS:])).strip()
     by_name = {option.casefold(): option for option in options}
     bare = plain.strip(_MARKUP)
     if bare.casefold() in by_name:
@@ -63,29 +63,29 @@ def parse_choice(text: str, options: Sequence[str]) -> str | Inconclusive:
 
 def _chosen(plain: str, by_name: Mapping[str, str]) -> str | None:
     """The option; empty for one that was not offered, `None` for nothing that can be read."""
-    found = sorted(
+    marks = sorted(
         [*_in_objects(plain, by_name), *_marked(plain, by_name)], key=lambda one: one.start
     )
-    if not found:
+    if not marks:
         return _concluded(plain, by_name)
-    last = found[-1]
-    if len({one.choice for one in found}) > 1 and not last.is_final:
+    last = marks[-1]
+    if len({one.choice for one in marks}) > 1 and not last.is_final:
         return None
     return last.choice
 
 
-def _in_objects(plain: str, by_name: Mapping[str, str]) -> list[_Found]:
-    found: list[_Found] = []
+def _in_objects(plain: str, by_name: Mapping[str, str]) -> list[_ChoiceMark]:
+    marks: list[_ChoiceMark] = []
     for one in json_objects(plain):
         value = next((one.value[key] for key in _CHOICE_KEYS if key in one.value), None)
         if isinstance(value, str):
             choice = by_name.get(value.strip(_MARKUP).casefold(), "")
             ends = _NOTHING_MORE.fullmatch(plain, one.end) is not None
-            found.append(_Found(choice, one.start, ends and not one.enclosed))
-    return found
+            marks.append(_ChoiceMark(choice, one.start, ends and not one.enclosed))
+    return marks
 
 
-def _marked(plain: str, by_name: Mapping[str, str]) -> list[_Found]:
+def _marked(plain: str, by_name: Mapping[str, str]) -> list[_ChoiceMark]:
     for one in json_objects(plain):
         plain = plain[: one.start] + " " * (one.end - one.start) + plain[one.end :]
     words = _alternatives(by_name)
@@ -94,12 +94,10 @@ def _marked(plain: str, by_name: Mapping[str, str]) -> list[_Found]:
         rf"|{_LABEL.replace('<final>', '<final_>').replace('<joint>', '<joint_>')}(?P<other>\w+)",
         re.IGNORECASE,
     )
-    return [
-        found for match in pattern.finditer(plain) if (found := _of_mark(plain, match, by_name))
-    ]
+    return [mark for match in pattern.finditer(plain) if (mark := _of_mark(plain, match, by_name))]
 
 
-def _of_mark(plain: str, match: re.Match[str], by_name: Mapping[str, str]) -> _Found | None:
+def _of_mark(plain: str, match: re.Match[str], by_name: Mapping[str, str]) -> _ChoiceMark | None:
     groups: dict[str, Any] = match.groupdict()
     word = groups["boxed"] or groups["named"] or groups["other"]
     choice = by_name.get(word.casefold(), "")
@@ -112,7 +110,7 @@ def _of_mark(plain: str, match: re.Match[str], by_name: Mapping[str, str]) -> _F
         if is_prose or is_article or (not choice and groups["joint"] is None and loose):
             return None
     ends = _NOTHING_MORE.fullmatch(plain, match.end()) is not None
-    return _Found(choice, match.start(), ends or bool(groups["final"] or groups["final_"]))
+    return _ChoiceMark(choice, match.start(), ends or bool(groups["final"] or groups["final_"]))
 
 
 def _concluded(plain: str, by_name: Mapping[str, str]) -> str | None:

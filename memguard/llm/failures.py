@@ -29,7 +29,7 @@ DETAIL_CHARS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
-class Failure:
+class CallFailure:
     """One failed request, understood."""
 
     kind: FailureKind
@@ -89,7 +89,7 @@ def shorten(text: str, limit: int = DETAIL_CHARS) -> str:
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
 
 
-def understand(error: Exception, *, secrets: tuple[str, ...] = ()) -> Failure:
+def understand(error: Exception, *, secrets: tuple[str, ...] = ()) -> CallFailure:
     """Classify what a chat model raised.
 
     Args:
@@ -103,7 +103,7 @@ def understand(error: Exception, *, secrets: tuple[str, ...] = ()) -> Failure:
         or _of_request(error, text, detail)
         or _of_transport(error, detail)
         # An answer that is no answer (HTML, bad JSON, no choices) reaches us as any exception.
-        or Failure(kind="retryable", detail=_with_hint(error, detail))
+        or CallFailure(kind="retryable", detail=_with_hint(error, detail))
     )
 
 
@@ -113,17 +113,17 @@ def _with_hint(error: Exception, detail: str) -> str:
     return f"{detail}; the answer is no chat completion, check base_url" if no_json else detail
 
 
-def _of_setup(error: Exception, detail: str) -> Failure | None:
+def _of_setup(error: Exception, detail: str) -> CallFailure | None:
     status, codes = _status(error), _codes(error)
     if codes & {"insufficient_quota", "billing_hard_limit_reached"} or status == 402:  # noqa: PLR2004
-        return Failure(kind="unhealable", detail=detail, code=ErrorCode.MODEL_QUOTA)
+        return CallFailure(kind="unhealable", detail=detail, code=ErrorCode.MODEL_QUOTA)
     # A content filter answers 403 at some providers; that concerns the one request.
     if _is_filtered(error, codes):
-        return Failure(kind="final", detail=detail, reason="refusal")
+        return CallFailure(kind="final", detail=detail, reason="refusal")
     if status in _AUTH or _is_a(error, "ModelAuthenticationError", "ModelPermissionDeniedError"):
-        return Failure(kind="unhealable", detail=detail, code=ErrorCode.MODEL_AUTH)
+        return CallFailure(kind="unhealable", detail=detail, code=ErrorCode.MODEL_AUTH)
     if status == 404 or "model_not_found" in codes or _is_a(error, "ModelNotFoundError"):  # noqa: PLR2004
-        return Failure(kind="unhealable", detail=detail, code=ErrorCode.MODEL_UNKNOWN)
+        return CallFailure(kind="unhealable", detail=detail, code=ErrorCode.MODEL_UNKNOWN)
     return None
 
 
@@ -133,20 +133,20 @@ def _is_filtered(error: Exception, codes: frozenset[str]) -> bool:
     ) or _is_a(error, "ModelRefusalError", "ContentFilterFinishReasonError")
 
 
-def _of_request(error: Exception, text: str, detail: str) -> Failure | None:
+def _of_request(error: Exception, text: str, detail: str) -> CallFailure | None:
     if "context_length_exceeded" in _codes(error) or _is_a(error, "ContextOverflowError"):
-        return Failure(kind="final", detail=detail)
+        return CallFailure(kind="final", detail=detail)
     if isinstance(error, TypeError) and (
         named := re.search(r"unexpected keyword argument '(\w+)'", text)
     ):
         setting = _REFUSABLE.get(named[1], named[1])
-        return Failure(kind="setting", detail=detail, setting=setting)
+        return CallFailure(kind="setting", detail=detail, setting=setting)
     if _status(error) not in _REQUEST and not _is_a(error, "ModelInvalidRequestError"):
         return None
     setting = _setting_named(error, text)
     if setting:
-        return Failure(kind="setting", detail=detail, setting=setting)
-    return Failure(kind="final", detail=detail)
+        return CallFailure(kind="setting", detail=detail, setting=setting)
+    return CallFailure(kind="final", detail=detail)
 
 
 def _setting_named(error: Exception, text: str) -> str:
@@ -164,32 +164,32 @@ def _setting_named(error: Exception, text: str) -> str:
 _UNSUPPORTED = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter"})
 
 
-def _of_transport(error: Exception, detail: str) -> Failure | None:
+def _of_transport(error: Exception, detail: str) -> CallFailure | None:
     status, wait = _status(error), _retry_after(error)
     timed_out = isinstance(error, TimeoutError | asyncio.TimeoutError) or _is_a(
         error, "ModelTimeoutError", "APITimeoutError", "TimeoutException"
     )
     if timed_out or status in {408, 504}:
-        return Failure(kind="retryable", detail=detail, reason="timeout", retry_after=wait)
+        return CallFailure(kind="retryable", detail=detail, reason="timeout", retry_after=wait)
     if status in _AGAIN or (status is not None and status >= 500):  # noqa: PLR2004
-        return Failure(kind="retryable", detail=detail, retry_after=wait)
+        return CallFailure(kind="retryable", detail=detail, retry_after=wait)
     if _is_a(error, "ModelConnectionError", "APIConnectionError") or isinstance(
         error, ConnectionError
     ):
-        return Failure(kind="retryable", detail=detail, never_reached=_never_reached(error))
+        return CallFailure(kind="retryable", detail=detail, never_reached=_never_reached(error))
     return None
 
 
 def _never_reached(error: BaseException) -> bool:
     """Whether no connection came about, as opposed to one that broke."""
-    seen: list[BaseException] = []
+    visited: list[BaseException] = []
     cause: BaseException | None = error
-    while cause is not None and cause not in seen:
+    while cause is not None and cause not in visited:
         if isinstance(cause, ConnectionRefusedError | socket.gaierror):
             return True
         if any(base.__name__ == "ConnectError" for base in type(cause).__mro__):
             return True
-        seen.append(cause)
+        visited.append(cause)
         cause = cause.__cause__
     return False
 
@@ -224,11 +224,11 @@ def _body(error: Exception) -> Mapping[str, Any]:
 def _codes(error: Exception) -> frozenset[str]:
     body = _body(error)
     named = {body.get("code"), body.get("type"), getattr(error, "code", None)}
-    found = {value for value in named if isinstance(value, str)}
+    codes = {value for value in named if isinstance(value, str)}
     text = str(error)
     # Gateways put the provider's code into the message.
     words = ("insufficient_quota", "context_length_exceeded", "content_filter", "model_not_found")
-    return frozenset(found | {word for word in words if word in text})
+    return frozenset(codes | {word for word in words if word in text})
 
 
 def _retry_after(error: Exception) -> float | None:

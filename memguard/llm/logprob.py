@@ -81,7 +81,7 @@ async def yes_no_logprob(
     refused = read_answer(message, lambda text: text)
     tokens = _tokens(message)
     if isinstance(refused, Inconclusive) and refused.reason == "refusal":
-        found: tuple[tuple[str, float], ...] | Inconclusive = refused
+        top_or_reason: tuple[tuple[str, float], ...] | Inconclusive = refused
     elif not tokens:
         error = model_error(
             model, code=ErrorCode.MODEL_LOGPROBS, detail="the answer came without any"
@@ -89,10 +89,12 @@ async def yes_no_logprob(
         scope.fail(error)
         raise error
     else:
-        found = top_at_answer(tokens)
-    top = () if isinstance(found, Inconclusive) else found
+        top_or_reason = top_at_answer(tokens)
+    top = () if isinstance(top_or_reason, Inconclusive) else top_or_reason
     return LogprobAnswer(
-        probability=found if isinstance(found, Inconclusive) else yes_no_probability(found),
+        probability=top_or_reason
+        if isinstance(top_or_reason, Inconclusive)
+        else yes_no_probability(top_or_reason),
         top=top,
         usage=scope.usage,
         notes=reply.notes,

@@ -232,8 +232,8 @@ def _by_langchain(provider: str, text: str, settings: dict[str, Any]) -> BaseCha
         code = ErrorCode.MODEL_EXTRA
     except Exception as error:  # a provider's constructor may raise anything on bad settings
         problem = f"{type(error).__name__}: {error}"[:300]
-        known = tuple(value for value in [settings.get("api_key")] if value)
-        for secret in known:
+        secrets = tuple(value for value in [settings.get("api_key")] if value)
+        for secret in secrets:
             problem = problem.replace(secret, "[key]")
         msg = f"model {text!r} could not be set up ({problem}); {HOW_TO_GIVE_ONE}"
         code = ErrorCode.MODEL_STRING
@@ -283,9 +283,9 @@ def _name_of(chat: BaseChatModel) -> str:
 
 def _address_of(chat: BaseChatModel) -> str:
     root = getattr(chat, "root_async_client", None)
-    found = [getattr(root, "base_url", None)]
-    found += [getattr(chat, name, None) for name in _URL_FIELDS]
-    url = next((str(value) for value in found if value), "")
+    addresses = [getattr(root, "base_url", None)]
+    addresses += [getattr(chat, name, None) for name in _URL_FIELDS]
+    url = next((str(value) for value in addresses if value), "")
     # A user name and password in the address are a key too.
     return re.sub(r"//[^/@]*@", "//", url).rstrip("/")
 

@@ -78,8 +78,8 @@ def _finish_of(message: object) -> str:
 def _refusal_block(message: object) -> str:
     content: Any = getattr(message, "content", None)
     blocks = content if isinstance(content, list) else []
-    found = (block for block in blocks if isinstance(block, dict))
-    return next((str(b.get("refusal") or "") for b in found if b.get("type") == "refusal"), "")
+    parts = (block for block in blocks if isinstance(block, dict))
+    return next((str(b.get("refusal") or "") for b in parts if b.get("type") == "refusal"), "")
 
 
 def _may_be_cut(text: str) -> bool:
@@ -95,15 +95,15 @@ def parse_support(text: str, *, turn_ids: Collection[str]) -> SupportSample | In
             that `parse_score` takes.
         turn_ids: The turns the model was shown; other ids are left out.
     """
-    found = find_score(text)
-    if isinstance(found, Inconclusive):
-        return found
-    assert not isinstance(found.reading, str)  # noqa: S101 - `find_score` returns readings only
-    value = found.source.value if found.source is not None else {}
+    score = find_score(text)
+    if isinstance(score, Inconclusive):
+        return score
+    assert not isinstance(score.reading, str)  # noqa: S101 - `find_score` returns readings only
+    value = score.source.value if score.source is not None else {}
     reason = value.get("reason") or value.get("explanation") or ""
     named = next((value[key] for key in _TURN_KEYS if key in value), ())
     return SupportSample(
-        score=found.reading,
+        score=score.reading,
         reason=shorten(str(reason), 1_000) if isinstance(reason, str) else "",
         turn_ids=_known(named, turn_ids),
     )
@@ -130,11 +130,11 @@ def parse_json(text: str, schema: type[M]) -> M | Inconclusive:
     """
     objects = json_objects(without_reasoning(text))
     problem = "no JSON object"
-    for found in reversed(objects):
-        if found.enclosed:
+    for candidate in reversed(objects):
+        if candidate.enclosed:
             continue
         try:
-            return schema.model_validate(found.value)
+            return schema.model_validate(candidate.value)
         except ValidationError as error:
             problem = explain(error)
     detail = f"{problem}: {text}" if text.strip() else "empty answer"

@@ -93,15 +93,15 @@ async def sample(
     answers: list[T | Inconclusive] = []
     notes: dict[str, None] = {}
     if k > 1 and model.takes_n:
-        answers, said = await draw.together(k)
-        notes.update(dict.fromkeys(said))
+        answers, new_notes = await draw.together(k)
+        notes.update(dict.fromkeys(new_notes))
         mode = "n" if len(answers) == k else "concurrent"
     elif k > 1:
         notes.update(dict.fromkeys(model.learned.notes(frozenset({"n"}))))
     if len(answers) < k:
-        more, said = await draw.apart(k - len(answers), answers, settled)
+        more, new_notes = await draw.apart(k - len(answers), answers, settled)
         answers += more
-        notes.update(dict.fromkeys(said))
+        notes.update(dict.fromkeys(new_notes))
     return Samples(
         answers=tuple(answers), requested=k, mode=mode, usage=scope.usage, notes=tuple(notes)
     )

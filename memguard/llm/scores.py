@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from memguard.llm.failures import shorten
-from memguard.llm.texts import MOST_CHARS, JsonObject, json_objects, without_reasoning
+from memguard.llm.texts import MAX_ANSWER_CHARS, JsonObject, json_objects, without_reasoning
 from memguard.schema.verdict import Inconclusive, InconclusiveReason
 
 Reading: TypeAlias = float | InconclusiveReason
@@ -94,18 +94,18 @@ def parse_score(text: str) -> float | Inconclusive:
     Args:
         text: The model's answer; reasoning tags are taken off here.
     """
-    found = find_score(text)
-    return found if isinstance(found, Inconclusive) else _number(found)
+    score = find_score(text)
+    return score if isinstance(score, Inconclusive) else _number(score)
 
 
 def find_score(text: str) -> FoundScore | Inconclusive:
     """The score of an answer, with the place it was found at."""
-    plain = unicodedata.normalize("NFKC", without_reasoning(text[-MOST_CHARS:])).strip()
+    plain = unicodedata.normalize("NFKC", without_reasoning(text[-MAX_ANSWER_CHARS:])).strip()
     objects = json_objects(plain)
     named = _in_objects(plain, objects)
     prose = _without_objects(plain, objects)
     if not prose.isspace():
-        named = sorted([*named, *_under_labels(prose)], key=lambda found: found.start)
+        named = sorted([*named, *_under_labels(prose)], key=lambda labelled: labelled.start)
     chosen = _last_named(named, prose) if named else _only_number(prose)
     reading = chosen if isinstance(chosen, str) else chosen.reading
     if isinstance(reading, str):
@@ -114,22 +114,26 @@ def find_score(text: str) -> FoundScore | Inconclusive:
     return chosen
 
 
-def _number(found: FoundScore) -> float:
-    assert not isinstance(found.reading, str)  # noqa: S101 - `find_score` returns readings only
-    return found.reading
+def _number(labelled: FoundScore) -> float:
+    assert not isinstance(labelled.reading, str)  # noqa: S101 - `find_score` returns readings only
+    return labelled.reading
 
 
 def _without_objects(text: str, objects: list[JsonObject]) -> str:
     """The text with JSON objects and mentions of the scale blanked, offsets kept."""
-    for found in objects:
-        text = text[: found.start] + " " * (found.end - found.start) + text[found.end :]
+    for json_object in objects:
+        text = (
+            text[: json_object.start]
+            + " " * (json_object.end - json_object.start)
+            + text[json_object.end :]
+        )
     return _SCALE.sub(lambda scale: " " * len(scale[0]), text)
 
 
 def _last_named(named: list[FoundScore], prose: str) -> FoundScore | InconclusiveReason:
     last = named[-1]
-    if len({found.reading for found in named}) > 1:
-        quoted = any(found.enclosed for found in named)
+    if len({score.reading for score in named}) > 1:
+        quoted = any(score.enclosed for score in named)
         if quoted or not last.is_final:
             return "parse_failure"
     after = _ENDS_WITH_NUMBER.search(prose[last.end :])
@@ -143,14 +147,14 @@ def _in_objects(text: str, objects: list[JsonObject]) -> list[FoundScore]:
     return [
         FoundScore(
             reading=reading,
-            start=found.start,
-            end=found.end,
-            is_final=_NOTHING_MORE.fullmatch(text, found.end) is not None,
-            enclosed=found.enclosed,
-            source=found,
+            start=json_object.start,
+            end=json_object.end,
+            is_final=_NOTHING_MORE.fullmatch(text, json_object.end) is not None,
+            enclosed=json_object.enclosed,
+            source=json_object,
         )
-        for found in objects
-        if (reading := _reading_in(found.value)) is not None
+        for json_object in objects
+        if (reading := _reading_in(json_object.value)) is not None
     ]
 
 
@@ -182,14 +186,14 @@ def _under_labels(prose: str) -> list[FoundScore]:
         for quoted in _QUOTED.finditer(prose)
         if quoted[0][1:-1].strip() != prose.strip("\"'`“” \n")
     ]
-    found: list[FoundScore] = []
+    scores: list[FoundScore] = []
     for label in _LABEL.finditer(prose):
         named = _under_label(prose, label)
         if named is not None and not any(
             a <= label.start() and named.end < b for a, b in quotations
         ):
-            found.append(named)
-    return found
+            scores.append(named)
+    return scores
 
 
 def _under_label(prose: str, label: re.Match[str]) -> FoundScore | None:

@@ -87,20 +87,20 @@ class JsonObject:
 
 _DECODER = json.JSONDecoder()
 _TRAILING_COMMA = re.compile(r",(\s*[}\]])")
-MOST_CHARS = 8_000
+MAX_ANSWER_CHARS = 8_000
 """Characters of an answer that are searched for a score or a choice, from its end: a verdict is
 stated last, and a runaway answer must not hold up the event loop."""
 
-_MOST_TRIES = 200
+_MAX_TRIES = 200
 """Openings tried in one text; bounds the work on a text made of braces."""
 
 
 def json_objects(text: str) -> list[JsonObject]:
     """The complete JSON objects in a text, outermost ones only, in order."""
-    found: list[JsonObject] = []
+    objects: list[JsonObject] = []
     broken_until = -1
     position = text.find("{")
-    for _ in range(_MOST_TRIES):
+    for _ in range(_MAX_TRIES):
         if position < 0:
             break
         read = _read_object(text, position)
@@ -110,9 +110,9 @@ def json_objects(text: str) -> list[JsonObject]:
             position = text.find("{", position + 1)
         else:
             value, end = read
-            found.append(JsonObject(value, position, end, enclosed=position < broken_until))
+            objects.append(JsonObject(value, position, end, enclosed=position < broken_until))
             position = text.find("{", end)
-    return found
+    return objects
 
 
 def _read_object(text: str, start: int) -> tuple[dict[str, Any], int] | None:

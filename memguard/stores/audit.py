@@ -29,7 +29,7 @@ _PRESENT = """EXISTS (SELECT 1 FROM events AS done WHERE done.receipt_id = recei
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class RecordLocation:
     """A key in the memory store."""
 
     namespace: Namespace
@@ -42,7 +42,7 @@ class Place:
 class Audit:
     """Where the log and the memory store disagree."""
 
-    without_receipt: tuple[Place, ...]
+    without_receipt: tuple[RecordLocation, ...]
     """Items of the store that no receipt accounts for: written past the guard, or the log lost."""
     without_record: tuple[str, ...]
     """Receipts whose memory is gone from the store, though nobody deleted it through memguard."""
@@ -111,29 +111,31 @@ async def _check_receipts(
     ):
         after = expected[-1].seq
         checked += len(expected)
-        items = await call_store(store, [GetOp(each.namespace, each.key) for each in expected])
-        for each, item in zip(expected, items, strict=True):
+        items = await call_store(store, [GetOp(entry.namespace, entry.key) for entry in expected])
+        for entry, item in zip(expected, items, strict=True):
             if not isinstance(item, Item):
-                gone.append(each.receipt_id)
-            elif not _holds(item, each):
-                altered.append(each.receipt_id)
+                gone.append(entry.receipt_id)
+            elif not _holds(item, entry):
+                altered.append(entry.receipt_id)
     return tuple(gone), tuple(altered), checked
 
 
 async def _check_records(
     journal: Journal, store: BaseStore, namespace: Namespace
-) -> tuple[tuple[Place, ...], int]:
-    strangers: list[Place] = []
+) -> tuple[tuple[RecordLocation, ...], int]:
+    unaccounted: list[RecordLocation] = []
     offset = 0
     while True:
         page = SearchOp(namespace, limit=_BATCH, offset=offset, refresh_ttl=False)
         (items,) = await call_store(store, [page])
-        places = [Place(namespace=tuple(item.namespace), key=item.key) for item in items]
-        offset += len(places)
-        known = await journal.aread(functools.partial(_accounted, places=places))
-        strangers.extend(place for place in places if place not in known)
-        if len(places) < _BATCH:
-            return tuple(strangers), offset
+        locations = [
+            RecordLocation(namespace=tuple(item.namespace), key=item.key) for item in items
+        ]
+        offset += len(locations)
+        accounted = await journal.aread(functools.partial(_accounted, locations=locations))
+        unaccounted.extend(location for location in locations if location not in accounted)
+        if len(locations) < _BATCH:
+            return tuple(unaccounted), offset
 
 
 def _expected(db: sqlite3.Connection, *, namespace: Namespace, after: int) -> tuple[_Expected, ...]:
@@ -149,27 +151,29 @@ def _expected(db: sqlite3.Connection, *, namespace: Namespace, after: int) -> tu
         _Expected(
             seq=seq,
             receipt_id=rid,
-            namespace=tuple(json.loads(place)),
+            namespace=tuple(json.loads(labels)),
             key=key,
             text=text,
             value=value,
         )
-        for seq, rid, place, key, text, value in rows
+        for seq, rid, labels, key, text, value in rows
     )
 
 
-def _accounted(db: sqlite3.Connection, *, places: Sequence[Place]) -> frozenset[Place]:
+def _accounted(
+    db: sqlite3.Connection, *, locations: Sequence[RecordLocation]
+) -> frozenset[RecordLocation]:
     """The places that a receipt accounts for, stored or about to be."""
     return frozenset(
-        place
-        for place in places
+        location
+        for location in locations
         if db.execute(
             # CROSS JOIN keeps SQLite from going through all intents for each place.
             "SELECT 1 FROM receipts CROSS JOIN events ON events.receipt_id = receipts.id "
             "WHERE namespace = ? AND record_key = ? AND (kind IN ('intended', 'release_intended') "
             # What a guarded store let through was put by its writer.
             "OR json_extract(receipts.body, '$.effect') IN ('caller', 'shadow'))",
-            (to_json(place.namespace), place.key),
+            (to_json(location.namespace), location.key),
         ).fetchone()
     )
 

@@ -81,8 +81,8 @@ def _get(db: sqlite3.Connection, *, keys: tuple[str, ...]) -> tuple[Pieces | Non
         "SELECT key, body FROM decompositions WHERE key IN (SELECT value FROM json_each(?))",
         (to_json(keys),),
     )
-    found = {key: Pieces.model_validate_json(body) for key, body in rows}
-    return tuple(found.get(key) for key in keys)
+    pieces_by_key = {key: Pieces.model_validate_json(body) for key, body in rows}
+    return tuple(pieces_by_key.get(key) for key in keys)
 
 
 def _put(

@@ -16,7 +16,7 @@ from memguard.schema.memory import CandidateMemory
 from memguard.stores.events import moment, to_json
 from memguard.stores.journal import Journal
 
-_MOST_VARIABLES = 500
+_MAX_VARIABLES = 500
 """Turns asked for in one statement; SQLite bears 999 variables at least."""
 
 
@@ -71,9 +71,9 @@ class ExtractionLog:
 
 def _record(db: sqlite3.Connection, *, extraction: Extraction, at: datetime) -> Extraction:
     chunk = _digest(*extraction.turn_keys)
-    known = _find(db, extraction.conversation_key, extraction.writer_digest, chunk=chunk)
-    if known is not None:
-        return known
+    earlier = _find(db, extraction.conversation_key, extraction.writer_digest, chunk=chunk)
+    if earlier is not None:
+        return earlier
     seq = db.execute(
         "INSERT INTO extractions (conversation_key, writer_digest, chunk_key, at, run_id) "
         "VALUES (?, ?, ?, ?, ?)",
@@ -91,7 +91,7 @@ def _record(db: sqlite3.Connection, *, extraction: Extraction, at: datetime) -> 
     )
     db.executemany(
         "INSERT INTO extracted (extraction, candidate_id, body) VALUES (?, ?, ?)",
-        [(seq, each.id, each.model_dump_json()) for each in extraction.candidates],
+        [(seq, candidate.id, candidate.model_dump_json()) for candidate in extraction.candidates],
     )
     return extraction
 
@@ -110,9 +110,9 @@ def _find(
 def _of_turns(
     db: sqlite3.Connection, turn_keys: Sequence[str], *, writer: str
 ) -> tuple[Extraction, ...]:
-    found: set[int] = set()
-    for start in range(0, len(turn_keys), _MOST_VARIABLES):
-        keys = turn_keys[start : start + _MOST_VARIABLES]
+    sequence_numbers: set[int] = set()
+    for start in range(0, len(turn_keys), _MAX_VARIABLES):
+        keys = turn_keys[start : start + _MAX_VARIABLES]
         marks = ", ".join("?" * len(keys))
         rows = db.execute(
             f"""SELECT DISTINCT extractions.seq FROM reads  -- only marks are put in
@@ -120,8 +120,8 @@ def _of_turns(
             WHERE reads.turn_key IN ({marks}) AND writer_digest = ?""",  # noqa: S608
             (*keys, writer),
         )
-        found.update(row[0] for row in rows)
-    return tuple(_load(db, seq) for seq in sorted(found))
+        sequence_numbers.update(row[0] for row in rows)
+    return tuple(_load(db, seq) for seq in sorted(sequence_numbers))
 
 
 def _load(db: sqlite3.Connection, seq: int) -> Extraction:

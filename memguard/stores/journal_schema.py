@@ -246,12 +246,12 @@ def _create_or_check(db: sqlite3.Connection, path: Path | None, *, now: datetime
         return
     if not {"journal", "receipts", "events"} <= tables:
         raise _unusable(path, "it is a database of something else")
-    found = db.execute("SELECT max(version) FROM journal").fetchone()[0]
-    if found is None or found > VERSION:
+    version = db.execute("SELECT max(version) FROM journal").fetchone()[0]
+    if version is None or version > VERSION:
         raise _unusable(
-            path, f"its layout is version {found!r}, this memguard reads up to {VERSION}; upgrade"
+            path, f"its layout is version {version!r}, this memguard reads up to {VERSION}; upgrade"
         )
-    if found < VERSION:
+    if version < VERSION:
         for statement in _read_layout():
             db.execute(statement)
         db.execute("INSERT INTO journal VALUES (?, ?)", (VERSION, now.isoformat()))

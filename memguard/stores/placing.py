@@ -72,15 +72,15 @@ async def aplace(store: BaseStore, records: Sequence[MemoryRecord]) -> Placed:
 
 def _steps(records: Sequence[MemoryRecord], *, ttl: float | None) -> _Steps:
     first = {(record.namespace, record.key): record for record in reversed(records)}
-    found = dict(zip(first, (yield _gets(first)), strict=True))
-    absent = [record for place, record in first.items() if _is_to_put(record, found[place])]
+    items = dict(zip(first, (yield _gets(first)), strict=True))
+    absent = [record for location, record in first.items() if _is_to_put(record, items[location])]
     if absent:
         yield [_put(record, ttl=ttl) for record in absent]
-        places = [(record.namespace, record.key) for record in absent]
-        found |= dict(zip(places, (yield _gets(places)), strict=True))
-    put = {id(record) for record in absent}
+        locations = [(record.namespace, record.key) for record in absent]
+        items |= dict(zip(locations, (yield _gets(locations)), strict=True))
+    written = {id(record) for record in absent}
     problems = [
-        _problem(record, found[record.namespace, record.key], put=id(record) in put)
+        _problem(record, items[record.namespace, record.key], written=id(record) in written)
         for record in records
     ]
     return Placed(
@@ -114,7 +114,7 @@ def _default_ttl(store: BaseStore) -> float | None:
     return (config or {}).get("default_ttl")
 
 
-def _problem(record: MemoryRecord, item: Item | None, *, put: bool) -> str | None:
+def _problem(record: MemoryRecord, item: Item | None, *, written: bool) -> str | None:
     """Why the record does not count as stored; `None` when it does."""
     where = f"key {record.key!r} in namespace {record.namespace!r}"
     if item is None:
@@ -125,7 +125,7 @@ def _problem(record: MemoryRecord, item: Item | None, *, put: bool) -> str | Non
     text = value.get("content")
     if not isinstance(text, str) or same_text_form(text) != same_text_form(record.text):
         return f"{where} holds another text, {text!r}; delete or move that item, then run again"
-    if put and value != record.to_value() and owner_of(value) == record.provenance.candidate_id:
+    if written and value != record.to_value() and owner_of(value) == record.provenance.candidate_id:
         return f"{where} came back changed"
     return None
 

@@ -98,13 +98,13 @@ def get(db: sqlite3.Connection, read_id: str) -> ReadReport:
     Raises:
         InvalidInputError: If there is none, or more than one.
     """
-    found = matching(db, read_id)
-    if len(found) == 1:
-        body = db.execute("SELECT body FROM read_receipts WHERE id = ?", found).fetchone()[0]
+    ids = matching(db, read_id)
+    if len(ids) == 1:
+        body = db.execute("SELECT body FROM read_receipts WHERE id = ?", ids).fetchone()[0]
         return load(body)
-    if found:
-        names = ", ".join(repr(each) for each in found[:_NAMED])
-        more = " and more" if len(found) > _NAMED else ""
+    if ids:
+        names = ", ".join(repr(match) for match in ids[:_NAMED])
+        more = " and more" if len(ids) > _NAMED else ""
         msg = f"{read_id!r} fits {names}{more}; give more of the id"
         raise _not_found(msg)
     tomb = [event for event in events_of(db, read_id) if event.kind == "forgotten"]
@@ -137,10 +137,10 @@ def page(db: sqlite3.Connection, which: ReadFilter, *, limit: int, before: int |
         "ORDER BY seq DESC LIMIT ?",
         (*values, _LAST if before is None else before, limit + 1),
     ).fetchall()
-    shown = rows[:limit]
+    visible = rows[:limit]
     return ReadPage(
-        reads=tuple(load(body) for _, body in shown),
-        before=shown[-1][0] if shown and len(rows) > limit else None,
+        reads=tuple(load(body) for _, body in visible),
+        before=visible[-1][0] if visible and len(rows) > limit else None,
     )
 
 
@@ -169,8 +169,12 @@ def load(body: str) -> ReadReport:
 
 
 def _candidates(report: ReadReport) -> list[str]:
-    found = (memory.provenance for memory in report.memories)
-    return list(dict.fromkeys(each.candidate_id for each in found if each is not None))
+    provenances = (memory.provenance for memory in report.memories)
+    return list(
+        dict.fromkeys(
+            provenance.candidate_id for provenance in provenances if provenance is not None
+        )
+    )
 
 
 def _not_found(message: str) -> InvalidInputError:

@@ -138,9 +138,9 @@ def _record(db: sqlite3.Connection, receipt: Receipt, *, actor: str, at: datetim
     if record is not None and receipt.outcome == "stored" and not receipt.record_key:
         receipt = receipt.model_copy(update={"record_key": record.key})
     candidate_id = receipt.candidate.id
-    known = _known(db, receipt, candidate_id=candidate_id)
-    if known is not None:
-        return known
+    logged = _known(db, receipt, candidate_id=candidate_id)
+    if logged is not None:
+        return logged
     db.execute(
         "INSERT INTO receipts (id, candidate_id, policy_digest, namespace, record_key, outcome, "
         "reason, at, run_id, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -242,10 +242,10 @@ def page(
         "ORDER BY seq DESC LIMIT ?",
         (*values, _LAST if before is None else before, limit + 1),
     ).fetchall()
-    shown = rows[:limit]
+    visible = rows[:limit]
     return ReceiptPage(
-        receipts=tuple(load(body) for _, body in shown),
-        before=shown[-1][0] if shown and len(rows) > limit else None,
+        receipts=tuple(load(body) for _, body in visible),
+        before=visible[-1][0] if visible and len(rows) > limit else None,
     )
 
 
@@ -276,7 +276,7 @@ def get(db: sqlite3.Connection, receipt_id: str) -> Receipt:
     if len(rows) == 1:
         return load(rows[0][1])
     if rows:
-        names = ", ".join(repr(found) for found, _ in rows[:_NAMED])
+        names = ", ".join(repr(ids) for ids, _ in rows[:_NAMED])
         more = " and more" if len(rows) > _NAMED else ""
         msg = f"{receipt_id!r} fits {names}{more}; give more of the id"
         raise _not_found(msg)

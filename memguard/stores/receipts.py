@@ -65,8 +65,8 @@ class ReceiptLog:
 
     async def afind(self, candidate_id: str, *, policy_digest: str) -> Receipt | None:
         """See `find`."""
-        found = await self.afind_all([candidate_id], policy_digest=policy_digest)
-        return found.get(candidate_id)
+        receipts = await self.afind_all([candidate_id], policy_digest=policy_digest)
+        return receipts.get(candidate_id)
 
     def find_all(self, candidate_ids: Sequence[str], *, policy_digest: str) -> dict[str, Receipt]:
         """The decisions on these candidates under a policy, by candidate id."""

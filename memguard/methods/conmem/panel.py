@@ -140,7 +140,8 @@ def make_panel(
         spec=spec,
         models=chosen,
         prompts={
-            name: prompt_or_own("conmem", name, own=own.get(f"conmem/{name}")) for name in PROMPTS
+            name: prompt_or_own("conmem", name, override=own.get(f"conmem/{name}"))
+            for name in PROMPTS
         },
     )
 

@@ -86,6 +86,6 @@ def make_judge(model: ModelLike, *, spec: ConsistencyGate, prompt: Prompt | None
     asker = ModelJudge(
         model=resolve_model(model),
         spec=spec,
-        prompt=prompt_or_own("consistency_gate", name, own=prompt),
+        prompt=prompt_or_own("consistency_gate", name, override=prompt),
     )
     return LocalFirstJudge(local=LocalJudge(spec=spec), model=asker) if spec.local_first else asker

@@ -77,7 +77,7 @@ def create_factor_compiled_graph(
         ConfigurationError: If the model or the prompt cannot be used.
     """
     spec = spec or FactorCompiled()
-    asking = prompt_or_own(NAME, "adjudicate", own=prompt)
+    asking = prompt_or_own(NAME, "adjudicate", override=prompt)
     steps = Steps(
         method=NAME,
         scheme="factors",

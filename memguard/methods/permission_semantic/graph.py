@@ -124,8 +124,8 @@ def create_permission_semantic_graph(
         ConfigurationError: If a model or a prompt cannot be used.
     """
     spec = spec or PermissionSemantic()
-    asking = prompt_or_own(NAME, "adjudicate", own=prompt)
-    cutting = prompt_or_own(NAME, "decompose", own=decompose_prompt)
+    asking = prompt_or_own(NAME, "adjudicate", override=prompt)
+    cutting = prompt_or_own(NAME, "decompose", override=decompose_prompt)
     steps = Steps(
         method=NAME,
         scheme="units",

@@ -114,5 +114,5 @@ def make_reader(model: ModelLike, *, prompt: Prompt | None = None) -> Reader:
     if model == LOCAL:
         return LocalReader()
     return ModelReader(
-        model=resolve_model(model), prompt=prompt_or_own("writer", "extract", own=prompt)
+        model=resolve_model(model), prompt=prompt_or_own("writer", "extract", override=prompt)
     )

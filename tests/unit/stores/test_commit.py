@@ -18,7 +18,7 @@ from langgraph.store.memory import InMemoryStore
 from memguard import errors
 from memguard.errors import ErrorCode, InvalidInputError, StoreConfigurationError, StoreError
 from memguard.schema.receipt import Receipt
-from memguard.stores.audit import Place, audit
+from memguard.stores.audit import RecordLocation, audit
 from memguard.stores.commit import Committed, Recovered, commit, recover
 from memguard.stores.journal import Journal
 from memguard.stores.quarantine import Quarantine
@@ -254,7 +254,9 @@ class TestRecover:
         async with Journal.memory() as second:
             assert (await recover(second, store)).records == ()
             found = await audit(second, store)
-            assert found.without_receipt == (Place(namespace=ANA, key=done.records[0].key),)
+            assert found.without_receipt == (
+                RecordLocation(namespace=ANA, key=done.records[0].key),
+            )
 
 
 async def audit_pending(journal: Journal) -> tuple[str, ...]:
@@ -273,7 +275,7 @@ class TestAudit:
         found = await audit(journal, store)
         assert found.without_record == ("a",)
         assert found.altered == ("b",)
-        assert found.without_receipt == (Place(namespace=ANA, key="mine"),)
+        assert found.without_receipt == (RecordLocation(namespace=ANA, key="mine"),)
         assert (await audit(journal, store, namespace=("memories", "bob"))).agrees
         assert not (await audit(journal, store, namespace=("memories",))).agrees
 
