@@ -23,7 +23,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from memguard.guard.agent import create_memory_agent
-from memguard.stores.journal import Journal
+from memguard.journal.journal import Journal
 from memguard.testing import ScriptedChatModel
 from memguard.testing.embeddings import HashEmbeddings
 

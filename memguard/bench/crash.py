@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any
 
 from memguard.guard import create_write_guard
+from memguard.journal.audit import audit
+from memguard.journal.commit import recover
+from memguard.journal.journal import Journal
 from memguard.schema.config import ConsistencyGate
 from memguard.stores import ChromaStore
-from memguard.stores.audit import audit
-from memguard.stores.commit import recover
-from memguard.stores.journal import Journal
 from memguard.testing import ScriptedChatModel
 from memguard.testing.embeddings import HashEmbeddings
 

@@ -29,10 +29,10 @@ from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
 
 from memguard.guard import create_write_guard
+from memguard.journal.journal import Journal
 from memguard.llm.models import resolve_model
 from memguard.schema.config import ConsistencyGate
 from memguard.stores import ChromaStore
-from memguard.stores.journal import Journal
 from memguard.testing import ScriptedChatModel
 from memguard.testing.embeddings import HashEmbeddings
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from memguard.guard.agent import AgentGraph
+    from memguard.journal.journal import Journal
     from memguard.schema.base import Namespace
     from memguard.schema.ledger import ReadReport
     from memguard.schema.write import WriteReport
     from memguard.stores import ChromaStore
-    from memguard.stores.journal import Journal
 
 _MOST_LISTED = 100
 _HELP = """\

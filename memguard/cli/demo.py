@@ -64,7 +64,7 @@ def _run(file: Path, *, judge: Any, store: Any, own: bool) -> "dict[str, WriteRe
     """Write the conversation; then offer the planted candidates, to each judge there is."""
     from memguard.conversations import load_conversation
     from memguard.guard import create_write_guard
-    from memguard.stores.journal import Journal
+    from memguard.journal.journal import Journal
 
     def guard_of(model: Any, **where: Any) -> Any:
         return create_write_guard(

@@ -145,7 +145,7 @@ def _receipts(store: str) -> tuple[bool, str]:
     from memguard.cli.opening import journal_path, open_journal
     from memguard.cli.output import counts_line
     from memguard.errors import MemguardError
-    from memguard.stores.receipts import ReceiptLog
+    from memguard.journal.receipts import ReceiptLog
 
     if not journal_path(store).exists():
         return True, "none yet"

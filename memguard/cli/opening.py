@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 from memguard.errors import ErrorCode, InvalidInputError
 
 if TYPE_CHECKING:
+    from memguard.journal.journal import Journal
     from memguard.llm.models import Model
     from memguard.schema.config import ConsistencyGate
     from memguard.stores import ChromaStore
-    from memguard.stores.journal import Journal
 
 JOURNAL_FILE = "memguard.sqlite3"
 _FILE_ENDINGS = {".json", ".jsonl", ".md", ".txt"}
@@ -35,7 +35,7 @@ def journal_path(store: str) -> Path:
 
 def make_journal(store: str) -> "Journal":
     """The journal of a store; a new one where there is none."""
-    from memguard.stores.journal import Journal
+    from memguard.journal.journal import Journal
 
     return Journal.open(journal_path(store))
 

@@ -23,7 +23,7 @@ def list_held(
     """Print what is held now, newest first."""
     from memguard.cli.opening import open_journal
     from memguard.cli.output import print_decisions, print_json
-    from memguard.stores.quarantine import Quarantine
+    from memguard.journal.quarantine import Quarantine
 
     with open_journal(store) as journal:
         page = Quarantine(journal).list(limit=limit)
@@ -42,7 +42,7 @@ def show_held(
     from memguard.cli.opening import open_journal
     from memguard.cli.output import console, print_json
     from memguard.cli.show import print_receipt
-    from memguard.stores.quarantine import Quarantine
+    from memguard.journal.quarantine import Quarantine
 
     with open_journal(store) as journal:
         held = Quarantine(journal).show(receipt_id)
@@ -67,7 +67,7 @@ def release_held(
     """Store a held candidate after all."""
     from memguard.cli.opening import open_journal, open_store
     from memguard.cli.output import console, print_json
-    from memguard.stores.quarantine import Quarantine
+    from memguard.journal.quarantine import Quarantine
 
     with open_journal(store) as journal, open_store(store, embed=embed) as opened:
         released = Quarantine(journal).release(
@@ -92,7 +92,7 @@ def discard_held(
     """Throw a held candidate out; its receipt stays."""
     from memguard.cli.opening import open_journal
     from memguard.cli.output import console, print_json
-    from memguard.stores.quarantine import Quarantine
+    from memguard.journal.quarantine import Quarantine
 
     with open_journal(store) as journal:
         held = Quarantine(journal).discard(receipt_id, actor=actor_of(actor), reason=reason)

@@ -8,12 +8,10 @@ from memguard.cli.options import JsonOption, NamespaceOption, StoreOption, UserO
 from memguard.cli.rescore import rescore
 
 if TYPE_CHECKING:
+    from memguard.journal.reads import ReadFilter, ReadLog
+    from memguard.journal.receipts import ReceiptFilter, ReceiptLog
     from memguard.schema.ledger import ReadReport
     from memguard.schema.receipt import WriteOutcome
-    from memguard.stores.read_rows import ReadFilter
-    from memguard.stores.reads import ReadLog
-    from memguard.stores.receipt_rows import ReceiptFilter
-    from memguard.stores.receipts import ReceiptLog
 
 app = typer.Typer(help="Every decision, whole.", no_args_is_help=True)
 app.command("rescore")(rescore)
@@ -37,8 +35,8 @@ def list_receipts(
     from memguard.cli.opening import open_journal
     from memguard.cli.output import console, counts_line, print_decisions, print_json
     from memguard.cli.show_read import print_reads
-    from memguard.stores.reads import ReadLog
-    from memguard.stores.receipts import ReceiptLog
+    from memguard.journal.reads import ReadLog
+    from memguard.journal.receipts import ReceiptLog
 
     with open_journal(store) as journal:
         log = ReceiptLog(journal)
@@ -73,8 +71,8 @@ def show_receipt(
     from memguard.cli.output import print_json
     from memguard.cli.show import print_receipt
     from memguard.cli.show_read import print_read
-    from memguard.stores.reads import ReadLog
-    from memguard.stores.receipts import ReceiptLog
+    from memguard.journal.reads import ReadLog
+    from memguard.journal.receipts import ReceiptLog
 
     with open_journal(store) as journal:
         read = _read_named(receipt_id, log=ReadLog(journal), decisions=ReceiptLog(journal))
@@ -118,8 +116,8 @@ def _filter(
 
     from memguard.cli.options import namespace_of
     from memguard.errors import ErrorCode, InvalidInputError
+    from memguard.journal.receipts import ReceiptFilter
     from memguard.schema.receipt import WriteOutcome
-    from memguard.stores.receipt_rows import ReceiptFilter
 
     known = get_args(WriteOutcome)
     if outcome is not None and outcome not in known:
@@ -130,6 +128,6 @@ def _filter(
 
 
 def _read_filter(which: "ReceiptFilter") -> "ReadFilter":
-    from memguard.stores.read_rows import ReadFilter
+    from memguard.journal.reads import ReadFilter
 
     return ReadFilter(namespace=which.namespace, run_id=which.run_id)

@@ -63,7 +63,7 @@ def rescore(
 def _report_of(receipt_id: str, *, store: str) -> "MethodReport":
     from memguard.cli.opening import open_journal
     from memguard.errors import ErrorCode, InvalidInputError
-    from memguard.stores.receipts import ReceiptLog
+    from memguard.journal.receipts import ReceiptLog
 
     with open_journal(store) as journal:
         receipt = ReceiptLog(journal).get(receipt_id)

@@ -18,6 +18,8 @@ from memguard.errors import ConfigurationError, ErrorCode, MemguardError
 from memguard.guard.pieces import JournalPieces, use_pieces
 from memguard.guard.relevance import create_relevance_gate_graph
 from memguard.guard.unsaved import run_unsaved
+from memguard.journal.caches import DecompositionLog
+from memguard.journal.journal import Journal
 from memguard.llm.models import ModelLike
 from memguard.local.adjudicator import LocalAdjudicator
 from memguard.methods.factor_compiled import create_factor_compiled_graph
@@ -31,8 +33,6 @@ from memguard.schema.units import Scheme, Unit
 from memguard.schema.usage import Budget
 from memguard.schema.verdict import Inconclusive
 from memguard.schema.write import Failure
-from memguard.stores.decompositions import DecompositionLog
-from memguard.stores.journal import Journal
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 

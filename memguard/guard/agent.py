@@ -31,12 +31,12 @@ from memguard.guard.namespaces import NamespaceLike
 from memguard.guard.read import create_read_guard
 from memguard.guard.unsaved import run_unsaved
 from memguard.guard.write import create_write_guard
+from memguard.journal.journal import Journal
 from memguard.llm.answer import answer, tool_settings
 from memguard.llm.models import Model, ModelLike, resolve_model
 from memguard.portal import dual
 from memguard.schema.ledger import ReadReport
 from memguard.schema.write import Failure, WriteReport
-from memguard.stores.journal import Journal
 
 NAME = "memory_agent"
 

@@ -10,10 +10,10 @@ from langgraph.store.base import BaseStore
 
 from memguard.errors import ConfigurationError, ErrorCode
 from memguard.guard.committer import Committer
-from memguard.stores.commit import recover
-from memguard.stores.extractions import ExtractionLog
-from memguard.stores.journal import Journal
-from memguard.stores.receipts import ReceiptLog
+from memguard.journal.caches import ExtractionLog
+from memguard.journal.commit import recover
+from memguard.journal.journal import Journal
+from memguard.journal.receipts import ReceiptLog
 
 IN_MEMORY_NOTE = (
     "receipts and quarantine are kept in memory and end with the process: pass `receipts=PATH`"

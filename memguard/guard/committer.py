@@ -10,13 +10,12 @@ from langgraph.store.base import BaseStore, GetOp
 
 from memguard.errors import StoreError
 from memguard.guard.screen import repeat
+from memguard.journal.commit import commit, owner_of
+from memguard.journal.journal import Journal
 from memguard.policy.dedupe import record_key
 from memguard.schema.base import Namespace
 from memguard.schema.receipt import Receipt
 from memguard.store_calls import call_store
-from memguard.stores.commit import commit
-from memguard.stores.journal import Journal
-from memguard.stores.placing import owner_of
 
 _MOST_TOGETHER = 64
 """Receipts in one commit; more would make the first one wait for the last."""

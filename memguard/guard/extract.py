@@ -7,6 +7,7 @@ from memguard.errors import MemguardError
 from memguard.guard.backing import Backing
 from memguard.guard.gates import GateGraph
 from memguard.guard.state import Extracted, PassState, Proposal
+from memguard.journal.caches import Extraction
 from memguard.llm.budget import Meter
 from memguard.llm.metering import use_meter
 from memguard.methods.writer import readable_turns
@@ -15,7 +16,6 @@ from memguard.schema.base import Namespace
 from memguard.schema.config import Writer
 from memguard.schema.memory import CandidateMemory, Conversation
 from memguard.schema.write import Failure
-from memguard.stores.extractions import Extraction
 
 
 async def plan_passes(

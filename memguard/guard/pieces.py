@@ -7,10 +7,10 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from memguard.journal.caches import DecompositionLog, owned_by
 from memguard.policy.pieces import pieces_key
 from memguard.schema.read import RecalledMemory
 from memguard.schema.units import Pieces
-from memguard.stores.decompositions import DecompositionLog, owned_by
 
 _LOG: ContextVar[DecompositionLog | None] = ContextVar("memguard_pieces", default=None)
 

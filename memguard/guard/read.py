@@ -42,6 +42,8 @@ from memguard.guard.read_state import ReadGuardInput, ReadGuardOutput, ReadGuard
 from memguard.guard.recall import recall
 from memguard.guard.report import as_error
 from memguard.guard.request import read_request
+from memguard.journal.journal import Journal
+from memguard.journal.reads import ReadLog
 from memguard.llm.models import ModelLike, resolve_model
 from memguard.portal import dual
 from memguard.prompts import Prompt
@@ -49,8 +51,6 @@ from memguard.schema.ledger import Flag, ReadReport
 from memguard.schema.recall import Recall, Recalled
 from memguard.schema.usage import Budget
 from memguard.schema.write import Failure
-from memguard.stores.journal import Journal
-from memguard.stores.reads import ReadLog
 
 NAME = "read_guard"
 OnFailure = Literal["report", "raise"]

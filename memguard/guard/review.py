@@ -29,13 +29,13 @@ from memguard.guard.meters import Meters
 from memguard.guard.progress import emit
 from memguard.guard.state import Ruled, WriteState
 from memguard.guard.wording import worded_receipt
+from memguard.journal.quarantine import Quarantine
 from memguard.policy.refusal import refuse_text
 from memguard.portal import dual
 from memguard.schema.base import Text
 from memguard.schema.receipt import Receipt
 from memguard.schema.review import Review, ReviewOutcome, ReviewRuling
 from memguard.schema.write import Failure
-from memguard.stores.quarantine import Quarantine
 
 ReviewMode = Literal["quarantine", "interrupt"]
 """What becomes of held candidates: they lie in quarantine, or the run also pauses and asks."""

@@ -29,6 +29,9 @@ from memguard.guard.gates import PROMPTS, STAGES, GateLike, build_gates, check_n
 from memguard.guard.source import SourceLike, find_dialogue, find_source
 from memguard.guard.store_reads import ReadGate
 from memguard.guard.store_writes import Write, WriteGate, digest_of_gates
+from memguard.journal.journal import Journal
+from memguard.journal.quarantine import Quarantine
+from memguard.journal.receipts import ReceiptLog
 from memguard.llm.models import ModelLike, resolve_model
 from memguard.portal import run_sync
 from memguard.prompts import Prompt
@@ -36,9 +39,6 @@ from memguard.schema.base import Namespace
 from memguard.schema.config import ConsistencyGate
 from memguard.schema.receipt import Receipt
 from memguard.schema.usage import Budget
-from memguard.stores.journal import Journal
-from memguard.stores.quarantine import Quarantine
-from memguard.stores.receipts import ReceiptLog
 
 OnRefused = Literal["hold", "raise"]
 """What a writer sees of a write that is not admitted: nothing, or `GuardError`."""

@@ -12,10 +12,10 @@ from memguard.guard.admission import Admission
 from memguard.guard.backing import Backing
 from memguard.guard.recall_items import memory_of
 from memguard.guard.store_writes import memory_text
+from memguard.journal.reads import ReadLog
 from memguard.schema.ledger import ReadReport, UnitVerdict
 from memguard.schema.memory import Conversation
 from memguard.schema.read import RecalledMemory
-from memguard.stores.reads import ReadLog
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,7 @@ from memguard.errors import MemguardError
 from memguard.guard.backing import Backing
 from memguard.guard.gates import Gate, digest_of
 from memguard.guard.recall_items import text_of
+from memguard.journal.receipts import record_decisions
 from memguard.llm.budget import Meter
 from memguard.llm.metering import use_meter
 from memguard.policy.additions import added_text
@@ -27,7 +28,6 @@ from memguard.schema.memory import CandidateMemory, Conversation, speaker_roles,
 from memguard.schema.receipt import MethodReport, Receipt
 from memguard.schema.usage import Budget
 from memguard.store_calls import call_store
-from memguard.stores.receipt_rows import record_decisions
 
 METHOD = "guard_store"
 _NO_SOURCE = (

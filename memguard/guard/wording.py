@@ -9,6 +9,8 @@ from pydantic import JsonValue
 
 from memguard.errors import ErrorCode, InvalidInputError
 from memguard.guard.gates import digest_of
+from memguard.journal.commit import commit
+from memguard.journal.journal import Journal
 from memguard.policy.dedupe import record_key
 from memguard.policy.refusal import refuse_text
 from memguard.schema.base import Namespace
@@ -16,8 +18,6 @@ from memguard.schema.config import Writer
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import CandidateMemory
 from memguard.schema.receipt import MethodReport, Receipt
-from memguard.stores.commit import commit
-from memguard.stores.journal import Journal
 
 METHOD = "human_wording"
 

@@ -54,6 +54,7 @@ from memguard.guard.state import (
     WriteOutput,
     WriteState,
 )
+from memguard.journal.journal import Journal
 from memguard.llm.metering import use_meter
 from memguard.llm.models import ModelLike, resolve_model
 from memguard.methods.writer import create_writer_graph, make_reader
@@ -65,7 +66,6 @@ from memguard.schema.decision import AdmissionDecision
 from memguard.schema.receipt import MethodReport, Receipt
 from memguard.schema.usage import Budget, Usage
 from memguard.schema.write import Failure
-from memguard.stores.journal import Journal
 
 NAME = "write_guard"
 OnFailure = Literal["raise", "report"]

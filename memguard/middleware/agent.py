@@ -25,11 +25,11 @@ from memguard.guard.inject import add_memory
 from memguard.guard.namespaces import NamespaceLike
 from memguard.guard.read import create_read_guard
 from memguard.guard.write import create_write_guard
+from memguard.journal.journal import Journal
 from memguard.llm.models import ModelLike
 from memguard.middleware.background import Background
 from memguard.schema.ledger import ReadReport
 from memguard.schema.write import WriteReport
-from memguard.stores.journal import Journal
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse

@@ -4,14 +4,13 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from memguard.stores.audit import Audit
+    from memguard.journal.audit import Audit
+    from memguard.journal.commit import recover
+    from memguard.journal.journal import Journal
+    from memguard.journal.quarantine import Quarantine
+    from memguard.journal.receipts import ReceiptFilter, ReceiptLog
+    from memguard.journal.removal import delete_memory, forget_memory
     from memguard.stores.chroma.store import ChromaStore
-    from memguard.stores.commit import recover
-    from memguard.stores.journal import Journal
-    from memguard.stores.quarantine import Quarantine
-    from memguard.stores.receipt_rows import ReceiptFilter
-    from memguard.stores.receipts import ReceiptLog
-    from memguard.stores.removal import delete_memory, forget_memory
 
 __all__ = [
     "Audit",
@@ -27,15 +26,15 @@ __all__ = [
 
 # LangGraph and LangChain cost a second to import; `import memguard.stores` does not.
 _HOMES = {
-    "Audit": "memguard.stores.audit",
+    "Audit": "memguard.journal.audit",
     "ChromaStore": "memguard.stores.chroma.store",
-    "Journal": "memguard.stores.journal",
-    "Quarantine": "memguard.stores.quarantine",
-    "ReceiptFilter": "memguard.stores.receipt_rows",
-    "ReceiptLog": "memguard.stores.receipts",
-    "delete_memory": "memguard.stores.removal",
-    "forget_memory": "memguard.stores.removal",
-    "recover": "memguard.stores.commit",
+    "Journal": "memguard.journal.journal",
+    "Quarantine": "memguard.journal.quarantine",
+    "ReceiptFilter": "memguard.journal.receipts",
+    "ReceiptLog": "memguard.journal.receipts",
+    "delete_memory": "memguard.journal.removal",
+    "forget_memory": "memguard.journal.removal",
+    "recover": "memguard.journal.commit",
 }
 
 

@@ -17,18 +17,18 @@ from langgraph.store.base import Op
 from langgraph.store.memory import InMemoryStore
 
 from memguard.errors import InvalidInputError, MemguardError, ReceiptError
+from memguard.journal.audit import audit
+from memguard.journal.commit import commit, recover
+from memguard.journal.events import live_states
+from memguard.journal.journal import Journal
+from memguard.journal.quarantine import Quarantine
+from memguard.journal.receipts import ReceiptFilter, ReceiptLog
+from memguard.journal.removal import delete_memory, forget_memory
 from memguard.policy.dedupe import record_key, same_text_form
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import CandidateMemory, Turn
 from memguard.schema.receipt import MethodReport, PromptStamp, Receipt
 from memguard.schema.usage import Usage
-from memguard.stores.audit import audit
-from memguard.stores.commit import commit, recover
-from memguard.stores.events import live_states
-from memguard.stores.journal import Journal
-from memguard.stores.quarantine import Quarantine
-from memguard.stores.receipts import ReceiptFilter, ReceiptLog
-from memguard.stores.removal import delete_memory, forget_memory
 
 T = TypeVar("T")
 ANA = ("memories", "ana")

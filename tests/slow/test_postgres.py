@@ -14,8 +14,8 @@ from langgraph.store.base import BaseStore
 from langgraph.types import Command
 
 from memguard import ConsistencyGate, WriteReport, create_write_guard, guard_store, use_source
-from memguard.stores.audit import audit
-from memguard.stores.journal import Journal
+from memguard.journal.audit import audit
+from memguard.journal.journal import Journal
 from memguard.testing import ScriptedChatModel
 from memguard.testing.conformance import Calls, StoreConformance
 from tests.conformance.test_guarded import guarded

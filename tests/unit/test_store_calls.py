@@ -12,10 +12,10 @@ from langgraph.store.sqlite.aio import AsyncSqliteStore
 
 from memguard import ConsistencyGate, Recall, create_read_guard, create_write_guard, guard_store
 from memguard.errors import ErrorCode, StoreConfigurationError
+from memguard.journal.audit import audit
+from memguard.journal.journal import Journal
 from memguard.portal import run_sync
 from memguard.store_calls import call_store
-from memguard.stores.audit import audit
-from memguard.stores.journal import Journal
 from tests.unit.guard.scripts import scripted
 
 ANA = ("memories", "ana")

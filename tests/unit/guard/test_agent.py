@@ -16,9 +16,9 @@ from memguard.errors import (
     InvalidInputError,
     ReceiptError,
 )
+from memguard.journal.journal import Journal
 from memguard.llm.models import resolve_model
 from memguard.stores import ChromaStore
-from memguard.stores.journal import Journal
 from memguard.testing import HashEmbeddings, ScriptedChatModel
 
 ANA: dict[str, Any] = {"user_id": "ana"}

@@ -11,7 +11,7 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
 from memguard import ConMem, ConsistencyGate, checkpoint_types, create_write_guard
-from memguard.stores.journal import Journal
+from memguard.journal.journal import Journal
 from memguard.testing import ScriptedChatModel
 
 

@@ -11,10 +11,10 @@ from langgraph.store.memory import InMemoryStore
 
 from memguard.errors import ErrorCode, StoreError
 from memguard.guard.committer import Committer
+from memguard.journal.audit import audit
+from memguard.journal.journal import Journal
+from memguard.journal.receipts import ReceiptLog
 from memguard.policy.dedupe import record_key
-from memguard.stores.audit import audit
-from memguard.stores.journal import Journal
-from memguard.stores.receipts import ReceiptLog
 from tests.unit.stores.conftest import ANA, build_receipt
 
 

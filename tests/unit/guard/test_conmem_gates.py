@@ -9,8 +9,8 @@ from langgraph.store.memory import InMemoryStore
 from memguard import Budget, ConMem, ConsistencyGate, create_write_guard, resolve_model
 from memguard.errors import ConfigurationError, ErrorCode
 from memguard.guard.cascade import cascade_notes
+from memguard.journal.journal import Journal
 from memguard.schema.write import WriteReport
-from memguard.stores.journal import Journal
 from memguard.testing import ScriptedChatModel
 from memguard.testing.conmem import ConMemScript
 from tests.unit.guard.scripts import JUDGES, memory_in

@@ -15,7 +15,7 @@ from memguard import (
     resolve_model,
 )
 from memguard.errors import ErrorCode, ModelConfigurationError
-from memguard.stores.journal import Journal
+from memguard.journal.journal import Journal
 from memguard.testing import HashEmbeddings, LoopbackModelServer, ServerReply
 from memguard.testing.memory_model import memory_answer
 from tests.cases import case_input

@@ -25,6 +25,8 @@ from memguard import (
     create_read_guard,
 )
 from memguard.errors import ConfigurationError, ErrorCode, StoreError
+from memguard.journal.journal import Journal
+from memguard.journal.reads import ReadLog
 from memguard.prompts import Prompt, load_prompt
 from memguard.rendering.memories import render_memories
 from memguard.rendering.section import render_section
@@ -32,8 +34,6 @@ from memguard.schema.base import Namespace
 from memguard.schema.ledger import ReadReport
 from memguard.schema.memory import MemoryRecord, Provenance
 from memguard.stores import ChromaStore
-from memguard.stores.journal import Journal
-from memguard.stores.reads import ReadLog
 from memguard.testing.embeddings import HashEmbeddings
 from tests.unit.guard.read_scripts import (
     CUTS,

@@ -22,11 +22,11 @@ from memguard.errors import (
     JudgeError,
     StoreError,
 )
+from memguard.journal.journal import Journal
+from memguard.journal.quarantine import Quarantine
+from memguard.journal.receipts import ReceiptLog
 from memguard.prompts import load_prompt
 from memguard.rendering.section import render_section
-from memguard.stores.journal import Journal
-from memguard.stores.quarantine import Quarantine
-from memguard.stores.receipts import ReceiptLog
 from tests.cases import case_input
 from tests.unit.guard.scripts import JUDGES, WRITES, calls_of, scripted
 

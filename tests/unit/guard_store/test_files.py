@@ -6,8 +6,8 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 
 from memguard import ConsistencyGate, guard_store, use_source
-from memguard.stores.audit import audit
-from memguard.stores.journal import Journal
+from memguard.journal.audit import audit
+from memguard.journal.journal import Journal
 from tests.unit.guard.scripts import scripted
 
 ANA = ("memories", "ana")

@@ -18,8 +18,8 @@ from langgraph.store.sqlite.aio import AsyncSqliteStore
 
 from memguard import ConsistencyGate, create_write_guard, guard_store, use_source
 from memguard.errors import ConfigurationError, ErrorCode, GuardError, JudgeError
-from memguard.stores.audit import audit
-from memguard.stores.journal import Journal
+from memguard.journal.audit import audit
+from memguard.journal.journal import Journal
 from memguard.testing import ScriptedChatModel
 from memguard.testing.embeddings import HashEmbeddings
 from tests.unit.guard.scripts import JUDGES, calls_of, memory_in, scripted

@@ -11,9 +11,9 @@ from langgraph.store.memory import InMemoryStore
 from memguard import FactorCompiled, guard_store
 from memguard.adjudication.state import ReadInput, ReadOutput, ReadState
 from memguard.errors import BudgetExhaustedError, ConfigurationError, ErrorCode
+from memguard.journal.journal import Journal
+from memguard.journal.reads import ReadLog
 from memguard.portal import dual
-from memguard.stores.journal import Journal
-from memguard.stores.reads import ReadLog
 from memguard.testing import HashEmbeddings, ScriptedChatModel
 from tests.unit.guard.read_scripts import CUTS, JUDGES, prompts_of, reader
 

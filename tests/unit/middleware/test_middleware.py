@@ -17,9 +17,9 @@ from langgraph.types import Command
 
 from memguard import ConsistencyGate, MemguardMiddleware, create_write_guard
 from memguard.errors import ConfigurationError, ErrorCode
+from memguard.journal.journal import Journal
+from memguard.journal.reads import ReadLog
 from memguard.middleware.agent import tools_spoke
-from memguard.stores.journal import Journal
-from memguard.stores.reads import ReadLog
 from memguard.testing import HashEmbeddings, ScriptedChatModel
 from tests.unit.guard.scripts import scripted
 

@@ -15,9 +15,9 @@ from pydantic import ValidationError
 
 from memguard import ConsistencyGate, WriteReport, create_write_guard
 from memguard.errors import ConfigurationError, ErrorCode, StoreError
-from memguard.stores.journal import Journal
-from memguard.stores.quarantine import Quarantine
-from memguard.stores.receipts import ReceiptLog
+from memguard.journal.journal import Journal
+from memguard.journal.quarantine import Quarantine
+from memguard.journal.receipts import ReceiptLog
 from tests.unit.guard.scripts import scripted
 
 NAMESPACE = ("memories", "ana")

@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from memguard.journal.journal import Journal
 from memguard.schema.base import Namespace
 from memguard.schema.decision import AdmissionDecision, Outcome, ReasonCode
 from memguard.schema.memory import CandidateMemory
 from memguard.schema.receipt import Receipt
-from memguard.stores.journal import Journal
 
 ANA = ("memories", "ana")
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

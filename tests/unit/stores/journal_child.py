@@ -18,14 +18,14 @@ from typing import Any
 
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, SearchOp
 
+from memguard.journal.audit import audit
+from memguard.journal.commit import commit, recover
+from memguard.journal.journal import Journal
+from memguard.journal.quarantine import Quarantine
+from memguard.journal.receipts import ReceiptFilter, ReceiptLog
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import CandidateMemory
 from memguard.schema.receipt import Receipt
-from memguard.stores.audit import audit
-from memguard.stores.commit import commit, recover
-from memguard.stores.journal import Journal
-from memguard.stores.quarantine import Quarantine
-from memguard.stores.receipts import ReceiptFilter, ReceiptLog
 
 ANA = ("memories", "ana")
 

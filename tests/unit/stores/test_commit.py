@@ -17,14 +17,13 @@ from langgraph.store.memory import InMemoryStore
 
 from memguard import errors
 from memguard.errors import ErrorCode, InvalidInputError, StoreConfigurationError, StoreError
+from memguard.journal.audit import RecordLocation, audit
+from memguard.journal.commit import Committed, Recovered, commit, recover
+from memguard.journal.journal import Journal
+from memguard.journal.quarantine import Quarantine
+from memguard.journal.receipts import ReceiptLog, record_key, record_of
+from memguard.journal.removal import delete_memory, forget_memory
 from memguard.schema.receipt import Receipt
-from memguard.stores.audit import RecordLocation, audit
-from memguard.stores.commit import Committed, Recovered, commit, recover
-from memguard.stores.journal import Journal
-from memguard.stores.quarantine import Quarantine
-from memguard.stores.receipts import ReceiptLog
-from memguard.stores.records import record_key, record_of
-from memguard.stores.removal import delete_memory, forget_memory
 
 ANA = ("memories", "ana")
 CHILD = Path(__file__).with_name("journal_child.py")

@@ -1,6 +1,6 @@
+from memguard.journal.caches import Extraction, ExtractionLog
+from memguard.journal.journal import Journal
 from memguard.schema.memory import CandidateMemory
-from memguard.stores.extractions import Extraction, ExtractionLog
-from memguard.stores.journal import Journal
 
 TEA = CandidateMemory(text="Ana likes tea.", namespace=("memories", "ana"), turn_ids=("t1",))
 CAT = CandidateMemory(text="Ana has a cat.", namespace=("memories", "ana"), turn_ids=("t2",))

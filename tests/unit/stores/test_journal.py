@@ -12,9 +12,9 @@ import pytest
 
 from memguard import errors
 from memguard.errors import ErrorCode, ReceiptError, StoreConfigurationError
+from memguard.journal.journal import Journal
+from memguard.journal.receipts import ReceiptLog
 from memguard.schema.receipt import Receipt
-from memguard.stores.journal import Journal
-from memguard.stores.receipts import ReceiptLog
 
 CHILD = Path(__file__).with_name("journal_child.py")
 ROOT = Path(errors.__file__).parents[1]

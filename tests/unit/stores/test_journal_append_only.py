@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from memguard.errors import InvalidInputError, ReceiptError
+from memguard.journal.caches import Extraction, ExtractionLog
+from memguard.journal.journal import Journal
+from memguard.journal.receipts import ReceiptLog
 from memguard.schema.memory import CandidateMemory
 from memguard.schema.receipt import Receipt
-from memguard.stores.extractions import Extraction, ExtractionLog
-from memguard.stores.journal import Journal
-from memguard.stores.receipts import ReceiptLog
 
 MakeReceipt = Callable[..., Receipt]
 TABLES = ("receipts", "events", "extractions", "reads", "extracted")

@@ -7,12 +7,11 @@ from langgraph.store.base import Op
 from langgraph.store.memory import InMemoryStore
 
 from memguard.errors import ErrorCode, InvalidInputError, StoreError
+from memguard.journal.commit import commit, recover
+from memguard.journal.journal import Journal
+from memguard.journal.quarantine import Quarantine
+from memguard.journal.receipts import ReceiptLog, record_of
 from memguard.schema.receipt import Receipt
-from memguard.stores.commit import commit, recover
-from memguard.stores.journal import Journal
-from memguard.stores.quarantine import Quarantine
-from memguard.stores.receipts import ReceiptLog
-from memguard.stores.records import record_of
 
 ANA = ("memories", "ana")
 MakeReceipt = Callable[..., Receipt]

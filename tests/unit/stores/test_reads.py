@@ -8,18 +8,17 @@ from pathlib import Path
 import pytest
 
 from memguard.errors import InvalidInputError, ReceiptError
+from memguard.journal import tables as journal_tables
+from memguard.journal.caches import DecompositionLog, owned_by
+from memguard.journal.journal import Journal
+from memguard.journal.reads import ReadFilter, ReadLog
+from memguard.journal.receipts import ReceiptLog
 from memguard.schema.base import Namespace
 from memguard.schema.ledger import Ledger, ReadReport, UnitVerdict
 from memguard.schema.memory import Provenance
 from memguard.schema.read import RecalledMemory, Situation
 from memguard.schema.receipt import Receipt
 from memguard.schema.units import Piece, Pieces, Unit, UnitAttributes
-from memguard.stores import journal_schema
-from memguard.stores.decompositions import DecompositionLog, owned_by
-from memguard.stores.journal import Journal
-from memguard.stores.read_rows import ReadFilter
-from memguard.stores.reads import ReadLog
-from memguard.stores.receipts import ReceiptLog
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ANA: Namespace = ("memories", "ana")
@@ -203,8 +202,8 @@ def test_a_journal_of_version_1_is_brought_up_to_date(
 ):
     path = tmp_path / "log.sqlite3"
     with monkeypatch.context() as old:
-        old.setattr(journal_schema, "VERSION", 1)
-        old.setattr(journal_schema, "_read_layout", list)
+        old.setattr(journal_tables, "VERSION", 1)
+        old.setattr(journal_tables, "_read_layout", list)
         with Journal.open(path) as journal:
             ReceiptLog(journal).append(make_receipt("r1"))
     with sqlite3.connect(path) as db:

@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 
 from memguard.errors import ErrorCode, InvalidInputError, ReceiptError
+from memguard.journal.caches import ExtractionLog
+from memguard.journal.events import live_states
+from memguard.journal.journal import Journal
+from memguard.journal.quarantine import Quarantine
+from memguard.journal.receipts import ReceiptFilter, ReceiptLog, record_key, record_of
 from memguard.schema.memory import CandidateMemory
 from memguard.schema.receipt import MethodReport, Receipt
-from memguard.stores.events import live_states
-from memguard.stores.extractions import ExtractionLog
-from memguard.stores.journal import Journal
-from memguard.stores.quarantine import Quarantine
-from memguard.stores.receipts import ReceiptFilter, ReceiptLog
-from memguard.stores.records import record_key, record_of
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "receipts" / "v1.jsonl"
 MakeReceipt = Callable[..., Receipt]

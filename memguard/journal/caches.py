@@ -8,13 +8,16 @@ settings: another writer reads anew.
 import functools
 import hashlib
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime
 
+from memguard.journal.events import moment, to_json
+from memguard.journal.journal import Journal
 from memguard.schema.base import Frozen
 from memguard.schema.memory import CandidateMemory
-from memguard.stores.events import moment, to_json
-from memguard.stores.journal import Journal
+from memguard.schema.units import Pieces
 
 _MAX_VARIABLES = 500
 """Turns asked for in one statement; SQLite bears 999 variables at least."""
@@ -141,3 +144,94 @@ def _load(db: sqlite3.Connection, seq: int) -> Extraction:
 
 def _digest(*parts: str) -> str:
     return hashlib.sha256(to_json(parts).encode()).hexdigest()[:32]
+
+
+_OWNERS: ContextVar[Mapping[str, str] | None] = ContextVar(
+    "memguard_decomposition_owners", default=None
+)
+
+
+@contextmanager
+def owned_by(candidates: Mapping[str, str]) -> Generator[None]:
+    """Note, with what is kept inside the block, whose text it was cut from.
+
+    Args:
+        candidates: Candidate id by key; a key without one stays until it is dropped by hand.
+    """
+    token = _OWNERS.set(candidates)
+    try:
+        yield
+    finally:
+        _OWNERS.reset(token)
+
+
+class DecompositionLog:
+    """A `DecompositionCache` in the journal."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    def get(self, keys: Sequence[str]) -> tuple[Pieces | None, ...]:
+        """What is kept, one entry per key, in that order."""
+        return self._journal.read(functools.partial(_get, keys=tuple(keys)))
+
+    async def aget(self, keys: Sequence[str]) -> tuple[Pieces | None, ...]:
+        """See `get`."""
+        return await self._journal.aread(functools.partial(_get, keys=tuple(keys)))
+
+    def put(self, entries: Mapping[str, Pieces]) -> None:
+        """Keep pieces; what is there already under a key stays.
+
+        Raises:
+            ReceiptError: If the log failed.
+        """
+        if entries:
+            self._journal.write(self._putting(entries))
+
+    async def aput(self, entries: Mapping[str, Pieces]) -> None:
+        """See `put`."""
+        if entries:
+            await self._journal.awrite(self._putting(entries))
+
+    def clear(self) -> int:
+        """Drop everything that is kept; returns how many entries."""
+        return self._journal.write(_clear)
+
+    async def aclear(self) -> int:
+        """See `clear`."""
+        return await self._journal.awrite(_clear)
+
+    def _putting(self, entries: Mapping[str, Pieces]) -> "functools.partial[None]":
+        # The context is the caller's; the journal's thread has none of it.
+        owners = _OWNERS.get() or {}
+        return functools.partial(_put, entries=dict(entries), owners=owners, at=self._journal.now())
+
+
+def _get(db: sqlite3.Connection, *, keys: tuple[str, ...]) -> tuple[Pieces | None, ...]:
+    rows = db.execute(
+        "SELECT key, body FROM decompositions WHERE key IN (SELECT value FROM json_each(?))",
+        (to_json(keys),),
+    )
+    pieces_by_key = {key: Pieces.model_validate_json(body) for key, body in rows}
+    return tuple(pieces_by_key.get(key) for key in keys)
+
+
+def _put(
+    db: sqlite3.Connection,
+    *,
+    entries: Mapping[str, Pieces],
+    owners: Mapping[str, str],
+    at: datetime,
+) -> None:
+    db.executemany(
+        "INSERT INTO decompositions (key, candidate_id, at, body) SELECT ?, ?, ?, ? "
+        "WHERE NOT EXISTS (SELECT 1 FROM decompositions WHERE key = ?)",
+        [
+            (key, owners.get(key, ""), moment(at), pieces.model_dump_json(), key)
+            for key, pieces in entries.items()
+        ],
+    )
+
+
+def _clear(db: sqlite3.Connection) -> int:
+    return db.execute("DELETE FROM decompositions").rowcount

@@ -12,11 +12,8 @@ from datetime import datetime
 from langgraph.store.base import BaseStore
 
 from memguard.errors import ErrorCode, InvalidInputError, StoreError
-from memguard.schema.base import Namespace
-from memguard.schema.memory import CandidateMemory, MemoryRecord
-from memguard.schema.receipt import Receipt
-from memguard.stores import receipt_rows
-from memguard.stores.events import (
+from memguard.journal.commit import Placed, aplace, place
+from memguard.journal.events import (
     Intent,
     JournalEvent,
     State,
@@ -26,10 +23,18 @@ from memguard.stores.events import (
     state_of,
     to_json,
 )
-from memguard.stores.journal import Journal
-from memguard.stores.placing import Placed, aplace, place
-from memguard.stores.receipt_rows import ReceiptFilter, ReceiptPage, record_decisions
-from memguard.stores.records import record_of
+from memguard.journal.journal import Journal
+from memguard.journal.receipts import (
+    RECEIPTS,
+    ReceiptFilter,
+    ReceiptPage,
+    page,
+    record_decisions,
+    record_of,
+)
+from memguard.schema.base import Namespace
+from memguard.schema.memory import CandidateMemory, MemoryRecord
+from memguard.schema.receipt import Receipt
 
 _ACTOR = "memguard"
 
@@ -200,13 +205,11 @@ def _hold(db: sqlite3.Connection, *, receipt: Receipt, actor: str, at: datetime)
 def _list(
     db: sqlite3.Connection, namespace: Namespace, *, limit: int, before: int | None
 ) -> ReceiptPage:
-    return receipt_rows.page(
-        db, ReceiptFilter(namespace=namespace), limit=limit, before=before, also=_HELD
-    )
+    return page(db, ReceiptFilter(namespace=namespace), limit=limit, before=before, also=_HELD)
 
 
 def _show(db: sqlite3.Connection, *, receipt_id: str) -> Held:
-    receipt = receipt_rows.get(db, receipt_id)
+    receipt = RECEIPTS.get(db, receipt_id)
     state = state_of(db, receipt.id)
     if receipt.outcome != "quarantined" or state is None:
         raise _wrong_state(receipt, state, wish="show")
@@ -217,7 +220,7 @@ def _release(
     db: sqlite3.Connection, *, receipt_id: str, actor: str, reason: str, at: datetime
 ) -> Intent:
     """The intent to store; its kind is `released` when that is done already."""
-    receipt = receipt_rows.get(db, receipt_id)
+    receipt = RECEIPTS.get(db, receipt_id)
     state = state_of(db, receipt.id)
     record = record_of(receipt)
     if state == "released":
@@ -239,7 +242,7 @@ def _release(
 def _discard(
     db: sqlite3.Connection, *, receipt_id: str, actor: str, reason: str, at: datetime
 ) -> Held:
-    receipt = receipt_rows.get(db, receipt_id)
+    receipt = RECEIPTS.get(db, receipt_id)
     state = state_of(db, receipt.id)
     if state not in {"held", "discarded"}:
         raise _wrong_state(receipt, state, wish="discard")

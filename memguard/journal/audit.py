@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 from langgraph.store.base import BaseStore, GetOp, Item, SearchOp
 
+from memguard.journal.events import pending_intents, to_json
+from memguard.journal.journal import Journal
+from memguard.journal.receipts import ReceiptFilter
 from memguard.policy.dedupe import same_text_form
 from memguard.schema.base import Namespace
 from memguard.store_calls import call_store
-from memguard.stores.events import pending_intents, to_json
-from memguard.stores.journal import Journal
-from memguard.stores.receipt_rows import ReceiptFilter
 
 _BATCH = 500
 

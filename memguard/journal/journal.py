@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from memguard.errors import ErrorCode, ReceiptError, StoreConfigurationError
-from memguard.stores.journal_schema import BUSY_SECONDS, connect
+from memguard.journal.tables import BUSY_SECONDS, connect
 
 T = TypeVar("T")
 
