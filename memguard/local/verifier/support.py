@@ -271,7 +271,7 @@ def _notes(
 
 def _reason(score: float, words: Sequence[WordEvidence], notes: Sequence[SupportNote]) -> str:
     if {"language", "script"} & set(notes):
-        return f"support {score:.2f}, but the text does not seem to be English"
+        return f"support {score:.2f}, but the text is probably not English"
     missing = [evidence.word for evidence in words if evidence.status == "missing"]
     misplaced = [evidence.word for evidence in words if evidence.status == "misplaced"]
     parts = [f"support {score:.2f}"]
