@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from memguard.bench.adjudicator.sets import Labelled
 from memguard.local.adjudicator import LocalAdjudicator
-from memguard.local.adjudicator.decompose import cut
+from memguard.local.adjudicator.decompose import split_memory
 from memguard.policy.ledger import rule_on_units
 from memguard.policy.ruling import Ruling
 from memguard.schema.permissions import WIDTH, Permission
@@ -34,7 +34,7 @@ def judge(row: Labelled, *, adjudicator: LocalAdjudicator, scheme: Scheme) -> li
     """
     units: list[Unit] = []
     for number, (text, _) in enumerate(row.memories):
-        pieces = cut(text).pieces if scheme == "units" else ()
+        pieces = split_memory(text).pieces if scheme == "units" else ()
         whole = Unit(id=f"{number}.0", memory_id=str(number), text=text)
         units += [
             Unit(id=f"{number}.{at}", memory_id=str(number), text=piece.text, kind=piece.kind)

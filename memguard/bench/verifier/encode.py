@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from memguard.bench.verifier.pairs import Claim, Group
 from memguard.local.embedder import Matrix, MiniLmEncoder
-from memguard.local.verifier.encoded import Encoded, word_vectors
+from memguard.local.verifier.encoded import EncodedText, word_vectors
 from memguard.local.verifier.features import PairFeatures, pair_features
-from memguard.local.verifier.units import Unit, lay_over
+from memguard.local.verifier.units import TextUnit, align_claim
 from memguard.local.verifier.words import idf_of, read_words
 
 _CHUNK = 512
@@ -77,10 +77,10 @@ class VectorBank:
         path.with_suffix(".json").write_text(json.dumps(list(texts)), encoding="utf-8")
 
 
-def units_of(group: Group) -> list[Unit]:
+def units_of(group: Group) -> list[TextUnit]:
     """The context of a group as units."""
     return [
-        Unit(speaker=speaker, text=text, turn=index)
+        TextUnit(speaker=speaker, text=text, turn=index)
         for index, (speaker, text) in enumerate(group.context)
         if len(read_words(text))
     ]
@@ -107,7 +107,7 @@ def examples_of(
         for claim in group.claims:
             fact = _encoded(claim.text, bank, idf, default, label=0)
             if len(fact):
-                features = pair_features(lay_over(fact, units, encoded))
+                features = pair_features(align_claim(fact, units, encoded))
                 yield Example(group=group, claim=claim, features=_halved(features))
 
 
@@ -120,9 +120,9 @@ def _halved(features: PairFeatures) -> PairFeatures:
 
 def _encoded(
     text: str, bank: VectorBank, idf: Mapping[str, float], default: float, *, label: int
-) -> Encoded:
+) -> EncodedText:
     words = read_words(text)
-    return Encoded(
+    return EncodedText(
         text=text,
         words=words,
         idf=idf_of(words, table=idf, default=default),

@@ -1,4 +1,4 @@
-"""The local adjudicator and decomposer: read-time judgements with no language model."""
+"""The local adjudicator and decomposer: read-time judgements without a language model."""
 
 from memguard.local.adjudicator.adjudicator import LocalAdjudicator
 from memguard.local.adjudicator.decomposer import LocalDecomposer

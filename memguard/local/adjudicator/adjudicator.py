@@ -1,8 +1,8 @@
-"""The local adjudicator: situation and attributes by rules and cosines, with no language model.
+"""The local adjudicator: situation and attributes by rules and cosines, without a language model.
 
-It gives what a model would be asked for, in the same shape, the same each time. It is weaker: it
-knows English only, goes by wording, and takes what shares a topic with the query for relevant. Its
-figures are printed by `python -m memguard.bench.adjudicator`.
+It returns what a model would be asked for, and the same result for the same input. It is weaker
+than a model: it reads English only, follows the wording, and considers whatever shares a topic with
+the query relevant. `python -m memguard.bench.adjudicator` prints its figures.
 """
 
 import asyncio
@@ -17,31 +17,36 @@ from memguard.schema.units import Scheme, Unit
 from memguard.schema.verdict import Inconclusive
 
 if TYPE_CHECKING:
-    from memguard.local.adjudicator.rules import Rules
+    from memguard.local.adjudicator.rules import AdjudicationRules
     from memguard.local.embedder import LocalEmbeddings
     from memguard.local.verifier.support import SupportVerifier
 
 NAME = "local"
 FINGERPRINT = "local:rules:2"
-"""Raise the number when a rule or a threshold changes."""
+"""On every receipt. Increase the number when a rule or a threshold changes."""
 
 WEAKER = (
-    "judged by the local adjudicator: rules and cosines, weaker than a language model; it knows "
-    "English only and goes by wording"
+    "judged by the local adjudicator, by rules and cosines: weaker than a language model, English "
+    "only, and sensitive to wording"
 )
 
 
 class LocalAdjudicator:
-    """Judges by rules and the built-in embedder; no key, no network, the same verdict each time.
+    """Judges by rules and the built-in embedder; no key, no network, deterministic.
 
-    Safe to share between threads and event loops; everything, loading included, runs in a thread
-    of its own.
+    Safe to share between threads and event loops. All work, including loading the models, runs in
+    one worker thread.
 
     Args:
-        embeddings: The embedder, to share one that is loaded; a new one when not given.
-        verifier: Says whether evidence or another unit supports a unit; a new one, on the same
-            model, when not given.
+        embeddings: A loaded embedder to share; by default a new one.
+        verifier: Judges whether evidence or another unit supports a unit; by default a new one on
+            the embedder's model.
     """
+
+    name: str = NAME
+    """Shown on reports."""
+    fingerprint: str = FINGERPRINT
+    """Version of the rules and thresholds; the embedder's weights are pinned."""
 
     def __init__(
         self,
@@ -49,29 +54,24 @@ class LocalAdjudicator:
         embeddings: "LocalEmbeddings | None" = None,
         verifier: "SupportVerifier | None" = None,
     ) -> None:
-        self._given = embeddings, verifier
+        self._embeddings = embeddings
+        self._verifier = verifier
         self._lock = Lock()
-        self._rules: Rules | None = None
+        self._rules: AdjudicationRules | None = None
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memguard-adjudicator")
-
-    @property
-    def name(self) -> str:
-        """Shown on reports."""
-        return NAME
-
-    @property
-    def fingerprint(self) -> str:
-        """Of rules and thresholds; the embedder's weights are pinned."""
-        return FINGERPRINT
 
     async def adjudicate(
         self, case: ReadCase, *, units: Sequence[Unit], scheme: Scheme, seconds: float
     ) -> Adjudication:
-        """Judge the situation, and then every unit; see `memguard.protocols.Adjudicator`."""
+        """Judge the situation, then every unit; see `memguard.protocols.Adjudicator`.
+
+        Never raises on a timeout: a late result has an `Inconclusive` situation and no rows.
+        """
         loop = asyncio.get_running_loop()
         work = loop.run_in_executor(self._worker, self.judge, case, tuple(units), scheme)
         try:
-            # The thread cannot be stopped; what it finds after that is of no use to this read.
+            # The thread cannot be stopped: it runs to its end, but this read no longer waits for
+            # it.
             return await asyncio.wait_for(work, timeout=seconds)
         except TimeoutError:
             late = Inconclusive(reason="timeout", detail=f"not ready within {seconds:g} s")
@@ -83,15 +83,16 @@ class LocalAdjudicator:
             )
 
     def judge(self, case: ReadCase, units: Sequence[Unit], scheme: Scheme) -> Adjudication:
-        """As `adjudicate`, here and now, from a thread without an event loop."""
+        """Like `adjudicate`, without a timeout and in the calling thread."""
         return self._loaded().judge(case, units, scheme)
 
-    def _loaded(self) -> "Rules":
+    def _loaded(self) -> "AdjudicationRules":
         with self._lock:
             if self._rules is None:
-                # Late: numpy and the models are needed only by those who judge.
-                from memguard.local.adjudicator.rules import Rules  # noqa: PLC0415
+                # Imported here, because numpy and the models are slow to import.
+                from memguard.local.adjudicator.rules import AdjudicationRules  # noqa: PLC0415
 
-                embeddings, verifier = self._given
-                self._rules = Rules(embeddings=embeddings, verifier=verifier)
+                self._rules = AdjudicationRules(
+                    embeddings=self._embeddings, verifier=self._verifier
+                )
             return self._rules

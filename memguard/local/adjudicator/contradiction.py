@@ -1,25 +1,26 @@
-"""Whether two sentences cannot both hold, and whether one takes the place of the other.
+"""Whether two sentences contradict each other, and whether one replaces the other.
 
-By words: negation or dislike against liking on the same matter, opposites, another number, another
-value of something that has one value at a time. Two sentences that merely differ are no conflict.
+The rules compare words: negation or dislike against liking of the same thing, opposites, a
+different number, or a different value of something that has one value at a time. Two sentences that
+merely differ do not contradict each other.
 """
 
 import re
 from functools import lru_cache
 
-from memguard.local.adjudicator.cues import bare, is_update
+from memguard.local.adjudicator.cues import is_update, without_label
 from memguard.local.adjudicator.nearness import content_stems
 from memguard.local.verifier import lexicon
 from memguard.local.verifier.words import read_words, split_words, stem
 from memguard.schema.units import Kind
 
-_SAME_MATTER = 0.5
-"""Share of the shorter one's content that must be common."""
-_SAME_SENTENCE = 0.7
-"""The same for a number to be about the same thing."""
+# Thresholds of our own, chosen on hand-written examples.
+_SAME_TOPIC = 0.5
+"""Share of the shorter sentence's content stems that both must have to be about the same thing."""
+_SAME_STATEMENT = 0.7
+"""The same share for two numbers, or two opposites, to be about the same thing."""
 REPLACES = 0.45
-"""Cosine from which a sentence that tells of a change takes the place of one on the same matter.
-Ours, chosen on hand-written examples."""
+"""Minimum cosine for a sentence that reports a change to replace another one."""
 
 _LIKING = frozenset(
     stem(w) for w in (*lexicon.POSITIVE, "prefers", "likes", "wants", "fond", "into")
@@ -37,6 +38,7 @@ _MEANINGLESS = (
 )
 
 _I = re.IGNORECASE
+# Facts that have one value at a time: two values of one slot contradict each other.
 _SLOTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("home", re.compile(r"\b(?:lives? in|moved to|based in|resides? in) ([A-Z][\w' -]*)")),
     ("job", re.compile(r"\b(?:works? as|job is|employed as) (?:an? )?([\w' -]+)", _I)),
@@ -46,37 +48,39 @@ _SLOTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("name", re.compile(r"\bname is ([\w' -]+)", _I)),
 )  # fmt: skip
 _FAVOURITE = re.compile(r"\bfavou?rite ([\w -]+?) (?:is|are) ([\w' -]+)", _I)
-_CUT = re.compile(r"\b(?:and|but|because|since|with|where|which|who|now|instead)\b.*", _I)
+# Where the value of a slot ends: "a nurse and lives in Lyon" is the job "a nurse".
+_VALUE_END = re.compile(r"\b(?:and|but|because|since|with|where|which|who|now|instead)\b.*", _I)
 
 _REPLACEABLE: frozenset[Kind] = frozenset({"preference", "constraint", "fact", "belief"})
 
 
 def contradict(first: str, second: str) -> bool:
-    """Whether two sentences cannot both hold, as far as words tell."""
+    """Whether two sentences contradict each other, judged by their words."""
     one, other = _content(first), _content(second)
     if _slot_differs(first, second):
         return True
-    least = min(len(one), len(other))
-    if least == 0:
+    shorter = min(len(one), len(other))
+    if shorter == 0:
         return False
-    common = len(one & other) / least
-    if common >= _SAME_MATTER and _sense(first) != _sense(second):
+    common = len(one & other) / shorter
+    if common >= _SAME_TOPIC and _is_affirmative(first) != _is_affirmative(second):
         return True
-    if common >= _SAME_SENTENCE and _numbers_differ(first, second):
+    if common >= _SAME_STATEMENT and _numbers_differ(first, second):
         return True
-    rest = least - 1
+    # Without the pair of opposites itself, which the two cannot have in common.
+    rest = shorter - 1
     opposed = any((a, b) in _OPPOSITES for a in one - other for b in other - one)
-    return opposed and rest > 0 and len(one & other) / rest >= _SAME_SENTENCE
+    return opposed and rest > 0 and len(one & other) / rest >= _SAME_STATEMENT
 
 
 def replaces(later: str, earlier: str, *, kinds: tuple[Kind, Kind], cosine: float) -> bool:
-    """Whether a sentence that tells of a change takes the place of another on the same matter.
+    """Whether a sentence that reports a change replaces another one about the same thing.
 
     Args:
-        later: The sentence that may tell of a change.
-        earlier: The other one.
-        kinds: What the two are, in that order.
-        cosine: How near they are.
+        later: The sentence that may report a change.
+        earlier: The sentence that may be replaced.
+        kinds: The kinds of `later` and `earlier`.
+        cosine: Cosine of the two sentences.
     """
     same_kind = kinds[0] == kinds[1] or set(kinds) <= {"preference", "constraint"}
     if not same_kind or kinds[0] not in _REPLACEABLE or cosine < REPLACES:
@@ -84,25 +88,25 @@ def replaces(later: str, earlier: str, *, kinds: tuple[Kind, Kind], cosine: floa
     return _is_update(later) and not _is_update(earlier)
 
 
-# Each unit is laid beside all the others; what it says by itself is read once.
+# Every unit is compared with all the others, so what it says by itself is cached.
 _is_update = lru_cache(maxsize=4096)(is_update)
 
 
 @lru_cache(maxsize=4096)
 def _content(text: str) -> frozenset[str]:
-    stems = content_stems(bare(text)) - _MEANINGLESS
-    return frozenset(each for each in stems if not any(char.isdigit() for char in each))
+    stems = content_stems(without_label(text)) - _MEANINGLESS
+    return frozenset(word for word in stems if not any(char.isdigit() for char in word))
 
 
 @lru_cache(maxsize=4096)
-def _sense(text: str) -> bool:
-    """Whether it says yes: an even number of negations and dislikes."""
-    turned = 0
-    for span in split_words(bare(text)):
+def _is_affirmative(text: str) -> bool:
+    """Whether a text has an even number of negations and words of dislike."""
+    negations = 0
+    for span in split_words(without_label(text)):
         word = span.text.casefold().replace("\u2019", "'")
-        turned += word in lexicon.NEGATIONS or word.endswith("n't")
-        turned += stem(word) in _DISLIKING
-    return turned % 2 == 0
+        negations += word in lexicon.NEGATIONS or word.endswith("n't")
+        negations += stem(word) in _DISLIKING
+    return negations % 2 == 0
 
 
 def _numbers_differ(first: str, second: str) -> bool:
@@ -122,17 +126,17 @@ def _slot_differs(first: str, second: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _slots(text: str) -> dict[str, frozenset[str]]:
-    said = bare(text).rstrip(".! ")
-    found: dict[str, frozenset[str]] = {}
+    statement = without_label(text).rstrip(".! ")
+    values: dict[str, frozenset[str]] = {}
     for name, pattern in _SLOTS:
-        hit = pattern.search(said)
+        hit = pattern.search(statement)
         if hit is not None:
-            found[name] = _value(hit[1])
-    hit = _FAVOURITE.search(said)
+            values[name] = _value(hit[1])
+    hit = _FAVOURITE.search(statement)
     if hit is not None:
-        found[f"favourite {hit[1].casefold()}"] = _value(hit[2])
-    return {name: value for name, value in found.items() if value}
+        values[f"favourite {hit[1].casefold()}"] = _value(hit[2])
+    return {name: value for name, value in values.items() if value}
 
 
 def _value(text: str) -> frozenset[str]:
-    return content_stems(_CUT.sub("", text))
+    return content_stems(_VALUE_END.sub("", text))

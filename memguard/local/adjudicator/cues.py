@@ -1,7 +1,7 @@
-"""What the wording of a unit tells: its kind, whom it is about, how well grounded, whether current.
+"""Attributes of a unit by its wording: kind, subject, epistemic state and temporality.
 
-Rules in a fixed order, the first that fits. Where the wording tells nothing, the answer is the
-usual one: a fact, stated, current.
+The rules are tried in a fixed order, and the first match wins. Without a match the result is the
+most frequent value: a fact, stated, current.
 """
 
 from datetime import UTC, date, datetime, timedelta
@@ -13,57 +13,60 @@ from memguard.policy.cues import looks_like_safety
 from memguard.schema.units import Epistemic, Kind, Temporal
 
 About = Literal["user", "other", "world"]
-"""Whom a text is about, without regard to a query."""
+"""Whom a text is about, independent of a query."""
 
 
-def bare(text: str) -> str:
-    """The text without the speaker's name that the local writer puts before it."""
+def without_label(text: str) -> str:
+    """The text without the speaker label that the local writer puts in front of it."""
     return patterns.LABEL.sub("", text, count=1)
 
 
 def kind_of(text: str, *, own_names: frozenset[str] = frozenset()) -> Kind:
-    """What a unit is. Safety comes before all, a belief before the liking that it may speak of.
+    """The kind of a unit.
 
     Args:
         text: A unit.
-        own_names: Names of the user, in lower case.
+        own_names: Names of the user, case-folded.
     """
-    said = bare(text)
-    if looks_like_safety(said):
+    statement = without_label(text)
+    # Safety first: a missed allergy does more harm than any other mistake. A belief comes before
+    # the liking that it may mention, as in "believes that she likes tea".
+    if looks_like_safety(statement):
         return "safety"
     about = about_whom(text, own_names=own_names)
-    if about != "world" and patterns.BELIEF.search(said):
+    if about != "world" and patterns.BELIEF.search(statement):
         return "belief"
-    if patterns.CONSTRAINT.search(said):
+    if patterns.CONSTRAINT.search(statement):
         return "constraint"
-    if about != "world" and patterns.PREFERENCE.search(said):
+    if about != "world" and patterns.PREFERENCE.search(statement):
         return "preference"
     if about == "world":
         return "claim"
-    return "experience" if patterns.EXPERIENCE.search(said) else "fact"
+    return "experience" if patterns.EXPERIENCE.search(statement) else "fact"
 
 
 def about_whom(text: str, *, own_names: frozenset[str] = frozenset()) -> About:
-    """Whom a text is about, by how it begins.
+    """Whom a text is about, judged by how it begins.
 
     Args:
         text: A unit.
-        own_names: Names of the user, in lower case.
+        own_names: Names of the user, case-folded.
     """
     label = patterns.LABEL.match(text)
-    said = bare(text)
-    if patterns.OTHER.match(said):
+    statement = without_label(text)
+    # Before the label: in "Ana: My sister left", the speaker is not the subject.
+    if patterns.OTHER.match(statement):
         return "other"
-    if label is not None or patterns.USER.match(said):
+    if label is not None or patterns.USER.match(statement):
         return "user"
-    named = patterns.NAMED.match(said)
+    named = patterns.NAMED.match(statement)
     if named is None:
         return "world"
     return "user" if named[1].casefold() in own_names else "other"
 
 
 def epistemic_of(text: str) -> Epistemic:
-    """How well a unit is grounded, by its own words; evidence is another matter."""
+    """The epistemic state that a unit states of itself; evidence is compared elsewhere."""
     if patterns.DENIED.search(text):
         return "contradicted"
     if patterns.VERIFIED.search(text):
@@ -72,15 +75,15 @@ def epistemic_of(text: str) -> Epistemic:
 
 
 def temporality_of(text: str, *, said_at: datetime | None, now: datetime | None) -> Temporal:
-    """Whether a unit still holds.
+    """Whether a unit is still valid.
 
-    A word of the past makes it superseded, unless a word of change stands beside it ("used to
-    smoke, now runs"). A date or a span that the time of the read has left behind does the same.
+    Words of the past make it superseded, or uncertain if it also reports a change ("used to smoke,
+    now runs"). A date or a period that ended before the read makes it superseded as well.
 
     Args:
         text: A unit.
         said_at: When it was said; a naive time is UTC.
-        now: When it is read.
+        now: When it is read; without it, dates are not compared.
     """
     updated = patterns.UPDATE.search(text) is not None
     if patterns.PAST.search(text):
@@ -89,6 +92,7 @@ def temporality_of(text: str, *, said_at: datetime | None, now: datetime | None)
         return "current"
     end = _end_of(text)
     if end is not None:
+        # A stated end beats a word like "today", which counts from when the unit was said.
         return "superseded" if end < now.date() else "current"
     for span, days, over in patterns.SPANS:
         if span.search(text):
@@ -97,7 +101,7 @@ def temporality_of(text: str, *, said_at: datetime | None, now: datetime | None)
 
 
 def is_update(text: str) -> bool:
-    """Whether it says that something has changed."""
+    """Whether a text reports a change."""
     return patterns.UPDATE.search(text) is not None
 
 
@@ -111,16 +115,17 @@ def _after(said_at: datetime | None, *, now: datetime, days: int, over: bool) ->
 
 def _end_of(text: str) -> date | None:
     """The last day of `until 3 March 2025`, `until March 2025`, `until 2025`."""
-    found = patterns.UNTIL.search(text)
-    if found is None:
+    hit = patterns.UNTIL.search(text)
+    if hit is None:
         return None
-    day, month, year = found[1], MONTHS.get((found[2] or "").casefold()), int(found[3])
-    if found[2] and month is None:
-        return None
+    day, month, year = hit[1], MONTHS.get((hit[2] or "").casefold()), int(hit[3])
+    if hit[2] and month is None:
+        return None  # a capitalised word that is not a month
     try:
         if month is None:
             return date(year, 12, 31)
         if day is None:
+            # The day before the first of the next month, so that no table of lengths is needed.
             return date(year + month // 12, month % 12 + 1, 1) - timedelta(days=1)
         return date(year, month, int(day))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Cutting memories into typed pieces by rules: sentences, reasons, and joined statements."""
+"""Splits memories into typed pieces by rules: sentences, reasons, and joined statements."""
 
 import re
 from collections.abc import Sequence
@@ -9,9 +9,11 @@ from memguard.policy.pieces import problem_of, whole, with_span
 from memguard.policy.statements import split_sentences
 from memguard.schema.units import Piece, Pieces
 
-MOST_PIECES = 40
-"""Pieces of one memory; of a longer one, sentences stay together."""
+MAX_PIECES = 40
+"""Maximum number of pieces of one memory; beyond it, neighbouring pieces stay together."""
 
+# `since` with a pronoun gives a reason; `since 2019` is a date. `because of` has no clause after
+# it.
 _REASON = re.compile(
     r",? (?:because(?= (?!of\b))|given that|since(?= (?:it|its|he|she|they|i|the|his|her|my)\b))",
     re.IGNORECASE,
@@ -25,8 +27,12 @@ _JOINED = re.compile(rf"(?:,|;|,? and|,? but) (?=(?:also )?{_VERB}\b)", re.IGNOR
 _STARTS = re.compile(r"^(?:[\w'. -]{1,40}: )?(?:the user|user|i|[A-Z][\w-]+)(?= )", re.IGNORECASE)
 
 
-def cut(text: str) -> Pieces:
-    """The pieces of one memory; the memory as it was where cutting would lose or add a word."""
+def split_memory(text: str) -> Pieces:
+    """Split one memory into pieces; unsplit if splitting would lose, add or deny a word.
+
+    Returns:
+        The pieces with their kinds; `note` says why a memory was not split.
+    """
     parts = _grouped([part for sentence in split_sentences(text) for part in _clauses(sentence)])
     pieces = [
         with_span(Piece(text=part, kind=kind_of(part)), source=text) for part in parts if part
@@ -34,9 +40,9 @@ def cut(text: str) -> Pieces:
     problem = problem_of(pieces, source=text)
     if not problem:
         return Pieces(pieces=tuple(pieces), fingerprint=FINGERPRINT)
-    one = whole(text, fingerprint=FINGERPRINT)
-    typed = one.pieces[0].model_copy(update={"kind": kind_of(text)})
-    # One sentence that is one piece is what was wanted, and nothing to note.
+    untyped = whole(text, fingerprint=FINGERPRINT)
+    typed = untyped.pieces[0].model_copy(update={"kind": kind_of(text)})
+    # A memory of one sentence was not meant to be split, so there is nothing to note.
     note = problem if len(pieces) > 1 else ""
     return Pieces(pieces=(typed,), fingerprint=FINGERPRINT, note=note)
 
@@ -50,18 +56,18 @@ def _clauses(sentence: str) -> list[str]:
 
 
 def _statements(sentence: str) -> list[str]:
-    """Statements that share a subject, each with it."""
+    """Split statements that share a subject, and repeat the subject before each."""
     start = _STARTS.match(sentence)
     joints = [hit for hit in _JOINED.finditer(sentence) if start and hit.start() > start.end()]
     if start is None or not joints:
         return [sentence]
-    cuts = [0, *(hit.end() for hit in joints)]
+    starts = [0, *(hit.end() for hit in joints)]
     ends = [*(hit.start() for hit in joints), len(sentence)]
-    parts = [sentence[a:b].strip() for a, b in zip(cuts, ends, strict=True)]
+    parts = [sentence[a:b].strip() for a, b in zip(starts, ends, strict=True)]
     return [parts[0], *(f"{start[0]} {part}" for part in parts[1:])]
 
 
 def _grouped(parts: Sequence[str]) -> list[str]:
-    """At most `MOST_PIECES`, neighbours together."""
-    size = -(-len(parts) // MOST_PIECES) or 1
+    """Join neighbours so that at most `MAX_PIECES` parts remain."""
+    size = -(-len(parts) // MAX_PIECES) or 1
     return [" ".join(parts[at : at + size]) for at in range(0, len(parts), size)]

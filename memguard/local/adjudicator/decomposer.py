@@ -1,4 +1,4 @@
-"""The local decomposer: memories cut into typed pieces by rules, with no language model."""
+"""The local decomposer: splits memories into typed pieces by rules, without a language model."""
 
 import asyncio
 from collections.abc import Sequence
@@ -8,33 +8,30 @@ from memguard.schema.units import Pieces
 
 NAME = "local"
 FINGERPRINT = "local:pieces:1"
-"""Raise the number when a rule changes what is cut."""
+"""Part of the key under which pieces are stored. Increase the number when a rule changes them."""
 
-CUT_BY_RULES = "cut by local rules, which part sentences, reasons and joined statements only"
+SPLIT_BY_RULES = (
+    "split by local rules, which separate only sentences, reasons and joined statements"
+)
 
 
 class LocalDecomposer:
-    """Cuts by rules; no key, no network, the same pieces each time."""
+    """Splits by rules; no key, no network, deterministic."""
 
-    @property
-    def name(self) -> str:
-        """Shown on reports."""
-        return NAME
-
-    @property
-    def fingerprint(self) -> str:
-        """Of the rules."""
-        return FINGERPRINT
+    name: str = NAME
+    """Shown on reports."""
+    fingerprint: str = FINGERPRINT
+    """Version of the rules."""
 
     async def decompose(self, texts: Sequence[str], *, seconds: float) -> Decomposition:
-        """Cut each text, in a thread; a short one takes a fraction of a millisecond."""
+        """Split each text, in a thread; a short one takes a fraction of a millisecond."""
         del seconds
-        pieces = await asyncio.to_thread(_cut_all, tuple(texts))
-        return Decomposition(pieces=pieces, notes=(CUT_BY_RULES,) if texts else ())
+        pieces = await asyncio.to_thread(_split_all, tuple(texts))
+        return Decomposition(pieces=pieces, notes=(SPLIT_BY_RULES,) if texts else ())
 
 
-def _cut_all(texts: Sequence[str]) -> tuple[Pieces, ...]:
-    # Late: the rules share a package with numpy.
-    from memguard.local.adjudicator.decompose import cut  # noqa: PLC0415
+def _split_all(texts: Sequence[str]) -> tuple[Pieces, ...]:
+    # Imported here, because the rules share a package with numpy, which is slow to import.
+    from memguard.local.adjudicator.decompose import split_memory  # noqa: PLC0415
 
-    return tuple(cut(text) for text in texts)
+    return tuple(split_memory(text) for text in texts)

@@ -1,4 +1,4 @@
-"""Whether evidence confirms a unit, by the support verifier, or contradicts it, by its words."""
+"""Whether evidence confirms a unit (by the support verifier) or contradicts it (by its words)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,46 +13,49 @@ from memguard.schema.read import Evidence
 from memguard.schema.units import Unit
 
 Stance = Literal["confirms", "contradicts"]
-"""What evidence says of a unit, where it says anything."""
+"""What evidence says about a unit."""
 
-MOST_SENTENCES = 600
-"""Sentences of evidence that are looked at, from its beginning."""
-MOST_UNITS = 30
-"""Units that are laid beside evidence, in the order of recall."""
+MAX_SENTENCES = 600
+"""Maximum number of sentences of evidence that are read, from the beginning."""
+MAX_UNITS = 30
+"""Maximum number of units that are compared with evidence, in the order of recall."""
 _NEAREST = 4
-_IN_COMMON = 0.5
-"""Share of a unit's content that a sentence must hold to be about it."""
+"""Maximum number of sentences that one unit is compared with."""
+_MIN_SHARED = 0.5
+"""Share of a unit's content stems that a sentence must contain to be about it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvidenceReader:
-    """Lays units beside the sentences of evidence that share the most with them."""
+    """Compares units with the sentences of evidence that share the most content with them."""
 
     verifier: SupportVerifier
+    """Judges whether sentences support a unit."""
 
     def read(self, evidence: Sequence[Evidence], *, units: Sequence[Unit]) -> dict[str, Stance]:
-        """The stance on each unit that evidence speaks of, by unit id.
+        """The stance of the evidence on the units it is about, by unit id.
 
         Args:
-            evidence: What came with the query.
-            units: What may be confirmed or contradicted.
+            evidence: Evidence that came with the query.
+            units: Units that it may confirm or contradict.
         """
-        sentences = [sentence for each in evidence for sentence in split_sentences(each.text)][
-            :MOST_SENTENCES
+        sentences = [sentence for source in evidence for sentence in split_sentences(source.text)][
+            :MAX_SENTENCES
         ]
         stems = [stems_of(sentence) for sentence in sentences]
-        found: dict[str, Stance] = {}
-        for unit in units[:MOST_UNITS] if sentences else ():
+        stances: dict[str, Stance] = {}
+        for unit in units[:MAX_UNITS] if sentences else ():
             near = _about(unit.text, sentences, stems)
             stance = self._stance(unit.text, near) if near else None
             if stance is not None:
-                found[unit.id] = stance
-        return found
+                stances[unit.id] = stance
+        return stances
 
     def _stance(self, text: str, sentences: Sequence[str]) -> Stance | None:
         judged = self.verifier.judge(candidate=text, context="\n".join(sentences))
         if judged.ruling == "supported":
             return "confirms"
+        # Lack of support is no contradiction: the words must deny the unit.
         if any(contradict(text, sentence) for sentence in sentences):
             return "contradicts"
         return None
@@ -62,6 +65,7 @@ def _about(text: str, sentences: Sequence[str], stems: Sequence[frozenset[str]])
     wanted = content_stems(text)
     if not wanted:
         return []
-    shares = [(len(wanted & each) / len(wanted), -at) for at, each in enumerate(stems)]
+    # The index is negated, so that the sort prefers the earlier of two equal sentences.
+    shares = [(len(wanted & words) / len(wanted), -at) for at, words in enumerate(stems)]
     best = sorted(shares, reverse=True)[:_NEAREST]
-    return [sentences[-at] for share, at in best if share >= _IN_COMMON]
+    return [sentences[-at] for share, at in best if share >= _MIN_SHARED]

@@ -1,4 +1,8 @@
-"""How near units are to a query and to one another: cosines of the built-in embedder."""
+"""How near units are to a query and to one another, by cosines of the built-in embedder.
+
+The thresholds are our own, chosen on hand-written examples. The embedder gives unrelated sentences
+a cosine of about 0.0 to 0.15.
+"""
 
 import re
 from collections.abc import Sequence
@@ -7,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from memguard.local.adjudicator import patterns
-from memguard.local.adjudicator.cues import bare
-from memguard.local.adjudicator.situation import last_ask, points_back
+from memguard.local.adjudicator.cues import without_label
+from memguard.local.adjudicator.situation import last_request, points_back
 from memguard.local.embedder import LocalEmbeddings, Matrix
 from memguard.local.verifier import lexicon
 from memguard.local.verifier.words import split_words, stem
@@ -16,25 +20,25 @@ from memguard.schema.read import ReadCase, Situation
 from memguard.schema.units import Kind, Relevance
 
 DIRECT = 0.40
-"""Cosine from which a unit is taken to be what the query is about. Ours, chosen on hand-written
-examples; the embedder gives about 0.0 to 0.15 to unrelated sentences."""
+"""Minimum cosine for direct relevance: the query is about this unit."""
 INDIRECT = 0.22
-"""Cosine from which it is taken to bear on it."""
+"""Minimum cosine for indirect relevance."""
 INDIRECT_PREFERENCE = 0.15
-"""The same for preferences where advice is asked for."""
+"""The same for preferences if the query asks for advice."""
 INDIRECT_CONSTRAINT = 0.12
-"""The same for constraints, which bear on much that they share no word with."""
+"""The same for constraints, which apply to much that they share no word with."""
 _DIRECT_BY_WORDS = ((0.30, 1), (INDIRECT, 2))
-"""With so many words in common, a cosine from here on makes a unit direct."""
+"""Pairs of a minimum cosine and a number of shared stems that together make a unit direct."""
 DIRECT_PERSONAL = 0.20
-"""Cosine from which a unit answers a question of the user about the user, which is mostly short and
-shares few words with what was said."""
+"""Minimum cosine for direct relevance if users ask about themselves: such questions are short and
+share few words with the answer."""
 _EARLIER = 0.85
-"""What nearness to an earlier turn of the user counts beside that to the query."""
-_LATE_TURNS = 3
+"""Factor on the cosine with an earlier turn of the user, relative to the query's own."""
+_RECENT_TURNS = 3
+"""How many earlier turns of the user count if the query does not point back to one."""
 _ADVICE = frozenset({"recommendation", "planning"})
 _TEXT_CHARS = 2_000
-"""Characters of a text that are embedded; the model reads about a thousand."""
+"""Maximum number of characters that are embedded; the model reads about a thousand."""
 
 _USER_WORD = re.compile(r"^(?:the )?user(?:['\u2019]s)?\s+", re.IGNORECASE)
 
@@ -44,35 +48,36 @@ class Nearness:
     """Cosines of one read."""
 
     query: Matrix
-    """Of each unit with the query."""
+    """Cosine of each of the N units with the query, shape (N,)."""
     between: Matrix
-    """Of each unit with each other."""
+    """Cosine of every two units, shape (N, N)."""
     shared: tuple[frozenset[str], ...]
-    """The stems of content that each unit has in common with the query."""
+    """For each unit, the content stems that it shares with the query."""
 
 
-def measure(
+def measure_nearness(
     case: ReadCase,
     texts: Sequence[str],
     *,
     names: frozenset[str],
     embeddings: LocalEmbeddings,
 ) -> Nearness:
-    """The cosines of a read; what was embedded before costs nothing.
+    """Compute the cosines of a read; cached texts are not embedded again.
 
     Args:
         case: The query, and the dialogue that it may point back to.
-        texts: The units.
-        names: Names of the user, in lower case.
+        texts: The texts of the units.
+        names: Names of the user, case-folded.
         embeddings: The embedder.
     """
-    asked = [case.query[-_TEXT_CHARS:], last_ask(case.query)[-_TEXT_CHARS:]]
+    # The end of a long query, and its last request alone: what comes before is often background.
+    queries = [case.query[-_TEXT_CHARS:], last_request(case.query)[-_TEXT_CHARS:]]
     spoken = [turn.content for turn in case.dialogue if turn.role == "user"]
     back = points_back(case.query)
-    turns = [text[:_TEXT_CHARS] for text in (spoken if back else spoken[-_LATE_TURNS:])]
+    turns = [text[:_TEXT_CHARS] for text in (spoken if back else spoken[-_RECENT_TURNS:])]
     rows = np.array(
         embeddings.embed_documents(
-            [*asked, *turns, *(_topic(text, names=names) for text in texts)]
+            [*queries, *turns, *(_topic(text, names=names) for text in texts)]
         ),
         dtype=np.float32,
     )
@@ -80,7 +85,7 @@ def measure(
     near = (units @ first.T).max(axis=1) if len(units) else np.zeros(0, dtype=np.float32)
     if len(later) and len(units):
         earlier = (units @ later.T).max(axis=1) * (1.0 if back else _EARLIER)
-        # Without a pointer back, an earlier topic adds to a nearness and makes none.
+        # Unless the query points back, an earlier topic strengthens a nearness but creates none.
         near = np.maximum(near, earlier if back else np.where(near >= INDIRECT / 2, earlier, near))
     content = content_stems(case.query)
     return Nearness(
@@ -93,31 +98,34 @@ def measure(
 def relevance_of(
     cosine: float, *, kind: Kind, query: str, shared: frozenset[str], situation: Situation
 ) -> Relevance:
-    """How a unit bears on the query.
+    """How relevant a unit is to the query.
 
     Args:
-        cosine: Its nearness.
-        kind: What it is.
-        query: What is asked.
-        shared: Stems of content in common.
+        cosine: The unit's cosine with the query.
+        kind: The unit's kind.
+        query: The query.
+        shared: Content stems that the two share.
         situation: What the query asks for.
     """
-    by_words = any(cosine >= least and len(shared) >= words for least, words in _DIRECT_BY_WORDS)
+    by_words = any(
+        cosine >= minimum and len(shared) >= count for minimum, count in _DIRECT_BY_WORDS
+    )
     personal = situation.target == "user" and situation.mode == "factual"
     if cosine >= (DIRECT_PERSONAL if personal else DIRECT) or by_words:
         return "direct"
+    # "Where shall we eat?" shares no word with a peanut allergy.
     if kind == "safety" and patterns.HEALTH.search(query):
         return "direct"
-    least = INDIRECT
+    minimum = INDIRECT
     if kind in {"safety", "constraint"}:
-        least = INDIRECT_CONSTRAINT
+        minimum = INDIRECT_CONSTRAINT
     elif kind == "preference" and situation.mode in _ADVICE:
-        least = INDIRECT_PREFERENCE
-    return "indirect" if cosine >= least else "none"
+        minimum = INDIRECT_PREFERENCE
+    return "indirect" if cosine >= minimum else "none"
 
 
 def content_stems(text: str) -> frozenset[str]:
-    """Stems of the words that carry content."""
+    """Stems of a text's words that are neither stop words nor negations."""
     return frozenset(
         stem(span.text)
         for span in split_words(text)
@@ -127,9 +135,9 @@ def content_stems(text: str) -> frozenset[str]:
 
 
 def _topic(text: str, *, names: frozenset[str]) -> str:
-    """What a unit speaks of: without "The user" or the user's name, which all have in common."""
-    said = _USER_WORD.sub("", bare(text))
-    named = patterns.NAMED.match(said)
+    """A unit's text without "The user" or the user's name, which would make all units alike."""
+    topic = _USER_WORD.sub("", without_label(text))
+    named = patterns.NAMED.match(topic)
     if named is not None and named[1].casefold() in names:
-        said = said[named.end() :].strip()
-    return said[:_TEXT_CHARS] or text[:_TEXT_CHARS]
+        topic = topic[named.end() :].strip()
+    return topic[:_TEXT_CHARS] or text[:_TEXT_CHARS]

@@ -1,7 +1,7 @@
-"""The wordings that the local adjudicator goes by: English, hand-made and open to review.
+"""The English wordings that the local adjudicator matches, written by hand.
 
-None was fitted to data. They are coarse on purpose. Words of safety are those of
-`memguard.policy.cues`, so that what recall looks for and what is judged are the same.
+None was fitted to data, and they are coarse on purpose. Safety words are those of
+`memguard.policy.cues`, so that recall searches for the same words as are judged here.
 """
 
 import re
@@ -10,7 +10,7 @@ _I = re.IGNORECASE
 
 
 def _any(patterns: str) -> re.Pattern[str]:
-    """Any of several patterns, parted by two spaces or a line break, as whole words."""
+    """Compile patterns, separated by two spaces or a line break, to match any as a whole word."""
     parts = re.split(r"\s{2,}|\n", patterns.strip())
     return re.compile(r"\b(?:" + "|".join(parts) + r")(?!\w)", _I)
 
@@ -27,13 +27,13 @@ PEOPLE = (
     r"customers?|students?|guests?|(?:mother|father|sister|brother|parents?)-in-law|in-laws|"
     r"dog|cat|pet|puppy|kitten)"
 )
-"""Those whom a memory or an answer may be about besides the user."""
+"""People and pets that a memory or an answer may be about, other than the user."""
 
 PEOPLE_WORD = re.compile(rf"\b{PEOPLE}\b", _I)
-"""One of them anywhere in a text."""
+"""Matches one of `PEOPLE` anywhere in a text."""
 
 GROUPS = _any(r"guests?  everyone  everybody  friends  family  colleagues  group")
-"""Words for several of them without a name."""
+"""Words for several people without a name."""
 
 USER = re.compile(
     r"^(?:the )?user\b|^(?:i|i['\u2019](?:m|ve|d|ll)|my|we|our|we['\u2019](?:re|ve))\b", _I
@@ -41,12 +41,14 @@ USER = re.compile(
 OTHER = re.compile(
     rf"^(?:(?:the )?user['\u2019]s|my|our|[A-Z][\w-]+['\u2019]s) (?:[\w-]+ ){{0,2}}?{PEOPLE}\b", _I
 )
+# A capital letter alone is no name: a verb must follow, and `Baking bread` is not a person.
 NAMED = re.compile(
     r"^(?!\w+ing\b)([A-Z][\w-]+)(?=,| (?:is|was|has|had|and|can|can['\u2019]t|cannot|does|did|went|"
     r"doesn['\u2019]t|don['\u2019]t|didn['\u2019]t|isn['\u2019]t|[a-z]+s|[a-z]+ed)\b)"
 )
 LABEL = re.compile(r"^([\w'. -]{1,40}): (?=\S)")
-"""What a text begins with: whom it is about; `NAME: ` is how the local writer names the speaker."""
+"""These four match the start of a text, which shows whom it is about. The local writer puts the
+speaker's name in front as `NAME: `."""
 
 CONSTRAINT = _any(
     r"""
@@ -110,6 +112,7 @@ DENIED = _any(
     """
 )
 
+# "was liked by" is passive and says nothing about the user's past.
 PAST = _any(
     r"""
     used to  formerly  previously  in the past  back then  years ago  until recently
@@ -154,8 +157,9 @@ SPANS: tuple[tuple[re.Pattern[str], int, bool], ...] = (
     (_any(r"this year"), 366, False),
     (_any(r"next year"), 731, False),
 )
-"""How many days after it was said a word of time may mean at most, and whether what is said with it
-is over by then; of a longer span it is only doubtful, as what began may go on."""
+"""Words of time; how many days after the statement they can reach at most; and whether the
+statement is superseded by then. After a longer period it is only uncertain, because what began in
+it may continue."""
 
 UNTIL = re.compile(
     r"\buntil (?:the end of )?(?:(\d{1,2})(?:st|nd|rd|th)? )?([A-Z][a-z]+)?,? ?(\d{4})\b"
@@ -209,9 +213,11 @@ ABROAD = _words(
     "soll wie wo wer welche welcher kann gibt mein meine quel quelle quels où comment dois je mon "
     "ma puis qué cómo dónde cuál mi puedo hacer para che cosa dove come quale posso fare"
 )
-"""Words that questions in other languages have; `memguard.local.verifier` knows some more."""
+"""Words of questions in other languages, in addition to
+`memguard.local.verifier.lexicon.ABROAD`."""
 SHARED = _words("was die des a no me on in so am an man war fast come mi do or la pie")
-"""Words of English that other languages have as well, and that therefore tell nothing."""
+"""English words that are words of other languages as well, and so say nothing about the
+language."""
 POINTING = _any(
     r"""
     we (?:discussed|talked about)
@@ -219,6 +225,7 @@ POINTING = _any(
     from (?:before|above)
     """
 )
+# Wide on purpose: a constraint shown in vain costs a line, one that is not shown may cost more.
 HEALTH = _any(
     r"""
     eat\w*  food\w*  meals?  dinners?  lunch\w*  breakfasts?  snacks?  recipes?  cook\w*
@@ -231,4 +238,4 @@ HEALTH = _any(
     perfumes?  cosmetics?
     """
 )
-"""Topics on which a safety constraint bears even where it shares no word with the query."""
+"""Topics to which a safety constraint applies even if it shares no word with the query."""

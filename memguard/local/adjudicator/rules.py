@@ -1,15 +1,13 @@
-"""How the local adjudicator finds situation and attributes: by rules and cosines."""
+"""The rules by which the local adjudicator finds the situation and the attributes of units."""
 
 from collections.abc import Sequence
 from itertools import combinations
-
-import numpy as np
 
 from memguard.local.adjudicator import cues, patterns
 from memguard.local.adjudicator.adjudicator import NAME, WEAKER
 from memguard.local.adjudicator.contradiction import contradict, replaces
 from memguard.local.adjudicator.evidence import EvidenceReader
-from memguard.local.adjudicator.nearness import Nearness, measure, relevance_of
+from memguard.local.adjudicator.nearness import Nearness, measure_nearness, relevance_of
 from memguard.local.adjudicator.situation import FOREIGN, is_small_talk, read_situation
 from memguard.local.embedder import LocalEmbeddings
 from memguard.local.verifier.support import SupportVerifier
@@ -31,12 +29,14 @@ from memguard.schema.units import (
 )
 from memguard.schema.verdict import Inconclusive
 
-_NEAR_ENOUGH = 0.35
-"""Cosine from which two units are compared; below it nothing was found to conflict. Ours."""
-_MOST_NAMES = 3
-MOST_CHECKED = 200
-"""Pairs of units that the support verifier is asked about, the nearest first, which takes a second.
-Of two hundred memories that differ in a number only there would be twenty thousand."""
+_COMPARED = 0.35
+"""Minimum cosine of two units to be compared. Our own choice: below it, no pair of our examples
+contradicts each other."""
+_MIN_NAME_COUNT = 3
+"""How many units must begin with a name for it to be the user's."""
+MAX_CHECKED_PAIRS = 200
+"""Maximum number of pairs that the support verifier checks, the nearest first; that takes about a
+second. Two hundred memories that differ only in a number would be twenty thousand pairs."""
 
 _ROLE: dict[Kind, FactorRole] = {
     "safety": "constraint",
@@ -61,13 +61,15 @@ _UTILITY: dict[Relevance, Utility] = {
 }
 
 
-class Rules:
-    """The rules with the models that they use; called from one thread.
+class AdjudicationRules:
+    """The rules with the models they use.
+
+    Not thread-safe: `LocalAdjudicator` calls them in one thread.
 
     Args:
-        embeddings: The embedder.
-        verifier: Says whether evidence or another unit supports a unit; a new one, on the same
-            model, when not given.
+        embeddings: The embedder; by default a new one.
+        verifier: Judges whether evidence or another unit supports a unit; by default a new one on
+            the embedder's model.
     """
 
     def __init__(
@@ -78,35 +80,39 @@ class Rules:
         self._evidence = EvidenceReader(verifier=self._verifier)
 
     def judge(self, case: ReadCase, units: Sequence[Unit], scheme: Scheme) -> Adjudication:
-        """Judge the situation, and then every unit."""
+        """Judge the situation, then every unit in order.
+
+        Args:
+            case: The query with its dialogue and evidence.
+            units: The units.
+            scheme: Which attributes the rows have: `units` (PS) or `factors` (FC).
+        """
         situation = read_situation(case.query, dialogue=case.dialogue)
         names = _own_names(case, units)
         texts = [unit.text for unit in units]
-        near = measure(case, texts, names=names, embeddings=self._embeddings)
+        near = measure_nearness(case, texts, names=names, embeddings=self._embeddings)
         kinds: list[Kind] = [_kind(unit, names) for unit in units]
         relations = _relate(units, kinds, near, names=names, verifier=self._verifier)
         evidence = self._evidence.read(case.evidence, units=units)
-        read = _Read(case=case, situation=situation, names=names)
+        read = _AttributeRules(case=case, situation=situation, names=names)
         rows: list[Row] = []
-        for place, unit in enumerate(units):
-            found = read.attributes(
-                unit,
-                kind=kinds[place],
-                cosine=float(near.query[place]),
-                shared=near.shared[place],
+        for index, unit in enumerate(units):
+            cosine = float(near.query[index])
+            attributes = read.attributes(
+                unit, kind=kinds[index], cosine=cosine, shared=near.shared[index]
             )
             if unit.id in relations.replaced:
-                found = found.model_copy(update={"temporality": "superseded"})
+                attributes = attributes.model_copy(update={"temporality": "superseded"})
             stance = evidence.get(unit.id)
             if stance == "confirms":
-                found = found.model_copy(update={"epistemic": "verified"})
+                attributes = attributes.model_copy(update={"epistemic": "verified"})
             rows.append(
                 Row(
                     unit_id=unit.id,
-                    attributes=found if scheme == "units" else read.factors(found),
+                    attributes=attributes if scheme == "units" else read.factors(attributes),
                     evidence_conflict=stance == "contradicts",
-                    influence=float(np.clip(near.query[place], 0.0, 1.0)),
-                    reason=_reason(found, cosine=float(near.query[place])),
+                    influence=min(max(cosine, 0.0), 1.0),
+                    reason=_reason(attributes, cosine=cosine),
                 )
             )
         return Adjudication(
@@ -122,25 +128,28 @@ class Rules:
 def _notes(situation: Situation | Inconclusive, relations: "_Relations") -> tuple[str, ...]:
     notes = (WEAKER, FOREIGN) if isinstance(situation, Inconclusive) else (WEAKER,)
     if relations.unchecked:
-        notes += (f"conflicts told by words alone, being too many: {relations.unchecked}",)
+        notes += (f"conflicts judged by words alone, because too many: {relations.unchecked}",)
     return notes
 
 
 def _kind(unit: Unit, names: frozenset[str]) -> Kind:
-    """What a unit is: as it was cut, unless it was taken for a statement about the world."""
+    """The kind of a unit from its decomposition, or from its wording."""
+    # The decomposer does not know the user's names: its `claim` may be "Ana lives in Rome".
     if unit.kind is not None and unit.kind != "claim":
         return unit.kind
     return cues.kind_of(unit.text, own_names=names)
 
 
 class _Relations:
-    """Which units take the place of others, and which cannot both hold."""
+    """How the units relate to one another."""
 
     def __init__(self) -> None:
         self.replaced: set[str] = set()
+        """Ids of units that another unit replaces."""
         self.conflicts: tuple[Conflict, ...] = ()
+        """Pairs of units that contradict each other."""
         self.unchecked = 0
-        """Conflicts by their words alone."""
+        """How many of the conflicts the support verifier has not checked."""
 
 
 def _relate(
@@ -151,13 +160,13 @@ def _relate(
     names: frozenset[str],
     verifier: SupportVerifier,
 ) -> _Relations:
-    """Compare the units that are near one another and about the same person."""
-    found = _Relations()
+    """Compare all pairs of units that are near each other and about the same person."""
+    relations = _Relations()
     about = [cues.about_whom(unit.text, own_names=names) for unit in units]
     contrary: list[tuple[float, int, int]] = []
     for i, j in combinations(range(len(units)), 2):
         cosine = float(near.between[i, j])
-        if cosine < _NEAR_ENOUGH or about[i] != about[j] or units[i].text == units[j].text:
+        if cosine < _COMPARED or about[i] != about[j] or units[i].text == units[j].text:
             continue
         for new, old in ((i, j), (j, i)):
             backwards = _is_earlier(units[new], units[old])
@@ -167,26 +176,28 @@ def _relate(
                 kinds=(kinds[new], kinds[old]),
                 cosine=cosine,
             ):
-                found.replaced.add(units[old].id)
+                relations.replaced.add(units[old].id)
         if contradict(units[i].text, units[j].text):
             contrary.append((cosine, i, j))
+    # What was replaced is no longer current, so that it contradicts nothing.
     open_pairs = [
         (cosine, i, j)
         for cosine, i, j in contrary
-        if not {units[i].id, units[j].id} & found.replaced
+        if not {units[i].id, units[j].id} & relations.replaced
     ]
-    nearest = set(sorted(open_pairs, key=lambda pair: -pair[0])[:MOST_CHECKED])
-    found.unchecked = len(open_pairs) - len(nearest)
-    found.conflicts = tuple(
+    nearest = set(sorted(open_pairs, key=lambda pair: -pair[0])[:MAX_CHECKED_PAIRS])
+    relations.unchecked = len(open_pairs) - len(nearest)
+    # An unchecked pair stays a conflict: to hide one is worse than to show one too many.
+    relations.conflicts = tuple(
         Conflict(first=units[i].id, second=units[j].id)
         for cosine, i, j in open_pairs
         if (cosine, i, j) not in nearest or not _supports(verifier, units[i], units[j])
     )
-    return found
+    return relations
 
 
 def _supports(verifier: SupportVerifier, first: Unit, second: Unit) -> bool:
-    """Whether the support verifier holds that one follows from the other; then words misled."""
+    """Whether the first unit follows from the second, so that they do not contradict each other."""
     judged = verifier.judge(candidate=first.text, context=second.text)
     return judged.ruling == "supported"
 
@@ -196,8 +207,8 @@ def _is_earlier(unit: Unit, other: Unit) -> bool:
     return one is not None and two is not None and one < two
 
 
-class _Read:
-    """What the units of one read have in common."""
+class _AttributeRules:
+    """The rules for a unit's attributes in one read."""
 
     def __init__(
         self, *, case: ReadCase, situation: Situation | Inconclusive, names: frozenset[str]
@@ -206,13 +217,13 @@ class _Read:
         self._situation = situation
         self._small_talk = is_small_talk(case.query)
         spoken = " ".join(turn.content for turn in case.dialogue[-4:] if turn.role == "user")
-        self._asked = {span.text.casefold() for span in split_words(f"{case.query} {spoken}")}
+        self._words = {span.text.casefold() for span in split_words(f"{case.query} {spoken}")}
         self._names = names
 
     def attributes(
         self, unit: Unit, *, kind: Kind, cosine: float, shared: frozenset[str]
     ) -> UnitAttributes:
-        """What is found of one unit by itself."""
+        """The attributes of one unit, regardless of other units and of evidence."""
         return UnitAttributes(
             kind=kind,
             subject=self._subject(unit),
@@ -221,16 +232,16 @@ class _Read:
             relevance=self._relevance(unit, kind=kind, cosine=cosine, shared=shared),
         )
 
-    def factors(self, found: UnitAttributes) -> FactorAttributes:
-        """The same in the other scheme."""
+    def factors(self, attributes: UnitAttributes) -> FactorAttributes:
+        """The same attributes in the scheme of factors."""
         return FactorAttributes(
-            scope=_SCOPE[found.relevance],
-            subject=self._match(found.subject),
-            role=_ROLE[found.kind],
-            epistemic=found.epistemic,
-            temporal=found.temporality,
-            utility=_UTILITY[found.relevance],
-            safety=found.kind == "safety",
+            scope=_SCOPE[attributes.relevance],
+            subject=self._match(attributes.subject),
+            role=_ROLE[attributes.kind],
+            epistemic=attributes.epistemic,
+            temporal=attributes.temporality,
+            utility=_UTILITY[attributes.relevance],
+            safety=attributes.kind == "safety",
         )
 
     def _relevance(
@@ -255,12 +266,13 @@ class _Read:
         return "third_party" if self._speaks_of(unit) else "bystander"
 
     def _speaks_of(self, unit: Unit) -> bool:
-        """Whether the query names the person whom a unit is about, or a group they may be in."""
-        start = [span.text for span in split_words(cues.bare(unit.text))[:5]]
+        """Whether the query mentions whom a unit is about, or a group that may include them."""
+        # Whom a unit is about is among its first words: "The user's good friend Michael ...".
+        start = [span.text for span in split_words(cues.without_label(unit.text))[:5]]
         names = {word.casefold() for word in start if word[:1].isupper()}
         relation = patterns.PEOPLE_WORD.findall(" ".join(start))
         named = (names | {word.casefold() for word in relation}) - {"the", "user", "my", "our"}
-        if named & self._asked:
+        if named & self._words:
             return True
         grouped = patterns.GROUPS.search(self._case.query) is not None
         return grouped and isinstance(self._situation, Situation)
@@ -276,7 +288,7 @@ class _Read:
 
 
 def _own_names(case: ReadCase, units: Sequence[Unit]) -> frozenset[str]:
-    """Names that stand for the user: of speakers, and what several memories begin with."""
+    """Names of the user: of the user's turns, of labels, and what several memories begin with."""
     spoken = {turn.speaker.casefold() for turn in case.dialogue if turn.role == "user"}
     counts: dict[str, int] = {}
     # The local writer puts the speaker's name before what the speaker said.
@@ -286,9 +298,9 @@ def _own_names(case: ReadCase, units: Sequence[Unit]) -> frozenset[str]:
         named = patterns.NAMED.match(unit.text)
         if named is not None:
             counts[named[1].casefold()] = counts.get(named[1].casefold(), 0) + 1
-    often = {name for name, count in counts.items() if count >= _MOST_NAMES}
+    often = {name for name, count in counts.items() if count >= _MIN_NAME_COUNT}
     return frozenset({name for name in spoken | often if name})
 
 
-def _reason(found: UnitAttributes, *, cosine: float) -> str:
-    return f"by its wording; nearness to the query {cosine:.2f}, so {found.relevance}"
+def _reason(attributes: UnitAttributes, *, cosine: float) -> str:
+    return f"by its wording; cosine with the query {cosine:.2f}, so {attributes.relevance}"

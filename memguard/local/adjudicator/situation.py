@@ -1,4 +1,4 @@
-"""What a query asks for, by its words: whom the answer is about, and what kind of answer it is."""
+"""The situation of a query by its words: whom the answer is about, and what kind it is."""
 
 import re
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from memguard.schema.memory import Turn
 from memguard.schema.read import Mode, Situation, Target
 from memguard.schema.verdict import Inconclusive
 
-FOREIGN = "the query is not English as far as can be told, and the rules know English only"
+FOREIGN = "the query is probably not English, and the rules read English only"
 
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 
@@ -18,19 +18,19 @@ _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 def read_situation(query: str, *, dialogue: Sequence[Turn] = ()) -> Situation | Inconclusive:
     """The situation of a query.
 
-    Its last question decides; without one, its last sentence. What a query points back to ("the
-    situation we discussed") is looked for in what the user said before.
+    The last question decides, or the last sentence if there is no question. If the query points
+    back ("the situation we discussed"), the user's last turns are read as well.
 
     Args:
-        query: What is asked.
+        query: The query.
         dialogue: The turns before it.
 
     Returns:
-        The situation, or `Inconclusive` for a query that is not English.
+        The situation, or `Inconclusive` if the query does not seem to be English.
     """
     if is_foreign(query):
         return Inconclusive(reason="too_close", detail=FOREIGN)
-    ask = last_ask(query)
+    ask = last_request(query)
     mode = _mode(ask, query=query)
     spoken = " ".join(turn.content for turn in dialogue[-4:] if turn.role == "user")
     target = _target(ask, query=query, mode=mode, spoken=spoken)
@@ -39,20 +39,22 @@ def read_situation(query: str, *, dialogue: Sequence[Turn] = ()) -> Situation | 
     )
 
 
-def last_ask(query: str) -> str:
-    """The last question of a query, or else its last sentence."""
-    sentences = [found[0].strip() for found in _SENTENCE.finditer(query) if found[0].strip()]
+def last_request(query: str) -> str:
+    """The last question of a query, or its last sentence if there is no question."""
+    sentences = [hit[0].strip() for hit in _SENTENCE.finditer(query) if hit[0].strip()]
     questions = [sentence for sentence in sentences if sentence.endswith("?")]
     return (questions or sentences or [query.strip()])[-1]
 
 
 def is_small_talk(query: str) -> bool:
-    """Whether nothing is asked: a greeting, thanks."""
+    """Whether a query asks nothing: a greeting, thanks."""
     return patterns.SMALL_TALK.match(query.strip()) is not None
 
 
 def is_foreign(query: str) -> bool:
-    """Whether a query seems not to be English."""
+    """Whether a query does not seem to be English."""
+    # Stricter than `looks_foreign`, since a query is short: words that several languages share are
+    # not counted for any of them.
     words = {span.text.casefold() for span in split_words(query)} - patterns.SHARED
     abroad = words & (patterns.ABROAD | lexicon.ABROAD)
     english = words & (lexicon.STOP - patterns.ABROAD - lexicon.ABROAD)
@@ -60,11 +62,12 @@ def is_foreign(query: str) -> bool:
 
 
 def points_back(query: str) -> bool:
-    """Whether it asks about what was said before rather than about what it says itself."""
+    """Whether a query refers to what was said before: "the situation we discussed"."""
     return patterns.POINTING.search(query) is not None
 
 
 def _mode(ask: str, *, query: str) -> Mode:
+    # The last request first; the rest of the query decides only if that tells nothing.
     for text in (ask, query):
         if patterns.RECOMMENDATION.search(text):
             return "recommendation"

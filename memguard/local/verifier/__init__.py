@@ -1,4 +1,4 @@
-"""The support verifier: is a sentence supported by the turns it comes from?"""
+"""The support verifier: whether turns support a sentence, without a language model."""
 
 from memguard.local.verifier.judgement import SupportJudgement, WordEvidence
 from memguard.local.verifier.support import SupportVerifier

@@ -1,4 +1,4 @@
-"""Texts as words with one vector each, encoded once and remembered."""
+"""Encodes texts as words with one vector each, and caches the result by text."""
 
 import threading
 from collections import OrderedDict
@@ -11,38 +11,38 @@ import numpy as np
 from memguard.local.embedder import DIMS, Matrix, MiniLmEncoder, TokenVectors
 from memguard.local.verifier.words import Span, Words, idf_of, read_words, split_words
 
-# The model reads 256 pieces; English has about 1.3 of them per word.
+# The model reads 256 tokens; English has about 1.3 of them per word.
 _SLICE_WORDS = 100
 _Key = tuple[str, int, date | None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Encoded:
+class EncodedText:
     """One text, word by word."""
 
     text: str
-    """The text as given."""
+    """The text, unchanged."""
     words: Words
-    """Its words with their flags."""
+    """Its N words with their flags."""
     idf: Matrix
-    """How rare each word is."""
+    """Inverse document frequency of each word, shape (N,)."""
     vectors: Matrix
-    """One row of length 1 per word, from the frozen MiniLM."""
+    """One vector of length 1 per word, from the frozen MiniLM, shape (N, 384)."""
     label: int
-    """How many leading words are the speaker's label and not what was said."""
+    """How many leading words are the speaker's label rather than the turn's text."""
 
     def __len__(self) -> int:
         return len(self.words)
 
 
 class WordEncoder:
-    """Encodes texts word by word; vectors are kept by text, the ones used last first.
+    """Encodes texts word by word, with a thread-safe cache that drops the least recently used.
 
     Args:
         encoder: The model.
-        idf: Rarity by stem.
-        default_idf: Rarity of a stem the table has never seen.
-        cache_size: How many texts to remember.
+        idf: Inverse document frequency by stem.
+        default_idf: The same for a stem that is not in the table.
+        cache_size: How many texts to cache.
     """
 
     def __init__(
@@ -58,45 +58,46 @@ class WordEncoder:
         self._default_idf = default_idf
         self._size = cache_size
         self._lock = threading.Lock()
-        self._texts: OrderedDict[_Key, Encoded] = OrderedDict()
+        self._texts: OrderedDict[_Key, EncodedText] = OrderedDict()
 
     def encode(
         self, texts: Sequence[str], *, labels: Sequence[int], dates: Sequence[date | None]
-    ) -> list[Encoded]:
-        """Words and vectors of texts, in the order given.
+    ) -> list[EncodedText]:
+        """Words and vectors of texts, in the order of `texts`.
 
         Args:
             texts: Any strings.
-            labels: How many leading words of each are a speaker's label.
-            dates: When each was said.
+            labels: For each text, how many leading words are a speaker's label.
+            dates: For each text, when it was said.
         """
         keys = list(zip(texts, labels, dates, strict=True))
-        known = self._known(keys)
-        missing = [key for key in dict.fromkeys(keys) if key not in known]
+        encoded = self._cached(keys)
+        missing = [key for key in dict.fromkeys(keys) if key not in encoded]
         if missing:
             rows = word_vectors(self._encoder, [text for text, _, _ in missing])
-            fresh = {key: self._encoded(key, row) for key, row in zip(missing, rows, strict=True)}
-            self._remember(fresh)
-            known |= fresh
-        return [known[key] for key in keys]
+            fresh = {key: self._build(key, row) for key, row in zip(missing, rows, strict=True)}
+            self._cache(fresh)
+            encoded |= fresh
+        # Not read back from the cache: a list longer than the cache has evicted its own start.
+        return [encoded[key] for key in keys]
 
     def __len__(self) -> int:
         return len(self._texts)
 
-    def _encoded(self, key: _Key, vectors: Matrix) -> Encoded:
+    def _build(self, key: _Key, vectors: Matrix) -> EncodedText:
         text, label, at = key
         words = read_words(text, at=at)
         idf = idf_of(words, table=self._idf, default=self._default_idf)
-        return Encoded(text=text, words=words, idf=idf, vectors=vectors, label=label)
+        return EncodedText(text=text, words=words, idf=idf, vectors=vectors, label=label)
 
-    def _known(self, keys: Sequence[_Key]) -> dict[_Key, Encoded]:
+    def _cached(self, keys: Sequence[_Key]) -> dict[_Key, EncodedText]:
         with self._lock:
-            known = {key: self._texts[key] for key in keys if key in self._texts}
-            for key in known:
+            cached = {key: self._texts[key] for key in keys if key in self._texts}
+            for key in cached:
                 self._texts.move_to_end(key)
-            return known
+            return cached
 
-    def _remember(self, texts: Mapping[_Key, Encoded]) -> None:
+    def _cache(self, texts: Mapping[_Key, EncodedText]) -> None:
         with self._lock:
             for key, text in texts.items():
                 self._texts[key] = text
@@ -106,7 +107,7 @@ class WordEncoder:
 
 
 def word_vectors(encoder: MiniLmEncoder, texts: Sequence[str]) -> list[Matrix]:
-    """One row of length 1 per word of each text; long texts are encoded in slices.
+    """One vector of length 1 per word of each text, shape (words, 384); long texts go in slices.
 
     Args:
         encoder: The model.
@@ -124,7 +125,7 @@ def word_vectors(encoder: MiniLmEncoder, texts: Sequence[str]) -> list[Matrix]:
     for (owner, part), tokens in zip(slices, encoded, strict=True):
         rows[owner].append(_pooled(encoder, texts[owner], part, tokens))
     return [
-        np.concatenate(each) if each else np.zeros((0, DIMS), dtype=np.float32) for each in rows
+        np.concatenate(parts) if parts else np.zeros((0, DIMS), dtype=np.float32) for parts in rows
     ]
 
 
@@ -135,24 +136,28 @@ def _slices(spans: Sequence[Span], *, size: int) -> list[Sequence[Span]]:
 def _pooled(
     encoder: MiniLmEncoder, text: str, spans: Sequence[Span], tokens: TokenVectors
 ) -> Matrix:
-    """Mean of each word's pieces; words beyond the model's reach are encoded in smaller slices."""
+    """Mean vector of each word's tokens, scaled to length 1.
+
+    A slice that the model cut off is encoded again in two halves.
+    """
     base = spans[0].start
     starts = np.array([span.start - base for span in spans])
     ends = np.array([span.end - base for span in spans])
     sums = np.zeros((len(spans), DIMS), dtype=np.float32)
     counts = np.zeros(len(spans), dtype=np.int64)
     for (start, end), vector in zip(tokens.offsets, tokens.vectors, strict=True):
-        place = int(np.searchsorted(starts, start, side="right")) - 1
-        if start < end and place >= 0 and start < ends[place]:
-            sums[place] += vector
-            counts[place] += 1
-    lost = int(counts[-1] == 0 and len(spans) > 1)
-    if lost:
-        half = len(spans) // 2
-        parts = (spans[:half], spans[half:])
+        # The word in which a token begins; special tokens are empty, punctuation is in no word.
+        index = int(np.searchsorted(starts, start, side="right")) - 1
+        if start < end and index >= 0 and start < ends[index]:
+            sums[index] += vector
+            counts[index] += 1
+    # No token for the last word: the slice was longer than the 256 tokens that the model reads.
+    if counts[-1] == 0 and len(spans) > 1:
+        middle = len(spans) // 2
+        parts = (spans[:middle], spans[middle:])
         again = encoder.encode_tokens([text[part[0].start : part[-1].end] for part in parts])
         return np.concatenate(
-            [_pooled(encoder, text, part, each) for part, each in zip(parts, again, strict=True)]
+            [_pooled(encoder, text, part, half) for part, half in zip(parts, again, strict=True)]
         )
     lengths = np.linalg.norm(sums, axis=1, keepdims=True)
     return (sums / np.maximum(lengths, 1e-9)).astype(np.float32)

@@ -1,4 +1,8 @@
-"""What the support network is shown of an alignment: scalars by word, and of the whole pair."""
+"""The features that the support network reads: scalars by word, and numbers of the whole pair.
+
+The order of the columns is part of the trained weights. A column may not be moved, added or removed
+without training again.
+"""
 
 import itertools
 from dataclasses import dataclass
@@ -10,39 +14,43 @@ from memguard.local.embedder import Matrix
 from memguard.local.verifier import lexicon
 from memguard.local.verifier.align import Alignment
 from memguard.local.verifier.clauses import clause_columns
-from memguard.local.verifier.numbers import found_in
+from memguard.local.verifier.numbers import is_stated
 from memguard.local.verifier.product import product
 from memguard.local.verifier.summary import summarise
 from memguard.local.verifier.words import Flags, Words, stem
 
 MAX_FACT = 48
-"""Words of one candidate that the network reads; longer ones are cut into sentences before."""
+"""Words of one candidate that the network reads; longer ones are split into sentences first."""
 
 MAX_CONTEXT = 26
-"""Words of the best unit that the network reads, around the densest match."""
+"""Words of the best unit that the network reads: the stretch that matches the candidate best."""
 
 SHARPNESS = 18.0
-"""How sharply a word attends to the words most like it."""
+"""Inverse temperature of the softmax by which a word attends to similar words; not trained."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairFeatures:
-    """One candidate and its context, as the network reads them."""
+    """One candidate and its context, as the network reads them.
+
+    F is the number of candidate words, at most `MAX_FACT`; S the number of words of the best unit,
+    at most `MAX_CONTEXT`. Vectors have 384 dimensions.
+    """
 
     fact: Matrix
-    """Vectors of the candidate's words."""
+    """Vectors of the candidate's words, shape (F, 384)."""
     fact_aligned: Matrix
-    """For each of them, the context words most like it, blended."""
+    """For each candidate word, the softmax mean of the context words, shape (F, 384)."""
     fact_scalars: Matrix
-    """What is known of each of them."""
+    """Scalar features of each candidate word, shape (F, `FACT_SCALARS`)."""
     context: Matrix
-    """Vectors of the words of the best unit."""
+    """Vectors of the words of the best unit, shape (S, 384)."""
     context_aligned: Matrix
-    """For each of them, the candidate's words most like it, blended."""
+    """For each of these words, the softmax mean of the candidate's words, shape (S, 384)."""
     context_scalars: Matrix
-    """What is known of each of them."""
+    """Scalar features of each of these words, shape (S, `CONTEXT_SCALARS`)."""
     whole: Matrix
-    """What is known of the pair as a whole."""
+    """Numbers of the pair as a whole, shape (G,); see `summary`."""
 
     @property
     def lacks_detail(self) -> bool:
@@ -51,12 +59,12 @@ class PairFeatures:
 
 
 def pair_features(alignment: Alignment) -> PairFeatures:
-    """Turn an alignment into what the network reads."""
+    """Compute the features of an aligned candidate and context."""
     fact = alignment.fact
-    numbers = _numbers(alignment)
+    numbers = _match_numbers(alignment)
     fact_scalars = _fact_scalars(alignment, numbers)
     near = alignment.cos[:, alignment.pool]
-    vectors = np.concatenate([each.encoded.vectors for each in alignment.sources])
+    vectors = np.concatenate([unit.encoded.vectors for unit in alignment.sources])
     span = _densest(alignment)
     context_scalars = _context_scalars(alignment, span)
     toward = alignment.cos[:, span]
@@ -73,41 +81,45 @@ def pair_features(alignment: Alignment) -> PairFeatures:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Found:
+class _NumberMatches:
+    """Whether each candidate word's number is stated, in any unit and in the best one."""
+
     anywhere: Flags
     best: Flags
 
 
-def _numbers(alignment: Alignment) -> _Found:
-    """Whether the value of each number of the candidate is in the context."""
+def _match_numbers(alignment: Alignment) -> _NumberMatches:
     words = alignment.fact.words
     everywhere = frozenset(
-        value for each in alignment.sources for value in each.encoded.words.values
+        value for unit in alignment.sources for value in unit.encoded.words.values
     )
     best = alignment.sources[alignment.best].encoded.words.values
-    return _Found(
-        anywhere=np.array([found_in(each, everywhere) for each in words.readings], dtype=bool),
-        best=np.array([found_in(each, best) for each in words.readings], dtype=bool),
+    return _NumberMatches(
+        anywhere=np.array(
+            [is_stated(reading, everywhere) for reading in words.readings], dtype=bool
+        ),
+        best=np.array([is_stated(reading, best) for reading in words.readings], dtype=bool),
     )
 
 
-def _fact_scalars(alignment: Alignment, numbers: _Found) -> Matrix:
+def _fact_scalars(alignment: Alignment, numbers: _NumberMatches) -> Matrix:
     words, cos, same = alignment.fact.words, alignment.cos, alignment.same
     in_best = alignment.unit == alignment.best
     near = cos[:, alignment.pool]
     ordered = np.sort(cos, axis=1)
     margin = ordered[:, -1] - (ordered[:, -2] if cos.shape[1] > 1 else 0.0)
-    place = alignment.roles.place
-    steps = np.diff(place, prepend=place[0])
+    position = alignment.roles.position
+    steps = np.diff(position, prepend=position[0])
+    # The first twenty columns are named by position in `summary`.
     columns = (
         cos.max(axis=1),
         alignment.unit_best[:, alignment.best],
-        _best_where(cos, alignment.own),
-        _best_where(cos, ~alignment.own),
+        _best_where(cos, alignment.by_subject),
+        _best_where(cos, ~alignment.by_subject),
         near.max(axis=1),
         same.any(axis=1),
         same[:, in_best].any(axis=1),
-        (same & alignment.own).any(axis=1),
+        (same & alignment.by_subject).any(axis=1),
         np.where(same, cos, 0.0).max(axis=1),
         alignment.fact.idf / 10.0,
         words.stop,
@@ -126,14 +138,14 @@ def _fact_scalars(alignment: Alignment, numbers: _Found) -> Matrix:
         words.capital & ~same.any(axis=1) & ~alignment.subject,
         words.capital & ~words.number & ~same[:, in_best].any(axis=1) & ~alignment.subject,
     )
-    return np.stack([np.asarray(each, dtype=np.float32) for each in columns], axis=1)
+    return np.stack([np.asarray(column, dtype=np.float32) for column in columns], axis=1)
 
 
 def _role_columns(alignment: Alignment) -> tuple[NDArray[np.generic], ...]:
     roles, heavy = alignment.roles, np.flatnonzero(alignment.weight > 0)
     return (
-        roles.beside,
-        roles.beside_clause,
+        roles.fit,
+        roles.fit_clause,
         roles.deficit,
         roles.deficit_clause,
         roles.rival_gain,
@@ -141,42 +153,51 @@ def _role_columns(alignment: Alignment) -> tuple[NDArray[np.generic], ...]:
         roles.rival_cosine,
         roles.rival >= 0,
         roles.rival_pull,
-        *_distances(roles.place, heavy, len(alignment.fact)),
+        *_distances(roles.position, heavy, len(alignment.fact)),
     )
 
 
+# Columns of `_fact_scalars` counted from the end: a number, or a name, that no unit contains.
 _NUMBER_NOWHERE, _NAME_NOWHERE = -3, -2
+
 FACT_SCALARS = 49
+"""Columns of `PairFeatures.fact_scalars`."""
+
 CONTEXT_SCALARS = 20
+"""Columns of `PairFeatures.context_scalars`."""
 
 
 def _best_where(cos: Matrix, where: Flags) -> Matrix:
     return cos[:, where].max(axis=1) if where.any() else np.zeros(len(cos), dtype=np.float32)
 
 
-def _distances(place: NDArray[np.int64], heavy: NDArray[np.int64], size: int) -> tuple[Matrix, ...]:
-    """Signed steps, in the context, from the weighty word before and to the one after."""
+def _distances(
+    position: NDArray[np.int64], heavy: NDArray[np.int64], size: int
+) -> tuple[Matrix, ...]:
+    """Signed distance in the context from the previous weighted word, and to the next one."""
     before = np.zeros(size, dtype=np.float32)
     after = np.zeros(size, dtype=np.float32)
-    for left, right in itertools.pairwise(heavy):
-        step = float(np.clip((place[right] - place[left]) / 8.0, -1.5, 1.5))
-        before[right], after[left] = step, step
+    for first, second in itertools.pairwise(heavy):
+        # Clipped: beyond twelve words, how far apart the two were found says nothing more.
+        step = float(np.clip((position[second] - position[first]) / 8.0, -1.5, 1.5))
+        before[second], after[first] = step, step
     return before, after
 
 
 def _opposites(words: Words, alignment: Alignment) -> Flags:
+    """Whether the best unit has an opposite of each word, and not the word itself."""
     stems = frozenset(alignment.sources[alignment.best].encoded.words.stems)
     return np.array(
         [
-            each not in stems and not _OPPOSITE.get(each, frozenset()).isdisjoint(stems)
-            for each in words.stems
+            word not in stems and not _OPPOSITE.get(word, frozenset()).isdisjoint(stems)
+            for word in words.stems
         ],
         dtype=bool,
     )
 
 
 def _densest(alignment: Alignment) -> NDArray[np.int64]:
-    """Places of the best unit's words, at most `MAX_CONTEXT` around the densest match."""
+    """Positions of at most `MAX_CONTEXT` adjacent words of the best unit, where it matches best."""
     inside = np.flatnonzero(alignment.unit == alignment.best)
     if len(inside) <= MAX_CONTEXT:
         return inside
@@ -190,11 +211,13 @@ def _context_scalars(alignment: Alignment, span: NDArray[np.int64]) -> Matrix:
     source = alignment.sources[alignment.best]
     words = source.encoded.words
     offset = int(np.flatnonzero(alignment.unit == alignment.best)[0])
+    # `span` counts words of the whole context, the columns of `words` those of this unit alone.
     rows = span - offset
     toward = alignment.cos[:, span]
     heavy = alignment.weight > 0
     content = toward[heavy] if heavy.any() else toward
-    aligned = np.isin(span, alignment.pool[alignment.roles.place[heavy]])
+    aligned = np.isin(span, alignment.pool[alignment.roles.position[heavy]])
+    # Distance of each word to the nearest word that a candidate word was found at.
     spots = np.flatnonzero(aligned)
     steps = np.arange(len(span))
     distance = (
@@ -217,7 +240,7 @@ def _context_scalars(alignment: Alignment, span: NDArray[np.int64]) -> Matrix:
         source.encoded.idf[rows] / 10.0,
         words.positive[rows],
         words.negative[rows],
-        np.full(len(span), source.own),
+        np.full(len(span), source.by_subject),
         np.isin(span, rivals),
         rows < source.encoded.label,
         words.first[rows],
@@ -226,19 +249,20 @@ def _context_scalars(alignment: Alignment, span: NDArray[np.int64]) -> Matrix:
         words.negated[rows],
         words.actor[rows],
     )
-    return np.stack([np.asarray(each, dtype=np.float32) for each in columns], axis=1)
+    return np.stack([np.asarray(column, dtype=np.float32) for column in columns], axis=1)
 
 
 def _softmax(scores: Matrix) -> Matrix:
+    # Less the maximum, so that the exponential cannot overflow.
     powers = np.exp(SHARPNESS * (scores - scores.max(axis=1, keepdims=True)))
     return powers / powers.sum(axis=1, keepdims=True)
 
 
 def _opposite_stems() -> dict[str, frozenset[str]]:
     table: dict[str, set[str]] = {}
-    for left, right in lexicon.OPPOSITES:
-        table.setdefault(stem(left), set()).add(stem(right))
-        table.setdefault(stem(right), set()).add(stem(left))
+    for first, second in lexicon.OPPOSITES:
+        table.setdefault(stem(first), set()).add(stem(second))
+        table.setdefault(stem(second), set()).add(stem(first))
     return {word: frozenset(others) for word, others in table.items()}
 
 

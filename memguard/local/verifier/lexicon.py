@@ -1,6 +1,6 @@
-"""Closed word classes of English that the support verifier tells apart.
+"""Closed word classes of English that the support verifier distinguishes.
 
-Hand-made and short on purpose: open classes are left to the token vectors.
+Hand-made and short on purpose: similarity of nouns and verbs is left to the word vectors.
 """
 
 
@@ -21,13 +21,13 @@ STOP = _words(
     "though there here some any each both such own same s t d ll m re ve get got getting let "
     "still already now again ever even well much many lot lots user"
 )
-"""Words that carry no detail of their own; negations are not among them."""
+"""Stop words; negations are not among them."""
 
 NEGATIONS = _words(
     "not no never none nobody nothing nowhere neither nor without cannot cant dont doesnt didnt "
     "isnt arent wasnt werent wont wouldnt couldnt shouldnt hasnt havent hadnt hardly barely"
 )
-"""Words that turn a statement round; a word ending in `n't` is one too."""
+"""Negations; a word that ends in `n't` is one too."""
 
 _OPPOSITES = (
     "love hate|like dislike|enjoy hate|enjoy dislike|big small|large small|old young|old new|hot "
@@ -46,13 +46,13 @@ OPPOSITES: tuple[tuple[str, str], ...] = tuple(
 """Pairs of which at most one can be true of the same thing."""
 
 FIRST_PERSON = _words("i me my mine myself we us our ours im ive")
-"""The speaker, of themselves."""
+"""Words of the first person."""
 
 ACTORS = _words("i we im ive")
-"""The speaker, as the one who does or is something."""
+"""Subject forms of the first person: the speaker does or is something."""
 
 SECOND_PERSON = _words("you your yours yourself u ur")
-"""The speaker, of the other: `you play the flute` is about whoever listens."""
+"""Words of the second person: `you play the flute` is about the listener."""
 
 POSITIVE = _words(
     "love like enjoy adore prefer favorite favourite fan great good happy glad excited awesome "
@@ -117,7 +117,7 @@ TENS: dict[str, int] = {
         _ordered("twenty thirty forty fifty sixty seventy eighty ninety"), start=2
     )
 }
-"""Tens; `twenty five` is read as one number."""
+"""Tens; `numbers` reads `twenty five` as one number."""
 
 SCALES: dict[str, int] = {"hundred": 100, "thousand": 1000, "million": 1_000_000}
 """Words that multiply the number before them."""
@@ -146,7 +146,7 @@ OTHER_NUMBERS: dict[str, str] = {
     "ninth": "9",
     "tenth": "10",
 }
-"""Words that say a number in another way; too loose to demand, good enough to find."""
+"""Words that imply a number. A context need not repeat them, but they match a stated number."""
 
 IRREGULAR: dict[str, str] = {
     form: base
@@ -202,14 +202,14 @@ IRREGULAR: dict[str, str] = {
     }.items()
     for form in forms.split()
 }
-"""Forms that no suffix rule leads back to their base."""
+"""Irregular forms, and a few synonyms, with their base form."""
 
 BREAKS = _words("and but or while because so then although whereas whether unless")
-"""Words at which a new clause is taken to begin."""
+"""Words that begin a new clause."""
 
 ABROAD = _words(
     "der die das und ist nicht ich hat mit eine einen auf für von bei wir sie aber auch wohnt "
     "arbeitet el la los las es una por con que de le les des est une dans avec pour sur il elle "
     "het een niet voor zij"
 )
-"""Frequent words of other languages in Latin script; `English` has almost none of them."""
+"""Function words of other languages in Latin script, hardly any of which is an English word."""

@@ -1,8 +1,8 @@
-"""Numbers and dates as comparable values: `3 March`, `March 3rd` and `2024-03-03` share theirs.
+"""Numbers and dates as comparable values, so that `3 March` matches `March 3rd` and `2024-03-03`.
 
 A value is a short string: `7` for a number, `m3` for March, `d0` for Monday, `5:30` for a time. A
-reading lists the options a word may mean, and each option is a set of values that must all be
-found; `03/04/2024` has two options, since nobody can tell which of the two is the month.
+reading lists the possible meanings of a word, and each of them is a set of values that must all be
+present. `03/04/2024` has two, because either number may be the month.
 """
 
 import re
@@ -11,8 +11,8 @@ from datetime import date, timedelta
 
 from memguard.local.verifier import lexicon
 
-Reading = tuple[frozenset[str], ...]
-"""The options of one word; empty when it is neither a number nor a date."""
+NumberReading = tuple[frozenset[str], ...]
+"""The possible meanings of one word; empty when it is neither a number nor a date."""
 
 _DIGITS = re.compile(r"^\d")
 _THOUSANDS = re.compile(r"^\d{1,3}(?:,\d{3})+(?:\.\d+)?$")
@@ -20,7 +20,7 @@ _ISO = re.compile(r"^(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})$")
 _DAY_MONTH = re.compile(r"^(\d{1,2})[/.\-](\d{1,2})(?:[/.\-](\d{2}|\d{4}))$")
 _CLOCK = re.compile(r"^(\d{1,2}):(\d{2})$")
 _ORDINAL = re.compile(r"(?:st|nd|rd|th)$")
-# `the blue one`, `one of them`: a pronoun, not a count.
+# Before these, `one` is a pronoun and no count: `the blue one`, `which one`.
 _BEFORE_PRONOUN = frozenset({"the", "that", "this", "no", "any", "each", "every", "which", "other"})
 _AMBIGUOUS_MONTHS = frozenset({"may", "march", "mar", "jan", "dec", "sep", "apr", "jun"})
 _NOON = 12
@@ -29,19 +29,19 @@ _LAST_MONTH = 12
 
 def read_numbers(
     lowered: Sequence[str], written: Sequence[str], *, at: date | None = None
-) -> tuple[list[bool], list[Reading]]:
-    """Which words state a number or date, and what each may mean.
+) -> tuple[list[bool], list[NumberReading]]:
+    """Find the words that state a number or date, and what each may mean.
 
     Args:
         lowered: The words in lower case.
-        written: The same words as written; a capital tells the month from the verb.
-        at: When the text was said, to read `yesterday` and its like.
+        written: The same words in their original case: a capital tells `May` from `may`.
+        at: When the text was said, to resolve `yesterday` and `last month`.
 
     Returns:
-        Whether each word's value must be found again, and its reading.
+        For each word, whether its value must be found in the context, and its reading.
     """
     demanded = [False] * len(lowered)
-    readings: list[Reading] = [()] * len(lowered)
+    readings: list[NumberReading] = [()] * len(lowered)
     index = 0
     while index < len(lowered):
         word = lowered[index]
@@ -51,9 +51,10 @@ def read_numbers(
         elif word in lexicon.SMALL_NUMBERS or word in lexicon.TENS:
             value, length = _spoken(lowered[index:])
             loose = length == 1 and word == "one" and _is_pronoun(lowered, index)
-            for place in range(index, index + length):
-                readings[place] = (frozenset({str(value)}),)
-                demanded[place] = not loose
+            # Every word of `two hundred and fifty` stands for the whole number.
+            for position in range(index, index + length):
+                readings[position] = (frozenset({str(value)}),)
+                demanded[position] = not loose
         elif word in lexicon.OTHER_NUMBERS:
             readings[index] = (frozenset({lexicon.OTHER_NUMBERS[word]}),)
         else:
@@ -62,12 +63,12 @@ def read_numbers(
     return demanded, readings
 
 
-def found_in(reading: Reading, values: frozenset[str]) -> bool:
-    """Whether some option of a reading is wholly among the values."""
+def is_stated(reading: NumberReading, values: frozenset[str]) -> bool:
+    """Whether all values of some meaning of a reading are among `values`."""
     return any(option <= values for option in reading)
 
 
-def _digits(word: str) -> Reading:
+def _digits(word: str) -> NumberReading:
     if hit := _ISO.match(word):
         year, month, day = (int(part) for part in hit.groups())
         return (_date_values(year=year, month=month, day=day),)
@@ -80,9 +81,11 @@ def _digits(word: str) -> Reading:
             for day, month in orders
             if month <= _LAST_MONTH
         ]
+        # `31/12/24` has one order; `99/99/24` has none and stands for itself.
         return tuple(dict.fromkeys(options)) or (frozenset({word}),)
     if hit := _CLOCK.match(word):
         hour, minute = int(hit[1]), hit[2]
+        # Modulo 12, as `5 pm` and `17:00` are the same time and the words seldom say which half.
         value = str(hour % _NOON or _NOON) if minute == "00" else f"{hour % _NOON}:{minute}"
         return (frozenset({value}),)
     plain = _ORDINAL.sub("", word)
@@ -92,7 +95,7 @@ def _digits(word: str) -> Reading:
 
 
 def _spoken(words: Sequence[str]) -> tuple[int, int]:
-    """Value and length of the number that begins here: `two hundred and fifty` is one number."""
+    """Value and length in words of the number at the start, such as `two hundred and fifty`."""
     total, current, length = 0, 0, 0
     for index, word in enumerate(words):
         value = lexicon.TENS.get(word) or lexicon.SMALL_NUMBERS.get(word)
@@ -100,6 +103,7 @@ def _spoken(words: Sequence[str]) -> tuple[int, int]:
             current += value
         elif word in lexicon.SCALES and index:
             current = (current or 1) * lexicon.SCALES[word]
+            # A hundred may still grow, as in `two hundred and fifty`; larger scales close a group.
             if word != "hundred":
                 total, current = total + current, 0
         elif (
@@ -113,7 +117,7 @@ def _spoken(words: Sequence[str]) -> tuple[int, int]:
 
 
 def _continues(current: int, value: int) -> bool:
-    """Whether a number word goes on from what was said: `twenty` then `five`, not `ten`."""
+    """Whether a number word continues a number, as `five` continues `twenty` but `ten` does not."""
     return value > 0 and (current % 100 == 0 or (current % 10 == 0 and value < 10))  # noqa: PLR2004
 
 
@@ -129,7 +133,7 @@ def _is_pronoun(words: Sequence[str], index: int) -> bool:
 
 def _calendar(
     lowered: Sequence[str], written: Sequence[str], index: int, *, at: date | None
-) -> tuple[Reading, bool]:
+) -> tuple[NumberReading, bool]:
     word = lowered[index]
     if word in lexicon.MONTHS and (
         word not in _AMBIGUOUS_MONTHS or _is_month(lowered, written, index)
@@ -144,12 +148,13 @@ def _calendar(
 
 
 def _named_time(word: str, before: str) -> str:
-    """`last week`, `yesterday`, `weekly`: a time that is stated by its name alone."""
+    """The value of a time that has a name but no date: `last week`, `yesterday`, `weekly`."""
     if word in _PERIODS and before in {"last", "next", "every"}:
         return f"{before}-{word}"
     return _NAMED_TIMES.get(word, "")
 
 
+# Synonyms, so that `the past week` and `last week` get the same value.
 _SAME_TIME = {"past": "last", "previous": "last", "coming": "next", "each": "every"}
 _PERIODS = frozenset(
     {"week", "weekend", "month", "year", "night", "spring", "summer", "fall", "autumn", "winter"}
@@ -166,14 +171,16 @@ _NAMED_TIMES = {
 
 
 def _is_month(lowered: Sequence[str], written: Sequence[str], index: int) -> bool:
-    beside = [lowered[place] for place in (index - 1, index + 1) if 0 <= place < len(lowered)]
-    if any(_DIGITS.match(word) for word in beside):
+    """Whether `may` or `march` is the month: next to a number, or capitalised after `in`."""
+    neighbours = [lowered[i] for i in (index - 1, index + 1) if 0 <= i < len(lowered)]
+    if any(_DIGITS.match(word) for word in neighbours):
         return True
     before = lowered[index - 1] if index else ""
     return written[index][0].isupper() and before in {"in", "of", "last", "next", "this", "since"}
 
 
-def _relative(word: str, before: str, at: date) -> Reading:
+def _relative(word: str, before: str, at: date) -> NumberReading:
+    """The date of `yesterday` or the month of `last month`, counted from when the text was said."""
     shift = {"today": 0, "tonight": 0, "yesterday": -1, "tomorrow": 1}.get(word)
     if shift is not None:
         day = at + timedelta(days=shift)

@@ -1,4 +1,8 @@
-"""What is known of a candidate and its context as a whole: one row of numbers."""
+"""The features of a candidate and its context as a whole: one row of numbers.
+
+The order is part of the trained weights. A number may not be moved, added or removed without
+training again.
+"""
 
 import numpy as np
 
@@ -13,15 +17,19 @@ _SAME, _SAME_BEST, _SAME_OWN, _SAME_COSINE = range(5, 9)
 _NUMBER, _NUMBER_FOUND, _NUMBER_BEST, _CAPITAL, _NEGATION = range(11, 16)
 _CONTINUOUS, _OPPOSITE = 18, 19
 _CLAUSE = range(31, 31 + COLUMNS)
+_CONTEXT_NEGATION, _CONTEXT_DISTANCE, _CONTEXT_POSITIVE, _CONTEXT_NEGATIVE = 4, 8, 10, 11
 
 
 def summarise(alignment: Alignment, fact: Matrix, context: Matrix) -> Matrix:
-    """Numbers of the pair as a whole.
+    """Summarise a pair.
 
     Args:
-        alignment: The candidate over its context.
-        fact: Its scalars by word.
-        context: The scalars of the best unit's words.
+        alignment: The candidate aligned with its context.
+        fact: Scalars of the candidate's words, from `features._fact_scalars`.
+        context: Scalars of the best unit's words, from `features._context_scalars`.
+
+    Returns:
+        Shape (G,); numbers that are undefined for this pair are 0.
     """
     heavy = alignment.weight > 0
     parts = (
@@ -36,6 +44,7 @@ def summarise(alignment: Alignment, fact: Matrix, context: Matrix) -> Matrix:
 
 
 def _coverage(alignment: Alignment, fact: Matrix, heavy: Flags) -> list[float]:
+    """How well the weighted words are covered: worst, second worst, mean and median cosines."""
     weight = alignment.weight / alignment.weight.sum()
     numbers: list[float] = []
     for column in (_MAX, _BEST, _POOL):
@@ -50,24 +59,24 @@ def _coverage(alignment: Alignment, fact: Matrix, heavy: Flags) -> list[float]:
         float(weight @ fact[:, column])
         for column in (_MAX, _BEST, _OWN, _OTHERS, _POOL, _SAME, _SAME_BEST, _SAME_OWN)
     ]
-    others = (alignment.same & ~alignment.own).any(axis=1)
+    others = (alignment.same & ~alignment.by_subject).any(axis=1)
     return [*numbers, float(weight @ others), float(weight @ (fact[:, _SAME_OWN] - others))]
 
 
 def _units(alignment: Alignment) -> list[float]:
-    owns = np.array([each.own for each in alignment.sources])
+    """How well the units match, those of the subject against those of others, and lengths."""
+    by_subject = np.array([unit.by_subject for unit in alignment.sources])
     scores = alignment.unit_score
-    own = float(scores[owns].max()) if owns.any() else 0.0
-    other = float(scores[~owns].max()) if (~owns).any() else 0.0
-    known = bool(alignment.subject.any())
+    subject = float(scores[by_subject].max()) if by_subject.any() else 0.0
+    other = float(scores[~by_subject].max()) if (~by_subject).any() else 0.0
     best = alignment.sources[alignment.best]
     return [
-        own,
+        subject,
         other,
-        own - other,
-        float(known),
-        float((~owns).any()),
-        float(best.own),
+        subject - other,
+        float(alignment.subject.any()),
+        float((~by_subject).any()),
+        float(best.by_subject),
         float(scores[alignment.best] - scores[alignment.second]),
         _sentence_cosine(alignment, alignment.best),
         max(_sentence_cosine(alignment, index) for index in range(len(alignment.sources))),
@@ -79,16 +88,16 @@ def _units(alignment: Alignment) -> list[float]:
 
 
 def _sentence_cosine(alignment: Alignment, index: int) -> float:
-    """Cosine of the mean word vectors."""
+    """Cosine of the candidate's and a unit's mean word vectors."""
     vectors = alignment.sources[index].encoded.vectors
     if not len(vectors):
         return 0.0
-    left, right = alignment.fact.vectors.mean(axis=0), vectors.mean(axis=0)
-    return float(left @ right / max(np.linalg.norm(left) * np.linalg.norm(right), 1e-9))
+    a, b = alignment.fact.vectors.mean(axis=0), vectors.mean(axis=0)
+    return float(a @ b / max(np.linalg.norm(a) * np.linalg.norm(b), 1e-9))
 
 
 def _novel(alignment: Alignment, fact: Matrix, heavy: Flags) -> list[float]:
-    """The words whose stem is nowhere in the context."""
+    """How far the words whose stem is nowhere in the context are from it, weighted by rarity."""
     missing = heavy & (fact[:, _SAME] == 0) & ~_number_found(fact)
     idf = alignment.fact.idf
     gaps = 1.0 - fact
@@ -117,7 +126,7 @@ def _number_found(fact: Matrix) -> Flags:
 
 
 def _details(alignment: Alignment, fact: Matrix) -> list[float]:
-    """Numbers and names: the details that must be there to the letter."""
+    """Numbers and names, which must be in the context literally."""
     number = fact[:, _NUMBER] > 0
     capital = (fact[:, _CAPITAL] > 0) & ~alignment.subject & ~number
     return [
@@ -133,29 +142,34 @@ def _details(alignment: Alignment, fact: Matrix) -> list[float]:
 
 
 def _negation(alignment: Alignment, fact: Matrix, context: Matrix) -> list[float]:
+    """Negation and sentiment of the candidate against those of the best unit."""
     words = alignment.fact.words
     source = alignment.sources[alignment.best].encoded.words
     negated = bool(words.negation.any())
     anywhere = bool(source.negation.any())
-    beside = bool(((context[:, 4] > 0) & (context[:, 8] <= 2 / 12)).any())
+    # A negation within two words of a word that the candidate was matched with.
+    nearby = bool(
+        ((context[:, _CONTEXT_NEGATION] > 0) & (context[:, _CONTEXT_DISTANCE] <= 2 / 12)).any()
+    )
     liked, disliked = bool(words.positive.any()), bool(words.negative.any())
-    theirs = bool(context[:, 10].any()), bool(context[:, 11].any())
+    unit_liked = bool(context[:, _CONTEXT_POSITIVE].any())
+    unit_disliked = bool(context[:, _CONTEXT_NEGATIVE].any())
     return [
         float(negated),
         float(anywhere),
-        float(beside),
+        float(nearby),
         float(negated and not anywhere),
-        float(beside and not negated),
-        float(negated and beside),
-        float(liked and theirs[1] and not theirs[0]),
-        float(disliked and theirs[0] and not theirs[1]),
-        float(disliked and not theirs[1]),
+        float(nearby and not negated),
+        float(negated and nearby),
+        float(liked and unit_disliked and not unit_liked),
+        float(disliked and unit_liked and not unit_disliked),
+        float(disliked and not unit_disliked),
         float(fact[:, _OPPOSITE].any()),
     ]
 
 
 def _neighbours(alignment: Alignment, fact: Matrix, heavy: Flags) -> list[float]:
-    """Who stands beside whom, at its worst, for all words and for numbers and names alone."""
+    """The worst fit of neighbours: of all words, of numbers, of names, and of the other words."""
     words = alignment.fact.words
     names = words.capital & ~alignment.subject
     numbers = [float(fact[heavy, _CONTINUOUS].mean()) if heavy.any() else 0.0]
@@ -168,15 +182,16 @@ def _neighbours(alignment: Alignment, fact: Matrix, heavy: Flags) -> list[float]
             _largest(alignment.roles.rival_pull, group, floor=-1.0),
         ]
     weight = alignment.weight / alignment.weight.sum()
-    crowd = np.unique(alignment.roles.place[heavy]).size / max(int(heavy.sum()), 1)
+    # Below 1 when several words of the candidate were matched with the same word of the context.
+    spread = np.unique(alignment.roles.position[heavy]).size / max(int(heavy.sum()), 1)
     return [
         *numbers,
         float(weight @ alignment.roles.deficit),
         float(weight @ alignment.roles.deficit_clause),
-        float(weight @ alignment.roles.beside),
-        float(weight @ alignment.roles.beside_clause),
-        crowd,
-        # One clause that says all of it, or pieces from here and there?
+        float(weight @ alignment.roles.fit),
+        float(weight @ alignment.roles.fit_clause),
+        spread,
+        # High only if one clause states the whole candidate, not pieces from several clauses.
         float((weight @ alignment.roles.clause_best).max()),
         *(float(weight @ fact[:, column]) for column in _CLAUSE),
     ]

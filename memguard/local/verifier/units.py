@@ -1,4 +1,4 @@
-"""The context as units: turns with their speaker's label, long turns in pieces."""
+"""The context as text units: turns with their speaker's label, long turns in pieces."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,46 +6,47 @@ from datetime import date
 
 import numpy as np
 
-from memguard.local.verifier.align import Alignment, Source, align
-from memguard.local.verifier.encoded import Encoded
+from memguard.local.verifier.align import Alignment, EncodedUnit, align
+from memguard.local.verifier.encoded import EncodedText
 from memguard.local.verifier.words import Flags, split_words, stem
 
 UNIT_WORDS = 80
-"""Words of one unit at most; a longer turn is cut, at sentence ends where it can be."""
+"""Maximum number of words in a unit; a longer turn is split, at sentence ends if possible."""
 
+# A label that begins with one of these is recognised only as a whole: `Speaker 1`, `The user`.
 _GENERIC = frozenset({"speaker", "user", "assistant", "system", "tool", "the", "mr", "mrs", "dr"})
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class TextUnit:
     """A turn, or a piece of a long one."""
 
     speaker: str
-    """Who said it; empty when nobody knows."""
+    """Label of the speaker; empty if unknown."""
     text: str
-    """What was said."""
+    """The text without the label."""
     turn: int = 0
-    """Which turn it is of, counted from 0."""
+    """Index of the turn, from 0."""
     at: date | None = None
     """When it was said."""
 
     @property
     def labelled(self) -> str:
-        """The text as it is encoded."""
+        """The text that is encoded: `Ana: I left`."""
         return f"{self.speaker}: {self.text}" if self.speaker else self.text
 
     @property
     def label_words(self) -> int:
-        """How many words of that are the label."""
+        """How many words of `labelled` are the label."""
         return len(split_words(self.speaker))
 
 
-def cut_text(text: str, *, limit: int = UNIT_WORDS) -> list[str]:
-    """Pieces of at most so many words, cut at sentence ends where there are any.
+def split_text(text: str, *, limit: int = UNIT_WORDS) -> list[str]:
+    """Split a text into pieces of at most `limit` words, at sentence ends if possible.
 
     Args:
         text: Any text.
-        limit: Words of one piece at most.
+        limit: Maximum number of words in a piece.
     """
     spans = split_words(text)
     if len(spans) <= limit:
@@ -55,6 +56,7 @@ def cut_text(text: str, *, limit: int = UNIT_WORDS) -> list[str]:
     while first < len(spans):
         last = min(first + limit, len(spans))
         if last < len(spans):
+            # Not in the first third, or a short first sentence would be a piece of its own.
             ends = [
                 index
                 for index in range(first + limit // 3, last)
@@ -69,55 +71,63 @@ def cut_text(text: str, *, limit: int = UNIT_WORDS) -> list[str]:
 
 
 def find_subject(claim: str, labels: Sequence[str], *, named: str = "") -> tuple[Flags, str]:
-    """Whom a claim is about: the speaker's label that it names first.
+    """Find whom a claim is about: the speaker's label that it mentions first.
 
     Args:
         claim: The claim.
-        labels: The labels of the context.
-        named: Whom the writer says it is about; counts when the claim names no label.
+        labels: The labels of the context's speakers.
+        named: The subject according to the writer; used if the claim mentions no label.
 
     Returns:
-        Which words of the claim are the name, and the label; empty when nobody is named.
+        A mask of the claim's words that are the name, and the label; an empty label if none is
+        mentioned.
     """
     stems = [stem(span.text) for span in split_words(claim)]
     mask = np.zeros(len(stems), dtype=bool)
-    found: tuple[int, str, int] | None = None
-    for label in dict.fromkeys(each for each in labels if each):
+    first: tuple[int, str, int] | None = None
+    for label in dict.fromkeys(filter(None, labels)):
         parts = [stem(span.text) for span in split_words(label)]
         if parts and parts[0] not in _GENERIC:
-            # `Ana` is found for the label `Ana Lima`; `Speaker` alone is nobody.
+            # The first name is enough: a claim about `Ana` matches the label `Ana Lima`.
             parts = parts[:1]
-        place = _find(stems, parts)
-        if place is not None and (found is None or place < found[0]):
-            found = (place, label, len(parts))
-    if found is not None:
-        mask[found[0] : found[0] + found[2]] = True
-        return mask, found[1]
-    same = [each for each in labels if each and each.lower() == named.lower()]
+        start = _find(stems, parts)
+        if start is not None and (first is None or start < first[0]):
+            first = (start, label, len(parts))
+    if first is not None:
+        mask[first[0] : first[0] + first[2]] = True
+        return mask, first[1]
+    same = [label for label in labels if label and label.lower() == named.lower()]
     return mask, same[0] if same else ""
 
 
 def _find(stems: Sequence[str], parts: Sequence[str]) -> int | None:
-    for place in range(len(stems) - len(parts) + 1):
-        if parts and list(stems[place : place + len(parts)]) == list(parts):
-            return place
+    for start in range(len(stems) - len(parts) + 1):
+        if parts and list(stems[start : start + len(parts)]) == list(parts):
+            return start
     return None
 
 
-def lay_over(
-    claim: Encoded, units: Sequence[Unit], encoded: Sequence[Encoded], *, named: str = ""
+def align_claim(
+    claim: EncodedText,
+    units: Sequence[TextUnit],
+    encoded: Sequence[EncodedText],
+    *,
+    named: str = "",
 ) -> Alignment:
-    """Lay a claim over units, with the turns of its subject told apart.
+    """Align a claim with units, and mark the units spoken by its subject.
 
     Args:
         claim: The claim, encoded.
         units: The units.
-        encoded: The same, encoded.
-        named: Whom the writer says the claim is about.
+        encoded: The same units, encoded.
+        named: The subject according to the writer.
     """
     mask, subject = find_subject(claim.text, [unit.speaker for unit in units], named=named)
     sources = [
-        Source(encoded=each, own=not subject or not unit.speaker or unit.speaker == subject)
-        for unit, each in zip(units, encoded, strict=True)
+        EncodedUnit(
+            encoded=vectors,
+            by_subject=not subject or not unit.speaker or unit.speaker == subject,
+        )
+        for unit, vectors in zip(units, encoded, strict=True)
     ]
     return align(claim, sources, subject=mask)

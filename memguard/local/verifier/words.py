@@ -1,6 +1,6 @@
-"""A text as words with the flags the support verifier aligns by: stems, numbers, names, clauses.
+"""Reads a text as words with the flags that the support verifier uses: stems, numbers, clauses.
 
-Pure and without a model, so that every rule here can be tested alone.
+Pure rules without a model, so that each can be tested alone.
 """
 
 import re
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memguard.local.verifier import lexicon
-from memguard.local.verifier.numbers import Reading, read_numbers
+from memguard.local.verifier.numbers import NumberReading, read_numbers
 
 # Numbers keep their separators and ordinal endings; words keep one apostrophe; CJK stands alone,
 # or a whole Chinese sentence would be one word.
@@ -34,52 +34,52 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One word and where it stands."""
+    """One word and its position in the text."""
 
     text: str
     """The word as written."""
     start: int
-    """First character."""
+    """Offset of its first character."""
     end: int
-    """One past the last character."""
+    """Offset one past its last character."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Words:
-    """The words of one text, column by column."""
+    """The N words of one text, column by column; every array has the shape (N,)."""
 
     spans: tuple[Span, ...]
     """The words as written."""
     stems: tuple[str, ...]
     """Their stems."""
     keys: NDArray[np.int64]
-    """Hashes of the stems, to compare many at once."""
+    """Hashes of the stems, to compare many words at once."""
     stop: Flags
-    """Carries no detail of its own."""
+    """Whether it is a stop word; a negation is not."""
     number: Flags
-    """States a number or a date that must be found again."""
+    """Whether it states a number or a date that must be found in the context."""
     negation: Flags
-    """Turns its statement round."""
+    """Whether it is a negation."""
     capital: Flags
-    """Capitalised, and not because a sentence begins there."""
+    """Whether it is capitalised other than at the start of a sentence."""
     positive: Flags
-    """A word of liking."""
+    """Whether it expresses liking."""
     negative: Flags
-    """A word of disliking."""
+    """Whether it expresses disliking."""
     clause: NDArray[np.int64]
-    """Number of the clause a word stands in."""
+    """Number of its clause, from 0."""
     first: Flags
-    """Whether that clause speaks of its speaker."""
+    """Whether its clause has a word of the first person."""
     actor: Flags
-    """Whether it does so as `I` or `we`, and not only of what is `my` or `ours`."""
+    """Whether its clause has `I` or `we`, and not only `my` or `ours`."""
     second: Flags
-    """Whether it speaks of the listener."""
+    """Whether its clause has a word of the second person."""
     question: Flags
     """Whether its sentence is a question."""
     negated: Flags
-    """Whether something turns that clause round."""
-    readings: tuple[Reading, ...]
-    """What each word may mean as a number or date; empty for most."""
+    """Whether its clause has a negation."""
+    readings: tuple[NumberReading, ...]
+    """The possible meanings of each word as a number or date; empty for most words."""
 
     def __len__(self) -> int:
         return len(self.spans)
@@ -94,18 +94,18 @@ class Words:
 
 @lru_cache(maxsize=512)
 def split_words(text: str) -> tuple[Span, ...]:
-    """Words and numbers of a text; punctuation and emoji are no words."""
+    """Words and numbers of a text; punctuation and emoji are not words."""
     return tuple(Span(hit.group(), hit.start(), hit.end()) for hit in _WORD.finditer(text))
 
 
 def stems_of(text: str) -> frozenset[str]:
-    """The stems of a text alone, for when nothing else of its words is asked."""
+    """The set of a text's stems, cheaper than `read_words` when no flags are needed."""
     return frozenset(stem(span.text) for span in split_words(text))
 
 
 @lru_cache(maxsize=32_768)
 def stem(word: str) -> str:
-    """A rough stem: close enough to see that `moved` and `moving` are the same verb."""
+    """A rough English stem: close enough to see that `moved` and `moving` are the same verb."""
     base = _ENDINGS.sub("", word.lower().replace("\u2019", "'"))
     base = lexicon.IRREGULAR.get(base, base)
     for ending, replacement in (("ies", "y"), ("ing", ""), ("ed", ""), ("ly", "")):
@@ -123,12 +123,13 @@ def read_words(text: str, *, at: date | None = None) -> Words:
 
     Args:
         text: Any text.
-        at: When it was said; words such as `yesterday` are then read as that date too.
+        at: When it was said; words such as `yesterday` then get their date as well.
     """
     spans = split_words(text)
     lowered = [span.text.lower().replace("\u2019", "'") for span in spans]
     stems = tuple(stem(word) for word in lowered)
     demanded, readings = read_numbers(lowered, [span.text for span in spans], at=at)
+    # Contractions are taken off, so that `I've` is a word of the first person.
     bases = [_ENDINGS.sub("", word) for word in lowered]
     negation = [
         word.endswith("n't") or base in lexicon.NEGATIONS
@@ -139,13 +140,14 @@ def read_words(text: str, *, at: date | None = None) -> Words:
     return Words(
         spans=spans,
         stems=stems,
-        keys=np.array([_key(each) for each in stems], dtype=np.int64),
+        keys=np.array([_key(word) for word in stems], dtype=np.int64),
+        # A negation may be in the list of stop words too, but it always carries meaning.
         stop=np.array(stop, dtype=bool) & ~np.array(negation, dtype=bool),
         number=np.array(demanded, dtype=bool),
         negation=np.array(negation, dtype=bool),
         capital=np.array(_capitals(text, spans, stop), dtype=bool),
-        positive=np.array([each in _POSITIVE_STEMS for each in stems], dtype=bool),
-        negative=np.array([each in _NEGATIVE_STEMS for each in stems], dtype=bool),
+        positive=np.array([word in _POSITIVE_STEMS for word in stems], dtype=bool),
+        negative=np.array([word in _NEGATIVE_STEMS for word in stems], dtype=bool),
         clause=clause,
         first=_anywhere_in_clause(bases, clause, lexicon.FIRST_PERSON),
         actor=_anywhere_in_clause(bases, clause, lexicon.ACTORS),
@@ -157,13 +159,13 @@ def read_words(text: str, *, at: date | None = None) -> Words:
 
 
 def idf_of(words: Words, *, table: Mapping[str, float], default: float) -> NDArray[np.float32]:
-    """How rare each word is; a word the table has never seen is as rare as can be."""
-    return np.array([table.get(each, default) for each in words.stems], dtype=np.float32)
+    """Inverse document frequency of each word, shape (N,); `default` for stems outside `table`."""
+    return np.array([table.get(word, default) for word in words.stems], dtype=np.float32)
 
 
 @lru_cache(maxsize=64)
 def looks_foreign(text: str) -> bool:
-    """Whether a text seems not to be English: another script, or another language's small words."""
+    """Whether a text does not seem to be English, by its script or by its function words."""
     letters = [char for char in text if char.isalpha()]
     if not letters:
         return False
@@ -173,15 +175,19 @@ def looks_foreign(text: str) -> bool:
     words = [span.text.lower() for span in split_words(text)]
     abroad = sum(word in lexicon.ABROAD for word in words)
     english = sum(word in lexicon.STOP and word not in lexicon.ABROAD for word in words)
+    # Accents decide only without any English word: `my fiancé` is English.
     accents = sum(ord(char) > _LAST_ASCII for char in letters)
     return abroad > english or (english == 0 and accents > 0 and len(words) > _FEW_WORDS)
 
 
 @lru_cache(maxsize=64)
-def same_script(left: str, right: str) -> bool:
-    """Whether two texts are both written in Latin letters, or both not; no letters fit anything."""
+def same_script(first: str, second: str) -> bool:
+    """Whether two texts are both mostly in Latin letters, or both not.
+
+    A text without letters matches any script.
+    """
     shares: list[float] = []
-    for text in (left, right):
+    for text in (first, second):
         letters = [char for char in text if char.isalpha()]
         if not letters:
             return True
@@ -190,17 +196,20 @@ def same_script(left: str, right: str) -> bool:
 
 
 _HALF = 0.5
+# The end of the Unicode block "Latin Extended-B".
 _LAST_LATIN = 0x24F
 _LAST_ASCII = 0x7F
 _FEW_WORDS = 3
 
 
 def _undouble(base: str) -> str:
+    # `stopped` is `stop`, but `tell`, `miss` and `buzz` keep their two letters.
     doubled = len(base) > _MIN_STEM and base[-1] == base[-2] and base[-1] not in "lsz"
     return base[:-1] if doubled else base
 
 
 def _key(word: str) -> int:
+    # Not `hash`, which differs from process to process; lone surrogates occur in broken input.
     return zlib.crc32(word.encode("utf-8", "surrogatepass"))
 
 
@@ -228,8 +237,8 @@ def _clauses(text: str, spans: Sequence[Span], lowered: Sequence[str]) -> list[i
 def _anywhere_in_clause(
     bases: Sequence[str], clause: NDArray[np.int64], wanted: frozenset[str]
 ) -> Flags:
-    holding = {int(number) for base, number in zip(bases, clause, strict=True) if base in wanted}
-    return np.array([int(number) in holding for number in clause], dtype=bool)
+    matches = {int(number) for base, number in zip(bases, clause, strict=True) if base in wanted}
+    return np.array([int(number) in matches for number in clause], dtype=bool)
 
 
 def _questions(text: str, spans: Sequence[Span]) -> list[bool]:
@@ -243,5 +252,6 @@ def _questions(text: str, spans: Sequence[Span]) -> list[bool]:
     return flags
 
 
+# At the end, because they need `stem`.
 _POSITIVE_STEMS = frozenset(stem(word) for word in lexicon.POSITIVE)
 _NEGATIVE_STEMS = frozenset(stem(word) for word in lexicon.NEGATIVE)

@@ -125,9 +125,9 @@ def _sample(judgement: "SupportJudgement") -> SupportSample | Inconclusive:
             detail=f"local support {judgement.score:.2f} lies between {low:.2f} and {high:.2f}",
         )
     turns = dict.fromkeys(word.turn_id for word in judgement.words if word.turn_id)
-    unfound = ", ".join(judgement.unfound)
-    reason = f"without support: {unfound}" if unfound else "every detail was found"
-    if judgement.ruling == "unsupported" and not unfound:
+    missing = ", ".join(judgement.unsupported_words)
+    reason = f"without support: {missing}" if missing else "every detail was found"
+    if judgement.ruling == "unsupported" and not missing:
         reason = "the words are there, but they do not say this"
     return SupportSample(score=judgement.score, reason=reason, turn_ids=tuple(turns))
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from memguard.local.adjudicator import LocalAdjudicator, LocalDecomposer
 from memguard.local.adjudicator.contradiction import contradict, replaces
 from memguard.local.adjudicator.cues import about_whom, epistemic_of, kind_of, temporality_of
-from memguard.local.adjudicator.decompose import MOST_PIECES, cut
-from memguard.local.adjudicator.rules import MOST_CHECKED
-from memguard.local.adjudicator.situation import is_small_talk, last_ask, read_situation
+from memguard.local.adjudicator.decompose import MAX_PIECES, split_memory
+from memguard.local.adjudicator.rules import MAX_CHECKED_PAIRS
+from memguard.local.adjudicator.situation import is_small_talk, last_request, read_situation
 from memguard.local.verifier.support import SupportVerifier
 from memguard.policy.pieces import problem_of
 from memguard.schema.ledger import Adjudication, Row
@@ -74,9 +74,9 @@ def test_of_many_that_contradict_the_nearest_are_checked_and_the_rest_noted() ->
     case = ReadCase(query="How many bikes did my shop sell?")
     found = LocalAdjudicator(verifier=verifier).judge(case, units, "units")
     pairs = len(units) * (len(units) - 1) // 2
-    assert verifier.asked == MOST_CHECKED < pairs
-    words_alone = pairs - MOST_CHECKED
-    assert found.notes[-1] == f"conflicts told by words alone, being too many: {words_alone}"
+    assert verifier.asked == MAX_CHECKED_PAIRS < pairs
+    words_alone = pairs - MAX_CHECKED_PAIRS
+    assert found.notes[-1] == f"conflicts judged by words alone, because too many: {words_alone}"
     assert len(found.conflicts) >= words_alone
 
 
@@ -408,9 +408,9 @@ async def test_what_is_late_is_said_to_be_late() -> None:
 
 
 def test_the_last_question_decides() -> None:
-    assert last_ask("I am tired. Where do I live? Thanks.") == "Where do I live?"
-    assert last_ask("Plan a trip. Keep it short.") == "Keep it short."
-    assert last_ask("") == ""
+    assert last_request("I am tired. Where do I live? Thanks.") == "Where do I live?"
+    assert last_request("Plan a trip. Keep it short.") == "Keep it short."
+    assert last_request("") == ""
 
 
 @pytest.mark.parametrize(
@@ -434,7 +434,7 @@ def test_the_last_question_decides() -> None:
     ],
 )
 def test_what_a_memory_is_cut_into(text: str, parts: list[tuple[str, str]]) -> None:
-    pieces = cut(text).pieces
+    pieces = split_memory(text).pieces
     assert [(piece.text, piece.kind) for piece in pieces] == parts
     for piece in pieces:
         if piece.start is not None:
@@ -444,8 +444,8 @@ def test_what_a_memory_is_cut_into(text: str, parts: list[tuple[str, str]]) -> N
 def test_a_long_memory_is_cut_into_few_pieces() -> None:
     text = " ".join(f"The user has been to town number {n}." for n in range(500))
     assert len(text) > 15_000
-    pieces = cut(text).pieces
-    assert 1 < len(pieces) <= MOST_PIECES
+    pieces = split_memory(text).pieces
+    assert 1 < len(pieces) <= MAX_PIECES
     assert problem_of(pieces, source=text) == ""
 
 
@@ -462,9 +462,9 @@ async def test_the_decomposer_keeps_order_and_its_name() -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.text(max_size=200))
 def test_cutting_loses_and_adds_nothing(text: str) -> None:
-    pieces = cut(text)
+    pieces = split_memory(text)
     if len(pieces.pieces) > 1:
         assert problem_of(pieces.pieces, source=text) == ""
     else:
         assert {piece.kind for piece in pieces.pieces} <= set(get_args(Kind))
-    assert cut(text) == pieces
+    assert split_memory(text) == pieces

@@ -85,8 +85,8 @@ def test_a_number_date_or_name_that_is_nowhere_is_never_admitted(
 def test_a_judgement_says_what_it_rests_on(verifier: SupportVerifier) -> None:
     found = verifier.judge(candidate="Bob works as a nurse in Madrid.", context=TURNS)
     assert found.ruling == "unsupported"
-    assert "Madrid" in found.unfound
-    assert "nurse" not in found.unfound
+    assert "Madrid" in found.unsupported_words
+    assert "nurse" not in found.unsupported_words
     words = {each.word: each for each in found.words}
     assert (words["nurse"].status, words["nurse"].turn_id) == ("stated", "t2")
     assert "Madrid" in found.reason

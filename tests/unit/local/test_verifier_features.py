@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from memguard.local.embedder import DIMS
 from memguard.local.verifier.align import align
 from memguard.local.verifier.clauses import COLUMNS, clause_columns
-from memguard.local.verifier.encoded import Encoded
+from memguard.local.verifier.encoded import EncodedText
 from memguard.local.verifier.features import (
     CONTEXT_SCALARS,
     FACT_SCALARS,
@@ -16,31 +16,33 @@ from memguard.local.verifier.features import (
     PairFeatures,
     pair_features,
 )
-from memguard.local.verifier.units import Unit, lay_over
+from memguard.local.verifier.units import TextUnit, align_claim
 from memguard.local.verifier.words import read_words
 
 
-def encoded(text: str, *, label: int = 0) -> Encoded:
+def encoded(text: str, *, label: int = 0) -> EncodedText:
     """A text whose words have a random vector by stem, so that only equal stems are alike."""
     words = read_words(text)
     rows = [np.random.default_rng(int(key)).normal(size=DIMS) for key in words.keys]
     vectors = np.array(rows, dtype=np.float32).reshape(len(words), DIMS)
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
     idf = np.full(len(words), 5.0, dtype=np.float32)
-    return Encoded(text=text, words=words, idf=idf, vectors=vectors, label=label)
+    return EncodedText(text=text, words=words, idf=idf, vectors=vectors, label=label)
 
 
 def laid(claim: str, *turns: tuple[str, str]):
-    units = [Unit(speaker=speaker, text=text, turn=n) for n, (speaker, text) in enumerate(turns)]
+    units = [
+        TextUnit(speaker=speaker, text=text, turn=n) for n, (speaker, text) in enumerate(turns)
+    ]
     rows = [encoded(unit.labelled, label=unit.label_words) for unit in units]
-    return lay_over(encoded(claim), units, rows)
+    return align_claim(encoded(claim), units, rows)
 
 
 def test_the_best_unit_is_the_one_that_says_it() -> None:
     found = laid("Anna has a goat", ("Ben", "How are you?"), ("Anna", "I have a goat"))
     assert found.best == 1
     assert found.subject.tolist() == [True, False, False, False]
-    assert [source.own for source in found.sources] == [False, True]
+    assert [source.by_subject for source in found.sources] == [False, True]
 
 
 def test_a_swap_is_pulled_to_its_rival() -> None:

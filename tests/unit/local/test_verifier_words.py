@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memguard.local.verifier.numbers import found_in
+from memguard.local.verifier.numbers import is_stated
 from memguard.local.verifier.retrieve import best_units
-from memguard.local.verifier.sentences import cut_candidate
-from memguard.local.verifier.units import UNIT_WORDS, Unit, cut_text, find_subject
+from memguard.local.verifier.sentences import split_candidate
+from memguard.local.verifier.units import UNIT_WORDS, TextUnit, find_subject, split_text
 from memguard.local.verifier.words import (
     looks_foreign,
     read_words,
@@ -58,7 +58,7 @@ def test_the_same_number_or_date_in_two_forms(left: str, right: str) -> None:
     values = read_words(right).values
     readings = [each for each in read_words(left).readings if each]
     assert readings
-    assert all(found_in(each, values) for each in readings)
+    assert all(is_stated(each, values) for each in readings)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_the_same_number_or_date_in_two_forms(left: str, right: str) -> None:
 )
 def test_other_numbers_are_not_found(left: str, right: str) -> None:
     values = read_words(right).values
-    assert not all(found_in(each, values) for each in read_words(left).readings if each)
+    assert not all(is_stated(each, values) for each in read_words(left).readings if each)
 
 
 def test_may_and_march_are_months_only_where_they_can_be() -> None:
@@ -115,24 +115,24 @@ def test_any_text_reads(text: str) -> None:
 
 @given(st.text(alphabet="ab .!?\nÄ漢1", max_size=600), st.integers(5, 40))
 def test_cutting_loses_no_word(text: str, limit: int) -> None:
-    pieces = cut_text(text, limit=limit)
+    pieces = split_text(text, limit=limit)
     # Joined, because digits beside letters may be told apart otherwise once they are cut.
     whole = "".join(span.text for span in split_words(text))
     assert "".join(span.text for piece in pieces for span in split_words(piece)) == whole
     assert all(len(split_words(piece)) <= limit for piece in pieces)
-    cut = cut_candidate(text)
+    cut = split_candidate(text)
     assert "".join(s.text for each in cut for s in split_words(each.text)) == whole
     assert all(text[each.start :].startswith(each.text) for each in cut)
 
 
 def test_sentences() -> None:
     text = "Dr. Lim lives in Rome. She has two cats. Yes! She met J. Smith there."
-    assert [each.text.strip() for each in cut_candidate(text)] == [
+    assert [each.text.strip() for each in split_candidate(text)] == [
         "Dr. Lim lives in Rome.",
         "She has two cats.",
         "Yes! She met J. Smith there.",
     ]
-    assert cut_candidate(" \n… ") == []
+    assert split_candidate(" \n… ") == []
 
 
 def test_cjk_stands_character_by_character() -> None:
@@ -167,8 +167,8 @@ def test_subject_is_the_label_named_first() -> None:
 
 
 def test_of_many_units_the_ones_with_rare_shared_words_are_kept() -> None:
-    units = [Unit(speaker="Ana", text=f"small talk number {n}", turn=n) for n in range(100)]
-    units[50] = Unit(speaker="Ana", text="The accordion cost 300", turn=50)
+    units = [TextUnit(speaker="Ana", text=f"small talk number {n}", turn=n) for n in range(100)]
+    units[50] = TextUnit(speaker="Ana", text="The accordion cost 300", turn=50)
     kept = best_units("Ana has an accordion", units, limit=6, idf={"small": 1.0}, default=9.0)
     assert len(kept) == 6
     assert {49, 50, 51} <= {unit.turn for unit in kept}
@@ -177,7 +177,7 @@ def test_of_many_units_the_ones_with_rare_shared_words_are_kept() -> None:
 
 def test_long_turns_are_cut_at_sentence_ends() -> None:
     text = " ".join(f"Sentence number {n} has eight words in it." for n in range(30))
-    pieces = cut_text(text)
+    pieces = split_text(text)
     assert len(pieces) > 2
     assert all(piece.endswith(".") and len(split_words(piece)) <= UNIT_WORDS for piece in pieces)
 
