@@ -16,7 +16,7 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).parents[1]
 BESIDE = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 """Pages of the repository's root that the site has too."""
-INTRODUCTION = "Import these names with `from memguard import NAME`. The text is that of their docstrings."
+INTRODUCTION = "Import these names with `from memguard import NAME`."
 GOLDEN = ROOT / "tests" / "golden" / "graphs"
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 MERMAID = re.compile(r"```mermaid\n(.*?)```", re.DOTALL)
