@@ -16,6 +16,7 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).parents[1]
 BESIDE = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 """Pages of the repository's root that the site has too."""
+INTRODUCTION = "Import these names with `from memguard import NAME`."
 GOLDEN = ROOT / "tests" / "golden" / "graphs"
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 MERMAID = re.compile(r"```mermaid\n(.*?)```", re.DOTALL)
@@ -51,7 +52,7 @@ def _reference() -> str:
     entries = "\n\n".join(
         f"::: {_defined(f'memguard.{home}', name)}" for name, home in sorted(homes.items())
     )
-    return f"# Public names\n\nFrom the docstrings. `from memguard import ...`\n\n{entries}\n"
+    return f"# Public names\n\n{INTRODUCTION}\n\n{entries}\n"
 
 
 def _defined(module: str, name: str) -> str:

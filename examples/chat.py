@@ -1,7 +1,7 @@
 """A conversation with an agent that remembers, in two threads.
 
-The answers are scripted and memory is judged by the local judge, so this needs no key; pass
-`"openai:NAME"` for a real one, or run `memguard chat` to talk to it yourself.
+The answers are scripted and the local judge judges the memories, so this needs no key. Pass
+`"openai:NAME"` for a real model, or run `memguard chat` to talk to the agent yourself.
 
 Prints:
 
@@ -13,7 +13,6 @@ Prints:
     agent  Rice cakes would suit you.
            APPLY_CONSTRAINT: I am allergic to peanuts.
 """
-# a script that prints
 
 from typing import Any
 
@@ -28,7 +27,7 @@ ana: Any = {"user_id": "ana"}
 
 
 def say(agent: Any, said: str, *, thread: str) -> None:
-    """One turn, and what memory did in it."""
+    """Run one turn, and print what was stored and what was admitted."""
     config = {"configurable": {"thread_id": thread}}
     out = agent.invoke({"messages": [("user", said)]}, config, context=ana)
     print(f"you    {said}\nagent  {out['messages'][-1].text}")

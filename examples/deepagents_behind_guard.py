@@ -1,7 +1,7 @@
-"""A deep agent whose memory files lie in a guarded store: each edit is judged by what it adds.
+"""A deep agent with memory files in a guarded store: the guard judges what each edit adds.
 
-Files under `/memories/` go to the store and are gated; all others stay in the agent's state, and
-nobody judges them. The models are scripted, so this needs no key. Needs `pip install deepagents`.
+Files under `/memories/` go to the store and are judged. All other files stay in the agent's state
+and are not judged. The models are scripted, so this needs no key. Run `pip install deepagents`.
 
 Prints:
 
@@ -12,7 +12,6 @@ Prints:
       support 0.05 < 0.70 over 5 samples: the colleague, not the user, avoids meat
     in the state: ['/plan.md']
 """
-# a script that prints
 
 from deepagents import create_deep_agent
 from deepagents.backends import CompositeBackend, StateBackend, StoreBackend
@@ -28,7 +27,7 @@ MEAT = "- does not eat meat"
 
 
 def use(name: str, **args: str) -> AIMessage:
-    """What a model says that wants to use a tool."""
+    """Return the message of a model that calls a tool."""
     call = {"name": name, "args": args, "id": f"{name} {args['file_path']}", "type": "tool_call"}
     return AIMessage("", tool_calls=[call])
 

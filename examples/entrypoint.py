@@ -1,6 +1,6 @@
-"""The write guard in a function of LangGraph's functional API, and a write by hand beside it.
+"""The write guard in LangGraph's functional API, together with a direct write to the store.
 
-The model is scripted, so this needs no key; pass `"openai:NAME"` instead for a real one.
+The model is scripted, so this needs no key. Pass `"openai:NAME"` for a real model.
 
 Prints:
 
@@ -8,7 +8,6 @@ Prints:
     The user lives in Porto.
     The user rows.
 """
-# a script that prints
 
 from langgraph.func import entrypoint
 from langgraph.store.memory import InMemoryStore
@@ -28,7 +27,7 @@ remember = create_write_guard(model, store=store, namespace=ANA)
 def turn(said: str) -> dict:
     """Answer, and remember what the user said."""
     writes = remember.invoke({"messages": [("user", said)]})["writes"]
-    # A write of your own says what it rests on; without that it is held.
+    # A direct write must name its source; without one it is quarantined.
     with use_source(said):
         store.put(ANA, "hobby", {"content": "The user rows."})
     return writes.counts

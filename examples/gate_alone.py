@@ -1,13 +1,12 @@
-"""ConsistencyGate alone: one candidate, its source, a decision. Nothing is stored.
+"""ConsistencyGate by itself: one candidate and its source in, a decision out; nothing is stored.
 
-The model is scripted, so this needs no key; pass `"openai:NAME"` instead for a real one.
+The model is scripted, so this needs no key. Pass `"openai:NAME"` for a real model.
 
 Prints:
 
     reject: support 0.06 < 0.70 over 5 samples: the colleague, not the user, avoids meat
     quarantine: not judged: 0 of 5 samples usable: 5 x parse_failure
 """
-# a script that prints
 
 from memguard import create_consistency_gate_graph
 from memguard.testing import ScriptedChatModel

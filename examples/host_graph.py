@@ -1,6 +1,6 @@
-"""A host graph that remembers what a conversation supports.
+"""A host graph that stores what a conversation supports.
 
-The model is scripted, so this needs no key; pass `"openai:NAME"` instead for a real one.
+The model is scripted, so this needs no key. Pass `"openai:NAME"` for a real model.
 
 Prints:
 
@@ -9,7 +9,6 @@ Prints:
     rejected: The user does not eat meat.
       support 0.05 < 0.70 over 5 samples: the colleague, not the user, avoids meat
 """
-# a script that prints
 
 from langchain_core.messages import HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
@@ -24,7 +23,7 @@ NOT_THE_USER = "the colleague, not the user, avoids meat"
 
 
 class State(MessagesState, total=False):
-    """What the host graph passes on; the guard reads `messages` and fills `writes`."""
+    """The state of the host graph: the guard reads `messages` and fills `writes`."""
 
     writes: WriteReport
 

@@ -1,7 +1,7 @@
-"""langmem's memory tool behind `guard_store`: the model writes as before, and less gets in.
+"""langmem's memory tool with `guard_store`: only what the conversation supports is stored.
 
-The agent stores whatever its model thinks worth keeping. The guarded store judges each write
-against the conversation that the tool was called in. The models are scripted, so this needs no key.
+The model decides what to write, as before. The guarded store judges each write against the
+conversation in which the tool was called. The models are scripted, so this needs no key.
 
 Prints:
 
@@ -9,7 +9,6 @@ Prints:
     rejected: The user does not eat meat.
       support 0.05 < 0.70 over 5 samples: the colleague, not the user, avoids meat
 """
-# a script that prints
 
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage
@@ -24,7 +23,7 @@ PORTO, MEAT = "The user lives in Porto.", "The user does not eat meat."
 
 
 def keep(text: str) -> AIMessage:
-    """What a model says that wants to remember something."""
+    """Return the message of a model that stores a memory."""
     call = {"name": "manage_memory", "args": {"content": text}, "id": text, "type": "tool_call"}
     return AIMessage("", tool_calls=[call])
 

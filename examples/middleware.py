@@ -1,7 +1,7 @@
 """Guarded memory for an agent of LangChain's `create_agent`, in one line of middleware.
 
-The answers are scripted and memory is judged by the local judge, so this needs no key; pass
-`"openai:NAME"` to both for real ones.
+The answers are scripted and the local judge judges the memories, so this needs no key. Pass
+`"openai:NAME"` to both for real models.
 
 Prints:
 
@@ -9,7 +9,6 @@ Prints:
     APPLY_CONSTRAINT: I am allergic to peanuts.
     Rice cakes would suit you.
 """
-# a script that prints
 
 from langchain.agents import create_agent
 

@@ -1,11 +1,10 @@
-"""ChromaStore by itself: a LangGraph store, with no gate and no model.
+"""ChromaStore by itself: a LangGraph store without a gate or a model.
 
 Prints:
 
     tea: Ana drinks tea, never coffee.
     home is kept, 2 items in ('memories', 'ana@example.org')
 """
-# a script that prints
 
 import tempfile
 

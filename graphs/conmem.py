@@ -1,4 +1,4 @@
-"""ConMem in LangGraph Studio: would the candidate change answers for the better?"""
+"""ConMem in LangGraph Studio: does a candidate improve later answers?"""
 
 import os
 

@@ -1,4 +1,4 @@
-"""ConsistencyGate in LangGraph Studio: does the source support a candidate?"""
+"""ConsistencyGate in LangGraph Studio: does its source support a candidate?"""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Factor-Compiled Admission in LangGraph Studio."""
+"""Factor-Compiled Admission (FC) in LangGraph Studio: may a memory enter the prompt?"""
 
 import os
 

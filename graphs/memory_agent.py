@@ -1,4 +1,4 @@
-"""The host agent in LangGraph Studio: recall, answer, remember; in the server's own store."""
+"""The host agent in LangGraph Studio: recall, answer and remember, with the server's store."""
 
 import os
 

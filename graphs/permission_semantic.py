@@ -1,4 +1,4 @@
-"""Permission-Semantic Admission in LangGraph Studio."""
+"""Permission-Semantic Admission (PS) in LangGraph Studio: a permission for each unit."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The read guard in LangGraph Studio: what of the server's store may be used for a request."""
+"""The read guard in LangGraph Studio: which stored memories may be used?"""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The write guard in LangGraph Studio: remember from a conversation, in the server's own store."""
+"""The write guard in LangGraph Studio: store memories of a conversation."""
 
 import os
 
