@@ -34,7 +34,7 @@ def exit_code(error: "MemguardError") -> int:
 
 def error_body(error: "MemguardError") -> dict[str, Any]:
     """An error as a program reads it."""
-    return {"error": {"code": error.code, "message": error.message}}
+    return {"error": {"code": error.code, "message": error.message, "url": error.url}}
 
 
 def console(*, least_width: int = 0) -> "Console":
