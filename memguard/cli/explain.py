@@ -19,7 +19,9 @@ _PAGE_LINK = re.compile(r"\]\(((?:[\w-]+/)*[\w-]+)\.md(#[\w-]+)?\)")
 def explain(
     code: Annotated[
         str | None,
-        typer.Argument(help="An error code, for example store-index. Omit it to list all codes."),
+        typer.Argument(
+            help="Error code, for example store-index; omit it to list all codes.", metavar="[CODE]"
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

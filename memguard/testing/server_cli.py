@@ -1,4 +1,4 @@
-"""`python -m memguard.testing.server`: the loopback server as a process of its own."""
+"""`python -m memguard.testing.server`: run the loopback server as a separate process."""
 
 import argparse
 import importlib
@@ -14,7 +14,7 @@ _MODES = ("yes", "refused", "ignored")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Serve until interrupted; prints the base URL on the first line."""
+    """Serve until interrupted. The first line of the output is the base URL."""
     options = _parser().parse_args(argv)
     server = LoopbackModelServer(
         _named(options.answer) if options.answer else default_answer,
@@ -42,11 +42,16 @@ def _named(path: str) -> Any:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m memguard.testing.server", description=__doc__)
-    parser.add_argument("--port", type=int, default=0, help="0 picks a free one")
-    parser.add_argument("--latency", type=float, default=0.0, help="milliseconds per reply")
-    parser.add_argument("--answer", help="module:function that answers a request")
-    parser.add_argument("--api-key", help="the only key that is let in")
-    parser.add_argument("--refuse", action="append", default=[], help="a setting answered with 400")
+    parser.add_argument("--port", type=int, default=0, help="port to listen on; 0 picks a free one")
+    parser.add_argument("--latency", type=float, default=0.0, help="milliseconds before each reply")
+    parser.add_argument("--answer", help="function that answers a request, as module:function")
+    parser.add_argument("--api-key", help="the only key that is accepted")
+    parser.add_argument(
+        "--refuse",
+        action="append",
+        default=[],
+        help="a setting that is answered with 400; repeatable",
+    )
     for name in ("n", "logprobs", "json-schema"):
         parser.add_argument(f"--{name}", choices=_MODES, default="yes")
     return parser

@@ -8,7 +8,7 @@ from memguard.testing.replies import ServerReply
 
 
 def as_events(completion: ServerReply, *, body: Mapping[str, Any]) -> ServerReply:
-    """The same completion, a word at a time; a reply that is no completion stays as it is."""
+    """The same completion as events, one for each word; an error reply is returned unchanged."""
     if completion.status != 200:
         return completion
     whole: dict[str, Any] = json.loads(completion.payload())

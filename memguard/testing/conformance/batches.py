@@ -1,4 +1,4 @@
-"""Batches and callers side by side."""
+"""Batches, and concurrent callers."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -22,10 +22,10 @@ SPACE = ("memories", "ana")
 
 
 class BatchTests(Suite):
-    """Operations together, and callers together."""
+    """Several operations in one batch, and several callers at once."""
 
     async def test_results_in_order(self, calls: Calls) -> None:
-        """Each operation's result stands where the operation stood."""
+        """The results are in the order of the operations."""
         await calls.put(SPACE, "k", {"text": "x"})
         ops: list[Op] = [
             PutOp(SPACE, "new", {"text": "y"}),
@@ -43,7 +43,7 @@ class BatchTests(Suite):
         assert results[4] is None
 
     async def test_reads_before_writes(self, calls: Calls) -> None:
-        """Reads of a batch see the state before it, wherever they stand in it."""
+        """The reads of a batch see the state before it, wherever they are in the batch."""
         ops: list[Op] = [
             PutOp(SPACE, "k", {"text": "x"}),
             GetOp(SPACE, "k"),
@@ -54,7 +54,7 @@ class BatchTests(Suite):
         assert await calls.get(SPACE, "k") is not None
 
     async def test_last_put_counts(self, calls: Calls) -> None:
-        """Of several puts of one key the last one stays, a deletion included."""
+        """Of several puts of one key, the last one counts; it may be a deletion."""
         await calls.batch([PutOp(SPACE, "k", {"text": f"{n}"}) for n in range(5)])
         item = await calls.get(SPACE, "k")
         assert item is not None
@@ -69,7 +69,7 @@ class BatchTests(Suite):
         assert await calls.batch([]) == []
 
     async def test_batch_over_many_namespaces(self, calls: Calls) -> None:
-        """One batch may write anywhere."""
+        """One batch may write to any number of namespaces."""
         ops: list[Op] = [
             PutOp(("many", str(n % 20)), f"k{n}", {"text": f"item {n}"}) for n in range(100)
         ]
@@ -85,12 +85,12 @@ class BatchTests(Suite):
             await store.aput(SPACE, f"k{number}", {"text": f"item {number}"})
             return await store.aget(SPACE, f"k{number}")
 
-        found = await asyncio.gather(*(write_then_read(number) for number in range(25)))
-        assert [each.value["text"] for each in found] == [f"item {n}" for n in range(25)]
+        items = await asyncio.gather(*(write_then_read(number) for number in range(25)))
+        assert [item.value["text"] for item in items] == [f"item {n}" for n in range(25)]
         assert len(await store.asearch(SPACE, limit=100)) == 25
 
     async def test_one_key_from_many_callers(self, store: BaseStore) -> None:
-        """Writers of one key leave one of their values, whole."""
+        """Concurrent writers of one key leave the complete value of one of them."""
         self.needs_surface("async")
         writes = (store.aput(SPACE, "k", {"text": f"v{n}", "same": f"v{n}"}) for n in range(10))
         await asyncio.gather(*writes)
@@ -100,7 +100,7 @@ class BatchTests(Suite):
         assert len(await store.asearch(SPACE, query="v1")) == 1
 
     async def test_threads_and_loops(self, store: BaseStore) -> None:
-        """Threads, and loops of their own in threads, use one store."""
+        """Threads, with and without event loops of their own, share one store."""
         self.needs_surface("async")
 
         def with_a_loop(number: int) -> None:
@@ -110,9 +110,9 @@ class BatchTests(Suite):
         with ThreadPoolExecutor(4) as pool:
             work = [partial(with_a_loop, n) for n in range(4)]
             work += [partial(store.put, SPACE, f"sync{n}", {"text": f"item {n}"}) for n in range(8)]
-            # All are waited for before the pool is left, which blocks the loop that some may need.
-            ended = await asyncio.gather(
-                *(loop.run_in_executor(pool, each) for each in work), return_exceptions=True
+            # Leaving the pool blocks this loop, which some calls may need: they finish before.
+            results = await asyncio.gather(
+                *(loop.run_in_executor(pool, call) for call in work), return_exceptions=True
             )
-        assert [each for each in ended if each is not None] == []
+        assert [result for result in results if result is not None] == []
         assert len(await store.asearch(SPACE, query="item", limit=50)) == 12

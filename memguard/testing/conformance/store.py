@@ -7,7 +7,8 @@ from memguard.testing.conformance.spaces import NamespaceTests
 
 
 class StoreConformance(ItemTests, SearchTests, NamespaceTests, BatchTests):
-    """Everything a store must do; provide the fixture `store`.
+    """All tests of a store; a subclass provides the fixture `store`.
 
-    The store is empty, and indexed on the field `text` with `HashEmbeddings(dims=32)`.
+    The fixture returns an empty store with an index on the field `text`, created with
+    `HashEmbeddings(dims=32)`.
     """
