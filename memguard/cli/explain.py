@@ -25,7 +25,10 @@ def explain(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Explain an error code: what happened, why, what to do, and an example."""
+    """Explain an error code.
+
+    Prints what happened, why, what to do, and an example. Without a code, lists all codes.
+    """
     from memguard.cli.output import print_json
 
     pages = read_pages()

@@ -29,12 +29,13 @@ _WITHHELD = {
     "max_units": "permitted, but the section is full (max_units); ",
     "max_tokens": "permitted, but the section is full (max_tokens); ",
 }
+_UNJUDGED = "possible constraints and preferences are background, the rest stays out"
 _FLAGS = {
     "recall_failed": "memories could not be read",
     "recall_late": "memories could not be read in time",
     "local_adjudicator": "the local adjudicator judged",
-    "adjudication_failed": "nothing was judged: possible constraints and preferences are background, the rest stays out",
-    "adjudication_late": "not judged in time: possible constraints and preferences are background, the rest stays out",
+    "adjudication_failed": f"nothing was judged: {_UNJUDGED}",
+    "adjudication_late": f"not judged in time: {_UNJUDGED}",
     "adjudication_partial": "some units were not judged",
     "situation_unknown": "what the query asks for is unknown",
     "budget_spent": "the budget was spent before all was judged",
