@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -103,6 +103,21 @@ def completion(
     return ServerReply(raw=reply.raw, latency=max(slowest, default=None))
 
 
+def as_events(completion: ServerReply, *, body: Mapping[str, Any]) -> ServerReply:
+    """The same completion as events, one for each word; an error reply is returned unchanged."""
+    if completion.status != 200:
+        return completion
+    whole: dict[str, Any] = json.loads(completion.payload())
+    with_usage = bool((body.get("stream_options") or {}).get("include_usage"))
+    chunks = [*_chunks(whole), *([_chunk(whole, [], usage=whole["usage"])] if with_usage else [])]
+    lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
+    return ServerReply(
+        raw="".join([*lines, "data: [DONE]\n\n"]),
+        content_type="text/event-stream",
+        latency=completion.latency,
+    )
+
+
 def _choice(index: int, answer: ServerReply, *, with_logprobs: bool) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": answer.text}
     if answer.refusal is not None:
@@ -115,6 +130,36 @@ def _choice(index: int, answer: ServerReply, *, with_logprobs: bool) -> dict[str
         "message": message,
         "finish_reason": answer.finish_reason,
         "logprobs": {"content": list(tokens)} if with_logprobs else None,
+    }
+
+
+def _chunks(whole: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for choice in whole["choices"]:
+        message = choice["message"]
+        words = (message["content"] or "").split(" ")
+        pieces = [word if i == 0 else f" {word}" for i, word in enumerate(words)]
+        for piece in pieces:
+            yield _chunk(whole, [_delta(choice, {"role": "assistant", "content": piece})])
+        calls = [{**call, "index": i} for i, call in enumerate(message.get("tool_calls", []))]
+        if calls:
+            yield _chunk(whole, [_delta(choice, {"tool_calls": calls})])
+        yield _chunk(whole, [{**_delta(choice, {}), "finish_reason": choice["finish_reason"]}])
+
+
+def _delta(choice: Mapping[str, Any], delta: Mapping[str, Any]) -> dict[str, Any]:
+    return {"index": choice["index"], "delta": dict(delta), "finish_reason": None}
+
+
+def _chunk(
+    whole: Mapping[str, Any], choices: list[dict[str, Any]], *, usage: Any = None
+) -> dict[str, Any]:
+    return {
+        "id": whole["id"],
+        "object": "chat.completion.chunk",
+        "created": whole["created"],
+        "model": whole["model"],
+        "choices": choices,
+        "usage": usage,
     }
 
 

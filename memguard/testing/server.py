@@ -2,11 +2,16 @@
 
 It uses the standard library only. It runs its own event loop in a thread, so that sync and async
 code can use it. An answer is a function of the request; see `memguard.testing.replies`.
+
+`python -m memguard.testing.server` runs it as a separate process.
 """
 
+import argparse
 import asyncio
 import contextlib
+import importlib
 import json
+import sys
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,12 +19,12 @@ from typing import Any, Literal, Self, TypeAlias
 
 from memguard.testing.replies import (
     ServerReply,
+    as_events,
     completion,
     default_answer,
     embeddings,
     refusal_of_setting,
 )
-from memguard.testing.streaming import as_events
 
 Answerer: TypeAlias = "Callable[[dict[str, Any]], str | ServerReply]"
 """Answers a chat request, the parsed JSON body. It is called for each of the `n` answers."""
@@ -277,7 +282,54 @@ def _http(reply: ServerReply) -> bytes:
     return head.encode("latin-1") + b"\r\n" + body
 
 
-if __name__ == "__main__":
-    from memguard.testing.server_cli import main
+_MODES = ("yes", "refused", "ignored")
 
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Serve until interrupted. The first line of the output is the base URL."""
+    options = _parser().parse_args(argv)
+    server = LoopbackModelServer(
+        _named(options.answer) if options.answer else default_answer,
+        port=options.port,
+        latency=options.latency / 1_000,
+        n=options.n,
+        logprobs=options.logprobs,
+        json_schema=options.json_schema,
+        refuses=options.refuse,
+        api_key=options.api_key,
+    )
+    with server:
+        sys.stdout.write(f"{server.url}\n")
+        sys.stdout.flush()
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            return
+
+
+def _named(path: str) -> Any:
+    module, _, name = path.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m memguard.testing.server", description=main.__doc__
+    )
+    parser.add_argument("--port", type=int, default=0, help="port to listen on; 0 picks a free one")
+    parser.add_argument("--latency", type=float, default=0.0, help="milliseconds before each reply")
+    parser.add_argument("--answer", help="function that answers a request, as module:function")
+    parser.add_argument("--api-key", help="the only key that is accepted")
+    parser.add_argument(
+        "--refuse",
+        action="append",
+        default=[],
+        help="a setting that is answered with 400; repeatable",
+    )
+    for name in ("n", "logprobs", "json-schema"):
+        parser.add_argument(f"--{name}", choices=_MODES, default="yes")
+    return parser
+
+
+if __name__ == "__main__":
     main()
