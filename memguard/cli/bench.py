@@ -61,9 +61,10 @@ def verifier(
     from memguard.schema.config import ConsistencyGate
 
     opponent = None if model is None else open_model(model, base_url=base_url)
+    # The report has CPU times, which several threads would blur.
     encoder = MiniLmEncoder(threads=1)
     judge = SupportVerifier(encoder=encoder)
-    judge.warm()
+    judge.warm()  # loading the model does not count as judging
     measured: list[Measured] = []
     for chosen in read_sets(data, limit=limit, skipped=_note):
         judged = measure_locally(chosen, verifier=judge, encoder=encoder)

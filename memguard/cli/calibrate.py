@@ -77,6 +77,7 @@ def calibrate(
     measured = _measure(judge, load_pairs(limit), spec=spec, target=target, quiet=as_json)
     name = judge if isinstance(judge, str) else judge.name
     record = _record(name, measured, spec=spec)
+    # Without figures, a record would look like a measurement to `memguard doctor`.
     path = None if record is None else keep_record(journal_path(store).parent, record)
     if as_json:
         _print_for_programs(name, measured, record=record)
@@ -97,6 +98,7 @@ def _tuned(judge: "Model | str", **settings: int | None) -> "Model | str":
         name = judge if isinstance(judge, str) else judge.name
         msg = f"--threads and --max-tokens are for a llamacpp: model, not for {name!r}: omit them"
         raise InvalidInputError(msg, code=ErrorCode.SPEC_INVALID)
+    # A copy, because other users of the same model keep its settings.
     return replace(judge, chat=judge.chat.model_copy(update=overrides))
 
 
@@ -263,6 +265,7 @@ def _warnings(measured: "Measured") -> list[str]:
         return ["No figures: the model gave no usable answer for one of the two kinds of memory."]
     warnings: list[str] = []
     scored, judged = calibration.now.recall.total + calibration.changed, len(measured.judged)
+    # Which memories get a score may depend on the answer, so a small share is a biased sample.
     if scored * 2 < judged:
         warnings.append(
             f"Only {scored} of {judged} memories got a score; the figures are about those alone."

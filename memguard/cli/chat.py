@@ -75,6 +75,7 @@ def chat(
             namespace=template_of(labels),
             receipts=journal,
             system=system,
+            # The conversation ends with the program; only memories outlast it.
             checkpointer=InMemorySaver(),
         )
         session = _ChatSession(agent=agent, store=opened, journal=journal, namespace=labels)
@@ -97,6 +98,7 @@ def _talk(session: "_ChatSession", *, thread: str) -> None:
             else:
                 _turn(session, line, thread=thread)
         except (GuardError, InvalidInputError) as error:
+            # One failure must not end the conversation, which exists in this process only.
             out.print(f"not done: {error.message}")
 
 
@@ -131,9 +133,11 @@ def _turn(session: "_ChatSession", text: str, *, thread: str) -> None:
             state = data
             continue
         chunk, metadata = data
+        # Writer and judge stream too, but only the answer is for the person.
         if metadata.get("langgraph_node") == "answer" and chunk.text:
             out.out(chunk.text, end="", highlight=False)
             is_streamed = True
+    # A model that cannot stream sends its whole answer with the state.
     out.print("" if is_streamed else state["messages"][-1].text)
     session.record(state)
 
@@ -239,6 +243,7 @@ class _ChatSession:
                 )
             )
         else:
+            # Another program put the item, so the log does not contain its text.
             self.store.delete(tuple(item.namespace), item.key)
         # An undo could store the erased text again.
         self.changes.clear()
@@ -253,7 +258,9 @@ class _ChatSession:
         if not text.strip():
             _refuse("an edit needs the new text: /edit 2 I live in Porto now.")
         old = str(item.value.get("content", ""))
+        # Stored before the old one is deleted: if this fails, the old one is still there.
         stored = self._store_text(text.strip(), replaced=old)
+        # The key of a memory is derived from its text: deleting an unchanged one would delete both.
         if text.strip() != old:
             self._delete(self._receipt_of(item), item=item)
             self.changes.append(_Change(stored=stored, replaced=old))
@@ -306,6 +313,7 @@ class _ChatSession:
         """The items of exactly this namespace, oldest first."""
         items = self.store.search(self.namespace, limit=_MAX_LISTED)
         exact = [item for item in items if tuple(item.namespace) == self.namespace]
+        # A fixed order, so that a number means the same memory in the next command.
         return sorted(exact, key=lambda item: (item.created_at, item.key))
 
     def _item(self, which: str) -> Any:

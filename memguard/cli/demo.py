@@ -47,6 +47,7 @@ def demo(
 
     from memguard.cli.opening import open_store, pick_model
 
+    # Not deleted at the end: the printed commands look into it.
     folder = store or tempfile.mkdtemp(prefix="memguard-demo-")
     judge = pick_model(model, base_url=base_url)
     with open_store(folder, embed=embed) as opened:
@@ -73,6 +74,7 @@ def _run(file: Path, *, judge: Any, store: Any, with_planted: bool) -> "dict[str
     from memguard.stores.journal import Journal
 
     def guard_of(model: Any, **where: Any) -> Any:
+        # If the model fails half-way, the demo still shows what was decided before.
         return create_write_guard(
             model, namespace=("memories", "demo"), on_failure="report", **where
         )

@@ -90,6 +90,7 @@ def _calibration(store: str, *, model: str | None) -> tuple[bool | None, str]:
         f"({last.auc_low:.2f} to {last.auc_high:.2f}), "
         f"suggested tau {'none' if last.suggested_tau is None else last.suggested_tau}"
     )
+    # A measurement is about one prompt, and says nothing about another.
     if last.prompt not in _digests():
         return None, f"{result}; the prompt has changed since: calibrate again"
     if last.auc_low <= _CHANCE or last.suggested_tau is None:
@@ -111,6 +112,7 @@ def _embedder(embed: str | None) -> tuple[bool, str]:
     from memguard.errors import MemguardError
 
     if embed is not None:
+        # A test request to a hosted model would cost money.
         return True, f"{embed}, asked at the first write"
     try:
         from memguard.local.weights import find_weights
@@ -151,6 +153,7 @@ def _receipts(store: str) -> tuple[bool, str]:
     from memguard.errors import MemguardError
     from memguard.stores.receipts import ReceiptLog
 
+    # Opening would create the file.
     if not journal_path(store).exists():
         return True, "none yet"
     try:

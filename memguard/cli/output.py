@@ -45,6 +45,7 @@ def console(*, min_width: int = 0) -> "Console":
     """
     from rich.console import Console
 
+    # A new console every time, because standard output may have been replaced.
     out = Console(markup=False, highlight=False, emoji=False)
     if not out.is_terminal and out.width < min_width:
         out.width = min_width

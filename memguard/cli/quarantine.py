@@ -69,6 +69,7 @@ def release_quarantined(
     from memguard.cli.output import console, print_json
     from memguard.stores.quarantine import Quarantine
 
+    # The journal first: without one, a misspelled name must not create a store.
     with open_journal(store) as journal, open_store(store, embed=embed) as opened:
         released = Quarantine(journal).release(
             receipt_id, actor=actor_of(actor), store=opened, reason=reason

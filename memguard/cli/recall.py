@@ -78,6 +78,7 @@ def recall(
     labels, documents = namespace_of(user, namespace), _evidence(evidence)
     judge = pick_model(model, base_url=base_url)
     with (
+        # A misspelled name must not create an empty store, which would answer "no memories".
         open_store(store, embed=embed, make=False) as opened,
         make_journal(store) as journal,
     ):

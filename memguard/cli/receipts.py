@@ -105,6 +105,7 @@ def _read_named(receipt_id: str, *, log: "ReadLog", decisions: "ReceiptLog") -> 
     matches = log.matching(receipt_id)
     if not matches:
         return None
+    # Ids of reads and of decisions look alike, so the same first characters may name both.
     try:
         decision = decisions.get(receipt_id)
     except InvalidInputError:

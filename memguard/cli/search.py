@@ -39,6 +39,7 @@ def search(
     from memguard.cli.output import console, print_json, print_table
 
     labels = namespace_of(user, namespace)
+    # A misspelled name must not create an empty store, which would answer "no memories".
     with open_store(store, embed=embed, make=False) as opened:
         items = _search_exactly(opened, namespace=labels, query=query, limit=limit)
     rows: list[dict[str, Any]] = [

@@ -87,7 +87,7 @@ def completion(
         {
             "id": "chatcmpl-loopback",
             "object": "chat.completion",
-            "created": 0,
+            "created": 0,  # fixed, so that equal requests have equal replies
             "model": body.get("model", "m"),
             "choices": [
                 _choice(i, answer, with_logprobs=with_logprobs) for i, answer in enumerate(answers)
@@ -166,6 +166,7 @@ def _chunk(
 def _invented_tokens(text: str) -> list[dict[str, Any]]:
     words = text.split(" ")
     names = [word if i == 0 else f" {word}" for i, word in enumerate(words)]
+    # exp(-0.1) is about 0.9 and exp(-2.4) about 0.09: a confident model with one alternative.
     return [
         {
             "token": name,
@@ -194,6 +195,7 @@ def default_answer(request: Mapping[str, Any]) -> str:
 
 
 def _smallest(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
+    # Pydantic describes nested models under `$defs`.
     if "$ref" in schema:
         name = str(schema["$ref"]).rsplit("/", 1)[-1]
         return _smallest(root.get("$defs", {}).get(name, {}), root)

@@ -76,6 +76,7 @@ class ScriptedChatModel(BaseChatModel):
     parallel calls, whose order is not fixed. Any other call takes the next step.
     """
 
+    # Steps may be exceptions and functions.
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
     steps: list[Any] = Field(default_factory=list[Any])
@@ -135,6 +136,7 @@ class ScriptedChatModel(BaseChatModel):
         return "scripted"
 
     def _combine_llm_outputs(self, llm_outputs: list[dict[str, Any] | None]) -> dict[str, Any]:
+        # The base class returns nothing, which would lose the token counts.
         return next((output for output in llm_outputs if output), {})
 
     def _generate(
@@ -172,6 +174,7 @@ class ScriptedChatModel(BaseChatModel):
         script = self._script
         call = ScriptedCall(tuple(messages), dict(kwargs))
         count = int(kwargs.get("n") or 1) if self.supports_n else 1
+        # Parallel nodes of a graph call the model from several threads.
         with script.lock:
             script.calls.append(call)
             steps = [self._take(call) for _ in range(count)]

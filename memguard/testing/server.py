@@ -182,6 +182,7 @@ class LoopbackModelServer:
         self._ready.set()
         await self._stopping.wait()
         server.close()
+        # Clients keep connections open, and `wait_closed` would wait for them.
         for task in handlers:
             task.cancel()
         await asyncio.gather(*handlers, return_exceptions=True)
@@ -259,6 +260,7 @@ async def _read_request(
         head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError:
         return None
+    # HTTP/1.1 headers are Latin-1.
     lines = head[:_MAX_HEADER_BYTES].decode("latin-1").split("\r\n")
     _method, path, _version = lines[0].split(" ", 2)
     headers = {

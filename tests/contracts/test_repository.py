@@ -25,7 +25,11 @@ class _Loader(yaml.SafeLoader):
     """Reads `mkdocs.yml`, whose tags name Python functions."""
 
 
-_Loader.add_multi_constructor("tag:yaml.org,2002:python/", lambda *_: None)
+def _ignore(loader: yaml.SafeLoader, suffix: str, node: yaml.Node) -> None:
+    del loader, suffix, node
+
+
+_Loader.add_multi_constructor("tag:yaml.org,2002:python/", _ignore)
 
 
 def read_yaml(path: Path) -> Any:

@@ -75,6 +75,7 @@ class Calls:
         return cast("int", await self._call("delete_namespace", namespace))
 
     async def _call(self, name: str, *args: Any, **kwargs: Any) -> object:
+        # An async store refuses sync calls on its own event loop.
         if self.surface == "sync":
             return await asyncio.to_thread(getattr(self.store, name), *args, **kwargs)
         return await getattr(self.store, f"a{name}")(*args, **kwargs)
@@ -91,6 +92,7 @@ class Suite:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        # An overridden test would let a store pass that does not conform.
         for name, member in vars(cls).items():
             inherited = next((base for base in cls.__mro__[1:] if name in vars(base)), None)
             if name.startswith("test") and inherited is not None and not _is_xfail(member):

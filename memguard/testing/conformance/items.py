@@ -11,6 +11,7 @@ from memguard.testing.conformance.base import Calls, Suite
 
 SPACE = ("memories", "ana")
 
+# Texts that a file name, an SQL pattern or an encoding would confuse or reject.
 KEYS = ("k", "K", "", " ", "a/b", "%", "Ключ", "a\nb", "k.0", "k\x00", "\ud800")
 
 VALUES: tuple[dict[str, Any], ...] = (
@@ -71,6 +72,7 @@ class ItemTests(Suite):
             item = await calls.get(SPACE, str(number))
             assert item is not None
             assert item.value == value
+            # 1, 1.0 and True are equal, so a changed type shows only here.
             assert repr(item.value) == repr(value)
             assert values[str(number)] == value
 

@@ -55,6 +55,7 @@ class SearchTests(Suite):
         self.needs_index()
         await _fill(calls)
         items = await calls.search(SPACE, query="drinks green tea")
+        # The same text has the same vector, so its cosine is 1.
         assert items[0].key == "tea"
         assert items[0].score == pytest.approx(1.0, abs=1e-4)
         scores = [item.score for item in items if item.score is not None]

@@ -7,6 +7,7 @@ from langgraph.store.base import InvalidNamespaceError
 
 from memguard.testing.conformance.base import Calls, Suite
 
+# Pairs that a careless encoding confuses: prefixes, SQL wildcards, cases, forms of Unicode.
 LABELS: tuple[str, ...] = (
     "user1",
     "user10",

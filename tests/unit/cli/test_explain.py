@@ -25,7 +25,8 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
             main()
         code = ended.value.code
         assert isinstance(code, int)
-        return (code, *capsys.readouterr())
+        out, err = capsys.readouterr()
+        return code, out, err
 
     return run_command
 
