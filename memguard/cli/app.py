@@ -27,8 +27,9 @@ from memguard.cli import (
 INTERRUPTED = 130
 
 EXIT_CODES = """\
-Exit codes: 0 success; 1 the run failed, or a check found a problem; 2 a mistake in the command, the
-settings or the input; 130 interrupted. `memguard explain` describes every error code.
+Exit codes: 0 success; 1 the run failed, `write` left turns for a later run, or `doctor` found a
+problem; 2 a mistake in the command, the settings or the input; 130 interrupted. `memguard explain`
+describes every error code.
 """
 
 app = typer.Typer(

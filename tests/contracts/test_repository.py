@@ -83,7 +83,7 @@ def test_commands_of_ci_exist() -> None:
             commands += "\n" + script.read_text(encoding="utf-8")
     assert (ROOT / ".ci" / "dependencies.py").is_file()
     targets = sorted(set(re.findall(r"^make (\S+)$", commands, re.MULTILINE)))
-    assert targets == [".venv/.installed-dev", "check", "docs", "test", "test-slow"]
+    assert {"check", "docs", "test", "test-slow"} <= set(targets)
     make = shutil.which("make")
     assert make is not None
     for target in targets:
