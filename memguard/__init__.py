@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
     from memguard.conversations import load_conversation, read_conversation
     from memguard.errors import ConfigurationError, ErrorCode, GuardError, MemguardError
     from memguard.guard import create_read_guard, create_write_guard
@@ -115,6 +116,9 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        # Reading the metadata takes longer than the rest of the import, and few ask for it.
+        return import_module(f"{__name__}.version").read_version()
     if name not in _HOME:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)

@@ -1,27 +1,28 @@
-"""What can go wrong, and whose move it is.
+"""The errors that memguard raises: your mistake, or a run that failed.
 
 ```text
 MemguardError
 ├── ConfigurationError     your mistake: fix the setting or the input, then run again
 │   ├── ModelConfigurationError   the model cannot be used as configured (key, name, feature)
 │   ├── StoreConfigurationError   the store cannot be opened or used as configured
-│   └── InvalidInputError         the data given cannot be worked on
+│   └── InvalidInputError         the data that was passed cannot be used
 └── GuardError             our run failed: nothing you passed was wrong
     ├── AnswerError        the answering model gave no answer
     ├── JudgeError         a model gave no usable verdict and the policy said to raise
-    ├── BudgetExhaustedError   the run's budget is spent; what is done is kept
+    ├── BudgetExhaustedError   the run's budget is spent; finished work is kept
     ├── StoreError         the memory store failed
     └── ReceiptError       the receipt log failed
 ```
 
-Every error carries an `ErrorCode`; `docs/errors.md` has a heading per code.
+Every error carries an `ErrorCode`. `docs/errors.md` explains each code; an installed package prints
+the same text with `memguard explain CODE`.
 """
 
 from enum import StrEnum
 
 
 class ErrorCode(StrEnum):
-    """Stable names of errors; each one is a heading in `docs/errors.md`."""
+    """Stable names of errors, in the order of their headings in `docs/errors.md`."""
 
     MODEL_MISSING = "model-missing"
     MODEL_STRING = "model-string"
@@ -64,20 +65,33 @@ class ErrorCode(StrEnum):
     MIDDLEWARE_EXTRA = "middleware-extra"
 
 
-ERROR_PAGE = "docs/errors.md"
+DOCS_URL = "https://memguard.github.io/langgraph-memguard"
+"""The documentation site, as in `[project.urls]` of `pyproject.toml`."""
 
 
 class MemguardError(Exception):
-    """Root of every error memguard raises on purpose.
+    """Base class of every error that memguard raises on purpose.
 
     Attributes:
         code: The stable name of this kind of error.
+        message: What happened and what to do, without the code.
     """
 
     def __init__(self, message: str, *, code: ErrorCode) -> None:
-        super().__init__(f"{message} [{code}; see {ERROR_PAGE}#{code}]")
+        # The command works where nothing but the package is installed, also without a network.
+        super().__init__(f"{message} [{code}; see `memguard explain {code}`]")
         self.code = code
         self.message = message
+
+    @property
+    def url(self) -> str:
+        """The address of the page that explains `code`."""
+        return error_url(self.code)
+
+
+def error_url(code: ErrorCode) -> str:
+    """The address of the page that explains an error code."""
+    return f"{DOCS_URL}/errors.html#{code}"
 
 
 class ConfigurationError(MemguardError):
@@ -85,7 +99,7 @@ class ConfigurationError(MemguardError):
 
 
 class ModelConfigurationError(ConfigurationError):
-    """The model cannot be used as configured; retrying would not heal it."""
+    """The model cannot be used as configured; a retry would fail in the same way."""
 
 
 class StoreConfigurationError(ConfigurationError):
@@ -93,7 +107,7 @@ class StoreConfigurationError(ConfigurationError):
 
 
 class InvalidInputError(ConfigurationError):
-    """The data given cannot be worked on."""
+    """The data that was passed cannot be used."""
 
 
 class GuardError(MemguardError):
@@ -101,15 +115,15 @@ class GuardError(MemguardError):
 
 
 class AnswerError(GuardError):
-    """The answering model gave no answer; what was remembered before is safe."""
+    """The answering model gave no answer; stored memories are not affected."""
 
 
 class JudgeError(GuardError):
-    """A model gave no usable verdict, and the policy in force was to raise."""
+    """A model gave no usable verdict, and the gate is set to raise in that case."""
 
 
 class BudgetExhaustedError(GuardError):
-    """The next request would begin beyond the run's budget; what is done is kept."""
+    """The next request would exceed the run's budget; finished work is kept."""
 
 
 class StoreError(GuardError):

@@ -1,8 +1,8 @@
-"""The command line. Modules import what they need when a command runs, so that help is instant."""
+"""The command line. A module imports what it needs when its command runs, so help is instant."""
 
 
 def main() -> None:
-    """Run the command line; mistakes are explained without a traceback."""
+    """Run the command line. A mistake is explained without a traceback."""
     from memguard.cli.app import run
 
     run()

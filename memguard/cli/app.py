@@ -1,8 +1,8 @@
-"""All commands, and what happens when one fails."""
+"""All commands, and how the program ends when one of them fails."""
 
 import io
 import sys
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -13,6 +13,7 @@ from memguard.cli import (
     check,
     demo,
     doctor,
+    explain,
     graph,
     presets,
     quarantine,
@@ -25,14 +26,46 @@ from memguard.cli import (
 
 INTERRUPTED = 130
 
+EXIT_CODES = """\
+Exit codes: 0 success; 1 the run failed, `write` left turns for a later run, or `doctor` found a
+problem; 2 a mistake in the command, the settings or the input; 130 interrupted. `memguard explain`
+describes every error code.
+"""
+
 app = typer.Typer(
     name="memguard",
-    help="Checks memories before an agent stores them, and says why.",
+    epilog=EXIT_CODES,
     no_args_is_help=True,
     # Plain help needs no rich, which would double the time to the first character.
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        import memguard
+
+        typer.echo(f"memguard {memguard.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def memguard_program(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="Print the version and exit.",
+            callback=_print_version,
+            is_eager=True,
+        ),
+    ] = False,
+) -> None:
+    """Check the memories of an agent before they are stored and before they are used."""
+    del version  # the callback of the option has handled it
+
+
 app.command("write")(write.write)
 app.command("check")(check.check)
 app.command("chat")(chat.chat)
@@ -46,45 +79,44 @@ app.command("presets")(presets.presets)
 app.command("calibrate")(calibrate.calibrate)
 app.add_typer(bench.app, name="bench")
 app.command("doctor")(doctor.doctor)
+app.command("explain")(explain.explain)
 app.command("graph")(graph.graph)
 
 
 def run() -> None:
-    """Run the command line as a program: exit code 2 is your mistake, 1 is a failed run."""
+    """Run the command line as a program and exit with a code of `EXIT_CODES`."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that lacks a letter of a memory shows its escape, and the rest.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        ended = app(standalone_mode=False)
-    except KeyboardInterrupt:
-        ended = INTERRUPTED
-    except typer.Abort:  # the input ended where an answer was wanted
-        ended = INTERRUPTED
+        code = app(standalone_mode=False)
+    except (KeyboardInterrupt, typer.Abort):  # Abort: the input ended at a prompt
+        code = INTERRUPTED
     except Exception as error:
-        ended = _explain(error)
-    if ended == INTERRUPTED:
-        sys.stderr.write("stopped; what was done is kept\n")
-    sys.exit(ended or 0)
+        code = _report(error)
+    if code == INTERRUPTED:
+        sys.stderr.write("interrupted; finished work is kept\n")
+    sys.exit(code or 0)
 
 
-def _explain(error: Exception) -> int:
-    """Say what went wrong, to a person or to a program; what is a defect of ours is raised."""
-    # Only now: a run that succeeds need not load the error tree and pydantic with it.
+def _report(error: Exception) -> int:
+    """Explain an error to a person or to a program; a defect of memguard is raised."""
+    # Imported late: a run that succeeds need not load the error tree and pydantic with it.
     from memguard.cli.output import YOUR_MISTAKE, error_body, exit_code, print_json
     from memguard.errors import ErrorCode, InvalidInputError, MemguardError
 
-    # A command line that cannot be read; typer has no public name for this error.
-    unreadable: Any = error if hasattr(error, "format_message") else None
-    known = error
-    if unreadable is not None:
-        known = InvalidInputError(unreadable.format_message(), code=ErrorCode.INPUT_INVALID)
-    if not isinstance(known, MemguardError):
+    # A command line that cannot be parsed; typer has no public name for this error.
+    usage_error: Any = error if hasattr(error, "format_message") else None
+    if usage_error is not None:
+        error = InvalidInputError(usage_error.format_message(), code=ErrorCode.INPUT_INVALID)
+    if not isinstance(error, MemguardError):
         raise error
     if "--json" in sys.argv:
-        print_json(error_body(known))
-    elif unreadable is not None:
-        unreadable.show()
+        print_json(error_body(error))
+    elif usage_error is not None:
+        usage_error.show()
         return YOUR_MISTAKE
     else:
-        sys.stderr.write(f"memguard: {known.message}\n  code {known.code}, see docs/errors.md\n")
-    return exit_code(known)
+        help_line = f"for details: memguard explain {error.code}\n             {error.url}"
+        sys.stderr.write(f"memguard: {error.message}\n{help_line}\n")
+    return exit_code(error)

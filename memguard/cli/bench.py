@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from memguard.bench.verifier.report import Measured
 
 _WIDE = 160
-"""Columns of the tables in a file or a pipe: no figure is cut there."""
+"""Columns of the tables in a file or a pipe, wide enough for every figure."""
 
-app = typer.Typer(help="Measurements that you can repeat.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.callback()
 def bench() -> None:
-    """Measurements that you can repeat."""
+    """Run measurements that you can repeat."""
 
 
 @app.command("verifier")
@@ -30,24 +30,29 @@ def verifier(
         typer.Option(
             "--data",
             envvar="MEMGUARD_DATA",
-            help="Folder with locomo/locomo10.json and msc/msc_personasummary.",
+            help="Folder with the data sets locomo/locomo10.json and msc/msc_personasummary.",
             file_okay=False,
         ),
     ] = None,
     model: Annotated[
-        str | None, typer.Option("--model", help="A language model to put beside it.")
+        str | None, typer.Option("--model", help="Language model to compare with.")
     ] = None,
     base_url: BaseUrlOption = None,
     variant: Annotated[
-        Literal["soft", "logprob"], typer.Option("--variant", help="How the model is asked.")
+        Literal["soft", "logprob"],
+        typer.Option("--variant", help="Read a score from the answer, or log-probabilities."),
     ] = "soft",
-    k: Annotated[int, typer.Option("--k", min=1, max=64, help="Samples per claim.")] = 5,
+    k: Annotated[int, typer.Option("--k", min=1, max=64, help="Samples for each claim.")] = 5,
     limit: Annotated[
-        int | None, typer.Option("--limit", min=2, help="Facts of each set; all if left out.")
+        int | None,
+        typer.Option("--limit", min=2, help="Number of facts from each data set; all by default."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure the local judge on sets nothing was trained on, beside simpler ones."""
+    """Measure the local judge on data that it was not trained on.
+
+    Simpler judges, and a language model if one is named, are measured on the same data.
+    """
     from memguard.bench.verifier.measure import measure_locally, measure_model, read_sets
     from memguard.bench.verifier.report import Measured
     from memguard.cli.opening import open_model
@@ -55,16 +60,17 @@ def verifier(
     from memguard.portal import run_sync
     from memguard.schema.config import ConsistencyGate
 
-    beside = None if model is None else open_model(model, base_url=base_url)
+    opponent = None if model is None else open_model(model, base_url=base_url)
+    # The report has CPU times, which several threads would blur.
     encoder = MiniLmEncoder(threads=1)
     judge = SupportVerifier(encoder=encoder)
-    judge.warm()
+    judge.warm()  # loading the model does not count as judging
     measured: list[Measured] = []
     for chosen in read_sets(data, limit=limit, skipped=_note):
         judged = measure_locally(chosen, verifier=judge, encoder=encoder)
-        if beside is not None:
+        if opponent is not None:
             spec = ConsistencyGate(variant=variant, k=k)
-            judged.append(run_sync(measure_model(chosen, beside, spec=spec, name=beside.name)))
+            judged.append(run_sync(measure_model(chosen, opponent, spec=spec, name=opponent.name)))
         measured.append(Measured(chosen=chosen, judged=judged))
     _show(measured, judge=judge, as_json=as_json)
 
@@ -81,12 +87,12 @@ def _show(measured: "Sequence[Measured]", *, judge: Any, as_json: bool) -> None:
         body = {"version": judge.version, "tau": judge.tau, "sets": report.as_values(measured)}
         print_json(body)
         return
-    names = tuple(each.name for each in measured)
+    names = tuple(result.name for result in measured)
     out = console()
     out.print(f"{judge.version}, threshold {judge.tau:.2f}; 95 % Wilson intervals in brackets")
-    print_table("judges", report.JUDGE_COLUMNS, report.judge_rows(measured), least_width=_WIDE)
+    print_table("judges", report.JUDGE_COLUMNS, report.judge_rows(measured), min_width=_WIDE)
     title = "wrong claims the verifier admits, by what was changed"
-    print_table(title, ("changed", *names), report.kind_rows(measured), least_width=_WIDE)
+    print_table(title, ("changed", *names), report.kind_rows(measured), min_width=_WIDE)
     title = "contamination / recall of the verifier, %, as the threshold moves"
-    print_table(title, ("threshold", *names), report.threshold_rows(measured), least_width=_WIDE)
+    print_table(title, ("threshold", *names), report.threshold_rows(measured), min_width=_WIDE)
     out.print(report.cpu_line(measured))

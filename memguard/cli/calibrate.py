@@ -1,4 +1,4 @@
-"""`memguard calibrate`: how well a model judges, and which threshold suits it."""
+"""`memguard calibrate`: measure how well a model judges, and suggest a threshold."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from memguard.policy.calibration import Calibration, CurvePoint, Share
     from memguard.schema.config import ConsistencyGate
 
-_ALL = 60
-_MOST_REASONS = 3
+_DEFAULT_LIMIT = 60
+_MAX_REASONS = 3
 """Reasons printed for memories without a score."""
 
 
@@ -25,31 +25,46 @@ def calibrate(
     model: ModelOption = None,
     base_url: BaseUrlOption = None,
     variant: Annotated[
-        Literal["soft", "logprob"], typer.Option("--variant", help="How the model is asked.")
+        Literal["soft", "logprob"],
+        typer.Option("--variant", help="Read a score from the answer, or log-probabilities."),
     ] = "soft",
-    k: Annotated[int, typer.Option("--k", min=1, max=64, help="Samples per memory.")] = 5,
+    k: Annotated[int, typer.Option("--k", min=1, max=64, help="Samples for each memory.")] = 5,
     tau: Annotated[
         float | None,
         typer.Option(
-            "--tau", min=0, max=1, help="The threshold you use; the gate's own if left out."
+            "--tau", min=0, max=1, help="Threshold in use; that of ConsistencyGate by default."
         ),
     ] = None,
     target: Annotated[
-        float, typer.Option("--target", min=0, max=1, help="Contamination aimed at.")
+        float,
+        typer.Option(
+            "--target",
+            min=0,
+            max=1,
+            help="Highest acceptable share of wrong memories among the admitted.",
+        ),
     ] = 0.1,
     limit: Annotated[
-        int, typer.Option("--limit", min=2, help="Judge only the first so many memories.")
-    ] = _ALL,
+        int, typer.Option("--limit", min=2, help="Number of memories to judge.")
+    ] = _DEFAULT_LIMIT,
     threads: Annotated[
-        int | None, typer.Option("--threads", min=1, help="Threads of a llamacpp: model.")
+        int | None, typer.Option("--threads", min=1, help="Threads, for a llamacpp: model.")
     ] = None,
     max_tokens: Annotated[
         int | None,
-        typer.Option("--max-tokens", min=1, help="Longest answer of a llamacpp: model, in tokens."),
+        typer.Option(
+            "--max-tokens",
+            min=1,
+            help="Maximum length of an answer in tokens, for a llamacpp: model.",
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure a judge on labelled memories, and note the result beside the store."""
+    """Measure how well a model judges, and suggest a threshold.
+
+    The model judges labelled memories that ship with memguard. The result is saved next to the
+    store, where `memguard doctor` finds it.
+    """
     from memguard.calibration import keep_record, load_pairs
     from memguard.cli.opening import journal_path, pick_model
     from memguard.schema.config import ConsistencyGate
@@ -62,6 +77,7 @@ def calibrate(
     measured = _measure(judge, load_pairs(limit), spec=spec, target=target, quiet=as_json)
     name = judge if isinstance(judge, str) else judge.name
     record = _record(name, measured, spec=spec)
+    # Without figures, a record would look like a measurement to `memguard doctor`.
     path = None if record is None else keep_record(journal_path(store).parent, record)
     if as_json:
         _print_for_programs(name, measured, record=record)
@@ -70,19 +86,20 @@ def calibrate(
 
 
 def _tuned(judge: "Model | str", **settings: int | None) -> "Model | str":
-    """The judge with these settings of a model in this process, where any is given."""
+    """The judge with settings that only a model in this process has."""
     from dataclasses import replace
 
     from memguard.errors import ErrorCode, InvalidInputError
 
-    given = {name: value for name, value in settings.items() if value is not None}
-    if not given:
+    overrides = {name: value for name, value in settings.items() if value is not None}
+    if not overrides:
         return judge
     if isinstance(judge, str) or not judge.name.startswith("llamacpp:"):
         name = judge if isinstance(judge, str) else judge.name
-        msg = f"--threads and --max-tokens are for a llamacpp: model, not for {name!r}: leave them"
+        msg = f"--threads and --max-tokens are for a llamacpp: model, not for {name!r}: omit them"
         raise InvalidInputError(msg, code=ErrorCode.SPEC_INVALID)
-    return replace(judge, chat=judge.chat.model_copy(update=given))
+    # A copy, because other users of the same model keep its settings.
+    return replace(judge, chat=judge.chat.model_copy(update=overrides))
 
 
 def _measure(
@@ -116,13 +133,13 @@ def _measure(
 def _record(
     name: str, measured: "Measured", *, spec: "ConsistencyGate"
 ) -> "CalibrationRecord | None":
-    """What is noted; nothing when there are no figures."""
+    """The result to save; `None` if there are no figures."""
     from datetime import UTC, datetime
 
     from memguard.calibration import CalibrationRecord
 
-    found = measured.calibration
-    if found is None:
+    calibration = measured.calibration
+    if calibration is None:
         return None
     return CalibrationRecord(
         model=name,
@@ -132,12 +149,12 @@ def _record(
         at=datetime.now(UTC),
         memories=len(measured.judged),
         inconclusive=sum(measured.inconclusive.values()),
-        auc=found.auc,
-        auc_low=found.interval.low,
-        auc_high=found.interval.high,
+        auc=calibration.auc,
+        auc_low=calibration.interval.low,
+        auc_high=calibration.interval.high,
         tau=measured.tau,
-        suggested_tau=None if found.suggested is None else found.suggested.tau,
-        target=found.target,
+        suggested_tau=None if calibration.suggested is None else calibration.suggested.tau,
+        target=calibration.target,
     )
 
 
@@ -146,12 +163,12 @@ def _print_for_programs(
 ) -> None:
     from memguard.cli.output import print_json
 
-    found = measured.calibration
+    calibration = measured.calibration
     print_json(
         {
             "model": name,
             "record": None if record is None else record.model_dump(mode="json"),
-            "curve": [] if found is None else [_point(one) for one in found.curve],
+            "curve": [] if calibration is None else [_point(one) for one in calibration.curve],
             "warnings": _warnings(measured),
             "inconclusive": measured.inconclusive,
             "why_inconclusive": measured.why_inconclusive,
@@ -173,15 +190,15 @@ def _print_for_programs(
 def _print_for_people(name: str, measured: "Measured", *, path: "Path | None") -> None:
     from memguard.cli.output import console, print_table
 
-    out, found = console(), measured.calibration
-    if found is not None:
-        ends = f"{found.interval.low:.2f} to {found.interval.high:.2f}"
-        out.print(f"{name}: AUC {found.auc:.3f} (95 %: {ends}; 0.5 is guessing)")
+    out, calibration = console(), measured.calibration
+    if calibration is not None:
+        ends = f"{calibration.interval.low:.2f} to {calibration.interval.high:.2f}"
+        out.print(f"{name}: AUC {calibration.auc:.3f} (95 %: {ends}; 0.5 is guessing)")
         print_table(
-            f"what a threshold admits, of {found.now.recall.total} supported and "
-            f"{found.changed} changed memories",
+            f"what a threshold admits, of {calibration.now.recall.total} supported and "
+            f"{calibration.changed} changed memories",
             ("tau", "recall", "contamination", ""),
-            [_row(one, found) for one in found.curve],
+            [_row(one, calibration) for one in calibration.curve],
         )
     for line in (*_warnings(measured), *_advice(measured)):
         out.print(line)
@@ -190,7 +207,7 @@ def _print_for_people(name: str, measured: "Measured", *, path: "Path | None") -
         f"without a usable answer: {missing['supported']} supported, {missing['changed']} changed "
         f"(counted apart, not as 0)"
     )
-    for reason in measured.why_inconclusive[:_MOST_REASONS]:
+    for reason in measured.why_inconclusive[:_MAX_REASONS]:
         out.print(f"  {reason}")
     cost = "" if usage.cost is None else f", cost {usage.cost:.4f}"
     out.print(
@@ -203,10 +220,10 @@ def _print_for_people(name: str, measured: "Measured", *, path: "Path | None") -
         out.print(f"noted in {path}")
 
 
-def _row(point: "CurvePoint", found: "Calibration") -> tuple[str, str, str, str]:
+def _row(point: "CurvePoint", calibration: "Calibration") -> tuple[str, str, str, str]:
     marks = [
         mark
-        for mark, one in (("in force", found.now), ("suggested", found.suggested))
+        for mark, one in (("in force", calibration.now), ("suggested", calibration.suggested))
         if one == point
     ]
     return (
@@ -242,38 +259,39 @@ def _point(point: "CurvePoint") -> dict[str, Any]:
 
 
 def _warnings(measured: "Measured") -> list[str]:
-    """What speaks against letting this model judge, in plain words."""
-    found = measured.calibration
-    if found is None:
+    """Reasons not to let this model judge."""
+    calibration = measured.calibration
+    if calibration is None:
         return ["No figures: the model gave no usable answer for one of the two kinds of memory."]
-    said: list[str] = []
-    scored, asked = found.now.recall.total + found.changed, len(measured.judged)
-    if scored * 2 < asked:
-        said.append(
-            f"Only {scored} of {asked} memories got a score; the figures are about those alone."
+    warnings: list[str] = []
+    scored, judged = calibration.now.recall.total + calibration.changed, len(measured.judged)
+    # Which memories get a score may depend on the answer, so a small share is a biased sample.
+    if scored * 2 < judged:
+        warnings.append(
+            f"Only {scored} of {judged} memories got a score; the figures are about those alone."
         )
-    if found.is_chance:
-        said.append(
+    if calibration.is_chance:
+        warnings.append(
             f"As far as {scored} scored memories can tell, this model ranks no better than chance: "
             f"let another one judge, or measure more."
         )
-    if found.admits_nothing:
-        said.append(f"At the threshold in force, {found.now.tau:g}, it admits nothing.")
-    if found.admits_everything:
-        said.append(
-            f"At the threshold in force, {found.now.tau:g}, it admits everything, changed memories "
-            f"included."
+    if calibration.admits_nothing:
+        warnings.append(f"At the threshold in force, {calibration.now.tau:g}, it admits nothing.")
+    if calibration.admits_everything:
+        warnings.append(
+            f"At the threshold in force, {calibration.now.tau:g}, it admits everything, changed "
+            f"memories included."
         )
-    if found.suggested is None:
-        said.append(f"No threshold keeps contamination at {found.target:.0%} or less.")
-    return said
+    if calibration.suggested is None:
+        warnings.append(f"No threshold keeps contamination at {calibration.target:.0%} or less.")
+    return warnings
 
 
 def _advice(measured: "Measured") -> list[str]:
-    found = measured.calibration
-    if found is None or found.suggested is None or found.is_chance:
+    calibration = measured.calibration
+    if calibration is None or calibration.suggested is None or calibration.is_chance:
         return []
-    point = found.suggested
+    point = calibration.suggested
     shares = f"recall {_percent(point.recall)}, contamination {_percent(point.contamination)}"
     return [
         f"Suggested: ConsistencyGate(tau={point.tau:g}): {shares}.",

@@ -1,8 +1,10 @@
-"""`memguard chat`: talk to an agent with memory, and see what it remembers, withholds and why."""
+"""`memguard chat`: talk to an agent with memory, and inspect and correct what it remembers."""
 
 import uuid
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -18,9 +20,22 @@ from memguard.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from memguard.cli.chat_commands import Conversation
+    from memguard.guard.agent import AgentGraph
+    from memguard.journal.journal import Journal
+    from memguard.schema.base import Namespace
+    from memguard.schema.ledger import ReadReport
+    from memguard.schema.write import WriteReport
+    from memguard.stores import ChromaStore
 
-_GOODBYE = ("/quit", "/exit")
+_QUIT = ("/quit", "/exit")
+_MAX_LISTED = 100
+_HELP = """\
+/why            what the last answer was given, what was withheld, and what was remembered
+/memories       what is stored, numbered
+/forget N       erase memory N, from the store and from the log; cannot be undone
+/edit N TEXT    replace memory N by your own text
+/undo           take back what the last turn or edit stored
+/quit           end"""
 
 
 def chat(
@@ -32,16 +47,16 @@ def chat(
     namespace: NamespaceOption = None,
     judge: Annotated[
         str | None,
-        typer.Option(
-            help="Who judges memories: a model, or local; the answering model if left out."
-        ),
+        typer.Option(help="Model that judges memories, or local; the answering model by default."),
     ] = None,
-    system: Annotated[str, typer.Option(help="Instructions for the agent.")] = "",
+    system: Annotated[str, typer.Option(help="System prompt of the agent.")] = "",
 ) -> None:
-    """Talk to an agent with memory. `/why` says what it used and kept, `/help` lists the rest."""
+    """Talk to an agent with memory.
+
+    `/why` prints what the last answer used and what was remembered. `/help` lists all commands.
+    """
     from langgraph.checkpoint.memory import InMemorySaver
 
-    from memguard.cli.chat_commands import Conversation
     from memguard.cli.opening import make_journal, open_store, pick_model
     from memguard.errors import ErrorCode, ModelConfigurationError
     from memguard.guard.agent import create_memory_agent
@@ -51,38 +66,39 @@ def chat(
     if isinstance(answering, str):
         msg = f"chat needs a model that answers; {HOW_TO_GIVE_ONE}"
         raise ModelConfigurationError(msg, code=ErrorCode.MODEL_MISSING)
-    place = namespace_of(user, namespace)
+    labels = namespace_of(user, namespace)
     with open_store(store, embed=embed) as opened, make_journal(store) as journal:
         agent = create_memory_agent(
             answering,
             judge=None if judge is None else pick_model(judge, base_url=base_url),
             store=opened,
-            namespace=template_of(place),
+            namespace=template_of(labels),
             receipts=journal,
             system=system,
+            # The conversation ends with the program; only memories outlast it.
             checkpointer=InMemorySaver(),
         )
-        talk = Conversation(agent=agent, store=opened, journal=journal, namespace=place)
-        _talk(talk, thread=uuid.uuid4().hex)
+        session = _ChatSession(agent=agent, store=opened, journal=journal, namespace=labels)
+        _talk(session, thread=uuid.uuid4().hex)
 
 
-def _talk(talk: "Conversation", *, thread: str) -> None:
-    from memguard.cli.chat_commands import print_help
+def _talk(session: "_ChatSession", *, thread: str) -> None:
     from memguard.cli.output import console
     from memguard.errors import GuardError, InvalidInputError
 
     out = console()
-    out.print(f"memories of {' / '.join(talk.namespace)}; /help lists the commands, /quit ends")
+    out.print(f"memories of {' / '.join(session.namespace)}; /help lists the commands, /quit ends")
     for line in _lines():
-        if line in _GOODBYE:
+        if line in _QUIT:
             return
         try:
             if line.startswith("/"):
-                if not talk.command(line):
-                    print_help()
+                if not session.command(line):
+                    out.print(_HELP)
             else:
-                _turn(talk, line, thread=thread)
+                _turn(session, line, thread=thread)
         except (GuardError, InvalidInputError) as error:
+            # One failure must not end the conversation, which exists in this process only.
             out.print(f"not done: {error.message}")
 
 
@@ -99,26 +115,227 @@ def _lines() -> Iterator[str]:
             yield line
 
 
-def _turn(talk: "Conversation", said: str, *, thread: str) -> None:
-    """One turn, its answer printed as it comes."""
+def _turn(session: "_ChatSession", text: str, *, thread: str) -> None:
+    """Run one turn and print the answer while it is streamed."""
     from memguard.cli.output import console
 
     out = console()
     out.print("agent ", end="")
-    stream: Any = talk.agent.stream(
-        {"messages": [("user", said)]},
+    stream: Any = session.agent.stream(
+        {"messages": [("user", text)]},
         {"configurable": {"thread_id": thread}},
         stream_mode=["messages", "values"],
     )
-    shown = False
+    is_streamed = False
     state: dict[str, Any] = {}
     for mode, data in stream:
         if mode == "values":
             state = data
             continue
         chunk, metadata = data
+        # Writer and judge stream too, but only the answer is for the person.
         if metadata.get("langgraph_node") == "answer" and chunk.text:
             out.out(chunk.text, end="", highlight=False)
-            shown = True
-    out.print("" if shown else state["messages"][-1].text)
-    talk.note(state)
+            is_streamed = True
+    # A model that cannot stream sends its whole answer with the state.
+    out.print("" if is_streamed else state["messages"][-1].text)
+    session.record(state)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Change:
+    """A change that `/undo` can take back."""
+
+    stored: tuple[str, ...]
+    """Ids of the receipts of what was stored."""
+    replaced: str = ""
+    """The text of the memory that was replaced."""
+
+
+@dataclass(kw_only=True)
+class _ChatSession:
+    """A conversation in the terminal, with the reports of its last turn."""
+
+    agent: "AgentGraph"
+    store: "ChromaStore"
+    journal: "Journal"
+    namespace: "Namespace"
+    read: "ReadReport | None" = None
+    writes: "WriteReport | None" = None
+    changes: list[_Change] = field(default_factory=list[_Change])
+
+    def record(self, state: dict[str, Any]) -> None:
+        """Record the reports of a turn, and print them in one line."""
+        from rich.text import Text
+
+        from memguard.cli.output import console, counts_line
+
+        self.read, self.writes = state.get("read"), state.get("writes")
+        parts: list[str] = []
+        if self.read is not None and (self.read.admitted or self.read.withheld):
+            parts.append(f"used {len(self.read.admitted)}, withheld {len(self.read.withheld)}")
+        if self.writes is not None:
+            stored = tuple(r.id for r in self.writes.receipts if r.outcome == "stored")
+            if stored:
+                self.changes.append(_Change(stored=stored))
+            if self.writes.receipts:
+                parts.append(counts_line(dict(self.writes.counts)))
+            parts.extend(f"not done: {failure.message}" for failure in self.writes.failures)
+        if parts:
+            console().print(Text(f"      memory: {'; '.join(parts)} (/why)", style="dim"))
+
+    def command(self, line: str) -> bool:
+        """Run a command; `False` if there is none with that name.
+
+        Raises:
+            InvalidInputError: If it names no memory, or there is nothing to undo.
+            GuardError: If the store or the log failed.
+        """
+        name, _, rest = line.partition(" ")
+        commands = {
+            "/why": self.why,
+            "/memories": self.list_memories,
+            "/forget": partial(self.forget, rest.strip()),
+            "/edit": partial(self.edit, rest.strip()),
+            "/undo": self.undo,
+        }
+        if name not in commands:
+            return False
+        commands[name]()
+        return True
+
+    def why(self) -> None:
+        """Print what the last answer was given, and what was remembered of the turn."""
+        from memguard.cli.output import console, print_decisions
+        from memguard.cli.show import print_read
+
+        if self.read is None and self.writes is None:
+            console().print("nothing was said yet")
+        if self.read is not None:
+            print_read(self.read)
+        if self.writes is not None:
+            title = f"\nRemembering: {len(self.writes.receipts)} candidates"
+            print_decisions(self.writes.receipts, title=title)
+
+    def list_memories(self) -> None:
+        """Print what is stored, with the numbers that `/forget` and `/edit` take."""
+        from memguard.cli.output import console, print_table
+
+        items = self._items()
+        if not items:
+            console().print("nothing is stored")
+            return
+        rows = [(str(n), str(item.value.get("content", ""))) for n, item in enumerate(items, 1)]
+        print_table("", ("", "memory"), rows)
+
+    def forget(self, which: str) -> None:
+        """Erase a memory from the store, and its text from the log."""
+        from memguard.cli.output import console
+        from memguard.portal import run_sync
+        from memguard.stores import forget_memory
+
+        item = self._item(which)
+        receipt = self._receipt_of(item)
+        if receipt:
+            run_sync(
+                forget_memory(
+                    self.journal, self.store, receipt, actor=_person(), reason="asked in the chat"
+                )
+            )
+        else:
+            # Another program put the item, so the log does not contain its text.
+            self.store.delete(tuple(item.namespace), item.key)
+        # An undo could store the erased text again.
+        self.changes.clear()
+        console().print("forgotten")
+
+    def edit(self, arguments: str) -> None:
+        """Replace a memory by a text of the person."""
+        from memguard.cli.output import console
+
+        which, _, text = arguments.partition(" ")
+        item = self._item(which)
+        if not text.strip():
+            _refuse("an edit needs the new text: /edit 2 I live in Porto now.")
+        old = str(item.value.get("content", ""))
+        # Stored before the old one is deleted: if this fails, the old one is still there.
+        stored = self._store_text(text.strip(), replaced=old)
+        # The key of a memory is derived from its text: deleting an unchanged one would delete both.
+        if text.strip() != old:
+            self._delete(self._receipt_of(item), item=item)
+            self.changes.append(_Change(stored=stored, replaced=old))
+        console().print("stored in your words")
+
+    def undo(self) -> None:
+        """Take back what the last turn or edit stored."""
+        from memguard.cli.output import console
+
+        if not self.changes:
+            _refuse("there is nothing to undo")
+        last = self.changes.pop()
+        for receipt in last.stored:
+            self._delete(receipt)
+        if last.replaced:
+            self._store_text(last.replaced, replaced="")
+        console().print(f"taken back: {len(last.stored)}")
+
+    def _store_text(self, text: str, *, replaced: str) -> tuple[str, ...]:
+        """Store what a person wrote; it needs no judge."""
+        from memguard.guard.wording import store_wording
+        from memguard.portal import run_sync
+
+        receipt = run_sync(
+            store_wording(
+                self.journal,
+                self.store,
+                text,
+                namespace=self.namespace,
+                actor=_person(),
+                instead_of=replaced,
+            )
+        )
+        return (receipt.id,)
+
+    def _delete(self, receipt: str, *, item: Any = None) -> None:
+        from memguard.portal import run_sync
+        from memguard.stores import delete_memory
+
+        if receipt:
+            run_sync(
+                delete_memory(
+                    self.journal, self.store, receipt, actor=_person(), reason="changed in the chat"
+                )
+            )
+        elif item is not None:
+            self.store.delete(tuple(item.namespace), item.key)
+
+    def _items(self) -> list[Any]:
+        """The items of exactly this namespace, oldest first."""
+        items = self.store.search(self.namespace, limit=_MAX_LISTED)
+        exact = [item for item in items if tuple(item.namespace) == self.namespace]
+        # A fixed order, so that a number means the same memory in the next command.
+        return sorted(exact, key=lambda item: (item.created_at, item.key))
+
+    def _item(self, which: str) -> Any:
+        items = self._items()
+        if not which.isdecimal() or not 1 <= int(which) <= len(items):
+            advice = f"use a number from 1 to {len(items)}" if items else "nothing is stored"
+            _refuse(f"{which!r} is not the number of a memory: {advice}; see /memories")
+        return items[int(which) - 1]
+
+    @staticmethod
+    def _receipt_of(item: Any) -> str:
+        provenance = item.value.get("memguard")
+        return str(provenance.get("receipt_id", "")) if isinstance(provenance, dict) else ""
+
+
+def _person() -> str:
+    from memguard.cli.options import actor_of
+
+    return actor_of(None)
+
+
+def _refuse(message: str) -> NoReturn:
+    from memguard.errors import ErrorCode, InvalidInputError
+
+    raise InvalidInputError(message, code=ErrorCode.INPUT_INVALID)

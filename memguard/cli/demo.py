@@ -1,4 +1,4 @@
-"""`memguard demo`: the main job on a small conversation of our own, in a store of its own."""
+"""`memguard demo`: write a small example conversation into a temporary store."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from memguard.schema.write import WriteReport
 
 _INDENT = 39
-_PLAIN = """\
-No language model is set: all of this is done on this machine, with no key.
-The local writer picks what a user states, word for word; it cannot reword.
+_WITHOUT_MODEL = """\
+No language model is set, so everything runs on this machine, without a key.
+The local writer copies what a user states, word for word; it cannot rephrase.
 The local judge is weaker than a strong model. It holds what it doubts, misses
 details swapped within one turn, and knows English only. With a model:
   make demo MODEL=openai:NAME [BASE_URL=http://localhost:11434/v1]
@@ -24,29 +24,36 @@ details swapped within one turn, and knows English only. With a model:
 
 def demo(
     file: Annotated[
-        Path | None, typer.Option("--file", help="A conversation of your own.", dir_okay=False)
+        Path | None,
+        typer.Option(
+            "--file", help="File with a conversation to use instead of the example.", dir_okay=False
+        ),
     ] = None,
     store: Annotated[
-        str | None, typer.Option("--store", help="Where to store; a new folder if left out.")
+        str | None,
+        typer.Option("--store", help="Folder to store in; a new temporary one by default."),
     ] = None,
     model: ModelOption = None,
     base_url: BaseUrlOption = None,
     embed: EmbedOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run the main job: read a conversation, store what it supports, say why.
+    """Run memguard on a small example conversation.
 
-    Needs nothing. With a model set, that model writes and judges, and the local judge's verdicts
-    stand beside its own.
+    It needs no key and no network. With a model, that model writes and judges, and the verdicts
+    of the local judge are printed next to its own.
     """
     import tempfile
 
     from memguard.cli.opening import open_store, pick_model
 
+    # Not deleted at the end: the printed commands look into it.
     folder = store or tempfile.mkdtemp(prefix="memguard-demo-")
     judge = pick_model(model, base_url=base_url)
     with open_store(folder, embed=embed) as opened:
-        reports = _run(file or demo_conversation(), judge=judge, store=opened, own=file is None)
+        reports = _run(
+            file or demo_conversation(), judge=judge, store=opened, with_planted=file is None
+        )
     if as_json:
         from memguard.cli.output import print_json
 
@@ -60,13 +67,14 @@ def demo_conversation() -> Path:
     return Path(__file__).with_name("demo.json")
 
 
-def _run(file: Path, *, judge: Any, store: Any, own: bool) -> "dict[str, WriteReport]":
-    """Write the conversation; then offer the planted candidates, to each judge there is."""
+def _run(file: Path, *, judge: Any, store: Any, with_planted: bool) -> "dict[str, WriteReport]":
+    """Write the conversation, then offer the planted candidates to every judge."""
     from memguard.conversations import load_conversation
     from memguard.guard import create_write_guard
     from memguard.journal.journal import Journal
 
     def guard_of(model: Any, **where: Any) -> Any:
+        # If the model fails half-way, the demo still shows what was decided before.
         return create_write_guard(
             model, namespace=("memories", "demo"), on_failure="report", **where
         )
@@ -74,7 +82,7 @@ def _run(file: Path, *, judge: Any, store: Any, own: bool) -> "dict[str, WriteRe
     parts = load_conversation(file)
     written = [guard_of(judge, store=store).invoke({"conversation": part}) for part in parts]
     reports = {f"session {n}": part["writes"] for n, part in enumerate(written, start=1)}
-    if not own:
+    if not with_planted:
         return reports
     planted = [{key: one[key] for key in ("text", "turn_ids")} for one in _planted()]
     offered = {"conversation": parts[0], "candidates": planted}
@@ -82,9 +90,9 @@ def _run(file: Path, *, judge: Any, store: Any, own: bool) -> "dict[str, WriteRe
     if judge != "local":
         from langgraph.store.memory import InMemoryStore
 
-        # Beside the model's verdicts, what the local judge says; nothing of it is kept.
-        aside = guard_of("local", store=InMemoryStore(), receipts=Journal.memory())
-        reports["planted, local judge"] = aside.invoke(offered)["writes"]
+        # For comparison only: what the local judge admits goes into a store that is thrown away.
+        local = guard_of("local", store=InMemoryStore(), receipts=Journal.memory())
+        reports["planted, local judge"] = local.invoke(offered)["writes"]
     return reports
 
 
@@ -99,7 +107,7 @@ def _show(reports: "dict[str, WriteReport]", *, folder: str, local: bool) -> Non
 
     out = console()
     if local:
-        out.print(_PLAIN)
+        out.print(_WITHOUT_MODEL)
     sessions = [report for name, report in reports.items() if name.startswith("session")]
     receipts = [receipt for report in sessions for receipt in report.receipts]
     print_decisions(receipts, title="1. What the conversation gave")
@@ -111,14 +119,16 @@ def _show(reports: "dict[str, WriteReport]", *, folder: str, local: bool) -> Non
             counts[outcome] = counts.get(outcome, 0) + count
         for failure in report.failures:
             out.print(f"not done: {failure.step}: {failure.message}")
-    out.print(f"\nIn all: {counts_line(counts)}. Nothing is lost: what was held can be released,")
-    out.print("what was rejected stays on its receipt. Look around:")
-    for words in (
+    out.print(
+        f"\nIn all: {counts_line(counts)}. Nothing is lost: what is in quarantine can be released,"
+    )
+    out.print("and what was rejected stays on its receipt. Try:")
+    for command in (
         "search 'What may Ines not eat?' --user demo",
         "quarantine list",
         "receipts list",
     ):
-        out.print(f"  memguard {words} --store {folder}")
+        out.print(f"  memguard {command} --store {folder}")
 
 
 def _show_planted(reports: "dict[str, WriteReport]") -> None:
@@ -127,14 +137,14 @@ def _show_planted(reports: "dict[str, WriteReport]") -> None:
     from memguard.cli.output import OUTCOME_STYLES, console
 
     out = console()
-    aside = reports.get("planted, local judge")
+    local = reports.get("planted, local judge")
     title = "\n2. What we planted: memories that look right. Two are true, ten are wrong"
     out.print(Text(title, style="bold"))
-    others = _by_text(aside.receipts) if aside else {}
-    found = _by_text(reports["planted"].receipts)
+    others = _by_text(local.receipts) if local else {}
+    receipts = _by_text(reports["planted"].receipts)
     fooled: list[str] = []
     for one in _planted():
-        receipt = found.get(one["text"])
+        receipt = receipts.get(one["text"])
         if receipt is None:
             continue
         if receipt.outcome == "stored" and one["want"] == "reject":
@@ -152,7 +162,7 @@ def _show_planted(reports: "dict[str, WriteReport]") -> None:
 
 
 def _print_below(text: str) -> None:
-    """A reason, dim, under the text that it is about."""
+    """Print a reason, dimmed, below the text that it belongs to."""
     from rich.padding import Padding
     from rich.text import Text
 

@@ -1,11 +1,11 @@
-"""`memguard doctor`: what is configured, what is reachable, what will be used."""
+"""`memguard doctor`: check what is configured, what is reachable, and what will be used."""
 
 from pathlib import Path
 
 from memguard.cli.options import BaseUrlOption, EmbedOption, JsonOption, ModelOption, StoreOption
 
 _STATES = {True: "ok", None: "warning", False: "amiss"}
-"""A warning does not make the command fail."""
+"""The state that is printed for the result of a check; `None` is a warning."""
 
 
 def doctor(
@@ -15,7 +15,11 @@ def doctor(
     embed: EmbedOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check the set-up without asking the model anything. Exit code 1 if something is amiss."""
+    """Check the configuration, without a model call.
+
+    Checks versions, model, calibration, embedder, store and receipts. The exit code is 1 if
+    something is amiss; a warning does not change it.
+    """
     import typer
 
     from memguard.cli.output import print_json, print_table
@@ -31,12 +35,12 @@ def doctor(
     if as_json:
         print_json(
             {
-                name: {"ok": ok is not False, "state": _STATES[ok], "found": found}
-                for name, (ok, found) in checks.items()
+                name: {"ok": ok is not False, "state": _STATES[ok], "found": result}
+                for name, (ok, result) in checks.items()
             }
         )
     else:
-        rows = [(name, _STATES[ok], found) for name, (ok, found) in checks.items()]
+        rows = [(name, _STATES[ok], result) for name, (ok, result) in checks.items()]
         print_table("memguard doctor", ("what", "state", "found"), rows)
     if any(ok is False for ok, _ in checks.values()):
         raise typer.Exit(1)
@@ -47,8 +51,8 @@ def _versions() -> tuple[bool, str]:
     from importlib.metadata import version
 
     names = ("langgraph-memguard", "langgraph", "langchain-core", "langchain-openai", "chromadb")
-    found = [f"{name} {version(name)}" for name in names]
-    return True, ", ".join([f"Python {platform.python_version()}", *found])
+    versions = [f"{name} {version(name)}" for name in names]
+    return True, ", ".join([f"Python {platform.python_version()}", *versions])
 
 
 def _model(model: str | None, *, base_url: str | None) -> tuple[bool, str]:
@@ -67,7 +71,7 @@ def _model(model: str | None, *, base_url: str | None) -> tuple[bool, str]:
 
 
 def _calibration(store: str, *, model: str | None) -> tuple[bool | None, str]:
-    """What `memguard calibrate` found for this model; only a language model needs it."""
+    """The last result of `memguard calibrate` for this model; only a language model needs one."""
     from memguard.calibration import find_records
     from memguard.cli.opening import journal_path
     from memguard.errors import MemguardError
@@ -81,16 +85,17 @@ def _calibration(store: str, *, model: str | None) -> tuple[bool | None, str]:
     if not records:
         return None, f"{model} was never measured as a judge: run memguard calibrate"
     last = records[-1]
-    found = (
+    result = (
         f"{last.variant} on {last.at:%Y-%m-%d}: AUC {last.auc:.2f} "
         f"({last.auc_low:.2f} to {last.auc_high:.2f}), "
         f"suggested tau {'none' if last.suggested_tau is None else last.suggested_tau}"
     )
+    # A measurement is about one prompt, and says nothing about another.
     if last.prompt not in _digests():
-        return None, f"{found}; the prompt has changed since: calibrate again"
+        return None, f"{result}; the prompt has changed since: calibrate again"
     if last.auc_low <= _CHANCE or last.suggested_tau is None:
-        return None, f"{found}; it should not judge"
-    return True, found
+        return None, f"{result}; it should not judge"
+    return True, result
 
 
 _CHANCE = 0.5
@@ -107,6 +112,7 @@ def _embedder(embed: str | None) -> tuple[bool, str]:
     from memguard.errors import MemguardError
 
     if embed is not None:
+        # A test request to a hosted model would cost money.
         return True, f"{embed}, asked at the first write"
     try:
         from memguard.local.weights import find_weights
@@ -132,12 +138,12 @@ def _store(store: str, *, embed: str | None) -> tuple[bool, str]:
 
 
 def _is_new(folder: Path) -> bool:
-    """Whether nothing was stored there; a check of the set-up should not make the store."""
+    """Whether nothing is stored there yet; checking must not create the store."""
     from memguard.calibration.record import RECORD_FILE
 
     if not folder.exists():
         return True
-    # What is no folder is left to the store, which says so.
+    # If it is not a folder, opening the store reports that better than this check could.
     return folder.is_dir() and [file.name for file in folder.iterdir()] == [RECORD_FILE]
 
 
@@ -147,6 +153,7 @@ def _receipts(store: str) -> tuple[bool, str]:
     from memguard.errors import MemguardError
     from memguard.journal.receipts import ReceiptLog
 
+    # Opening would create the file.
     if not journal_path(store).exists():
         return True, "none yet"
     try:

@@ -1,4 +1,4 @@
-"""From options to a store, a journal and a model."""
+"""Open the store, the journal and the model that the options of a command name."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ _FILE_ENDINGS = {".json", ".jsonl", ".md", ".txt"}
 
 
 def open_store(store: str, *, embed: str | None, make: bool = True) -> "ChromaStore":
-    """The store at a folder, or at HOST:PORT; a new folder only where one is to be made."""
+    """The store in a folder or at HOST:PORT; `make` allows a new folder."""
     from memguard.stores import ChromaStore
 
     server = server_address(store)
@@ -29,19 +29,23 @@ def open_store(store: str, *, embed: str | None, make: bool = True) -> "ChromaSt
 
 
 def journal_path(store: str) -> Path:
-    """The file of the journal: beside a local store, in this folder for a server."""
+    """The file of the journal: in the folder of a local store; in this folder for a server."""
     return (Path() if server_address(store) is not None else Path(store)) / JOURNAL_FILE
 
 
 def make_journal(store: str) -> "Journal":
-    """The journal of a store; a new one where there is none."""
+    """The journal of a store, created if there is none."""
     from memguard.journal.journal import Journal
 
     return Journal.open(journal_path(store))
 
 
 def open_journal(store: str) -> "Journal":
-    """The journal of a store that was written to before."""
+    """The journal of a store that was written to before.
+
+    Raises:
+        InvalidInputError: If there is none.
+    """
     path = journal_path(store)
     if not path.exists():
         msg = f"no receipts at {str(path)!r}: write to this store first, or name another one"
@@ -50,14 +54,14 @@ def open_journal(store: str) -> "Journal":
 
 
 def open_model(model: str | None, *, base_url: str | None) -> "Model":
-    """The model that the options name; there is no default one."""
+    """The model that the options name; there is no default."""
     from memguard.llm.models import resolve_model
 
     return resolve_model(model, base_url=base_url)
 
 
 def pick_model(model: str | None, *, base_url: str | None) -> "Model | str":
-    """The model that the options name; else the only one that `base_url` serves; else `"local"`."""
+    """The model that the options name, else the only one of the server, else `"local"`."""
     if model == "local" or (model is None and base_url is None):
         return "local"
     if model is not None:
@@ -75,39 +79,39 @@ def pick_model(model: str | None, *, base_url: str | None) -> "Model | str":
 
 
 def gate_preset(name: str) -> "ConsistencyGate":
-    """The named setting of ConsistencyGate."""
+    """The preset of ConsistencyGate with this name."""
     from memguard.schema.config import CONSISTENCY_GATE_PRESETS, ConsistencyGate
 
     try:
         return ConsistencyGate.preset(name)
     except KeyError:
-        known = sorted(CONSISTENCY_GATE_PRESETS)
-        msg = f"there is no preset {name!r}: use one of {known}"
+        names = sorted(CONSISTENCY_GATE_PRESETS)
+        msg = f"there is no preset {name!r}: use one of {names}"
         raise InvalidInputError(msg, code=ErrorCode.SPEC_INVALID) from None
 
 
-def named_file(given: str) -> Path | None:
-    """The file that is meant, where a file or a text may be given; `None` for a text.
+def named_file(text: str) -> Path | None:
+    """The file that an argument names, if it may be a file or a text; `None` for a text.
 
     Raises:
         InvalidInputError: If it can only be the name of a file, and there is none.
     """
     try:
-        path = Path(given)
+        path = Path(text)
         if path.is_file():
             return path
-        is_folder = bool(given) and path.is_dir()
+        is_folder = bool(text) and path.is_dir()
     except (OSError, ValueError):
-        return None  # too long or too odd for a file name: it is the text itself
-    if is_folder or (path.suffix.lower() in _FILE_ENDINGS and len(given.split()) == 1):
-        # Judged as a text, a slip in the name would read as a lack of support.
-        msg = f"there is no file {given!r}: name a file, or give the text itself"
+        return None  # too long, or with characters that no file name has: the text itself
+    if is_folder or (path.suffix.lower() in _FILE_ENDINGS and len(text.split()) == 1):
+        # Judged as a text, a misspelled name would look like a source without support.
+        msg = f"there is no file {text!r}: name a file, or pass the text itself"
         raise InvalidInputError(msg, code=ErrorCode.FILE_UNREADABLE)
     return None
 
 
 def server_address(store: str) -> tuple[str, int] | None:
-    """HOST and PORT, if that is what `--store` holds."""
+    """Host and port, if `--store` is HOST:PORT; `None` for a folder."""
     host, colon, port = store.rpartition(":")
     if not colon or not port.isdecimal() or "/" in host or "\\" in host or not host:
         return None

@@ -1,4 +1,4 @@
-"""Options that several commands share. A value given on the line beats the environment."""
+"""Options that several commands share. A value on the command line overrides the environment."""
 
 from typing import Annotated
 
@@ -17,7 +17,7 @@ ModelOption = Annotated[
     typer.Option(
         "--model",
         envvar="MEMGUARD_MODEL",
-        help="Who writes and judges, for example openai:gpt-5-mini.",
+        help="Model that writes and judges, for example openai:gpt-5-mini, or local.",
     ),
 ]
 BaseUrlOption = Annotated[
@@ -33,54 +33,58 @@ EmbedOption = Annotated[
     typer.Option(
         "--embed",
         envvar="MEMGUARD_EMBED",
-        help="Embedding model, for example openai:text-embedding-3-small; built in if left out.",
+        help="Embedding model, for example openai:text-embedding-3-small; built in by default.",
     ),
 ]
 UserOption = Annotated[
     str | None,
-    typer.Option("--user", help="Whose memories: the namespace is memories/USER."),
+    typer.Option("--user", help="User whose memories are meant: the namespace memories/USER."),
 ]
 NamespaceOption = Annotated[
     list[str] | None,
-    typer.Option("--namespace", help="A label of the namespace; give it once per label."),
+    typer.Option(
+        "--namespace",
+        metavar="LABEL",
+        help="Label of the namespace; repeat the option for each label.",
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 PresetOption = Annotated[
-    str, typer.Option("--preset", help="Setting of ConsistencyGate; see `memguard presets`.")
+    str, typer.Option("--preset", help="Preset of ConsistencyGate; `memguard presets` lists them.")
 ]
 ConversationOption = Annotated[
     str | None,
-    typer.Option("--conversation", help="Which one, in a file of several, for example conv-26."),
+    typer.Option("--conversation", help="Id of one conversation in a file of several: conv-26."),
 ]
 ActorOption = Annotated[
-    str | None, typer.Option("--actor", help="Who acts, for the log; your user name if left out.")
+    str | None, typer.Option("--actor", help="Name for the log; your login name by default.")
 ]
 
 
 def namespace_of(user: str | None, namespace: list[str] | None) -> tuple[str, ...]:
-    """The namespace that the options name.
+    """The namespace that the options name; `--namespace` overrides `--user`.
 
     Raises:
-        InvalidInputError: If a label is blank; such a namespace would be shared by everybody.
+        InvalidInputError: If a label is blank. All users would share such a namespace.
     """
-    place = tuple(namespace) if namespace else ("memories",)
+    labels = tuple(namespace) if namespace else ("memories",)
     if user is not None and not namespace:
-        place = (*place, user)
-    if any(not label.strip() for label in place):
+        labels = (*labels, user)
+    if any(not label.strip() for label in labels):
         from memguard.errors import ErrorCode, InvalidInputError
 
-        msg = f"the namespace {place!r} has a blank label: give --user and --namespace a value"
+        msg = f"the namespace {labels!r} has a blank label: give --user and --namespace a value"
         raise InvalidInputError(msg, code=ErrorCode.NAMESPACE_INVALID)
-    return place
+    return labels
 
 
-def template_of(place: tuple[str, ...]) -> tuple[str, ...]:
-    """The namespace as guards take it: braces that a person typed stand for themselves."""
-    return tuple(label.replace("{", "{{").replace("}", "}}") for label in place)
+def template_of(namespace: tuple[str, ...]) -> tuple[str, ...]:
+    """A namespace as the template that guards take, in which typed braces are plain text."""
+    return tuple(label.replace("{", "{{").replace("}", "}}") for label in namespace)
 
 
 def actor_of(actor: str | None) -> str:
-    """Who acts."""
+    """The name for the log: the option, else the login name."""
     import getpass
 
     return actor or getpass.getuser()

@@ -1,4 +1,4 @@
-"""What a person sees, and what a program reads."""
+"""Output for people (tables, styled text) and for programs (JSON)."""
 
 import json
 import sys
@@ -22,11 +22,11 @@ OUTCOME_STYLES = {
 
 
 RUN_FAILED, YOUR_MISTAKE = 1, 2
-"""Exit codes."""
+"""Exit codes; `memguard --help` explains them."""
 
 
 def exit_code(error: "MemguardError") -> int:
-    """The exit code of an error."""
+    """The exit code for an error: whose mistake it is."""
     from memguard.errors import ConfigurationError
 
     return YOUR_MISTAKE if isinstance(error, ConfigurationError) else RUN_FAILED
@@ -34,40 +34,41 @@ def exit_code(error: "MemguardError") -> int:
 
 def error_body(error: "MemguardError") -> dict[str, Any]:
     """An error as a program reads it."""
-    return {"error": {"code": error.code, "message": error.message}}
+    return {"error": {"code": error.code, "message": error.message, "url": error.url}}
 
 
-def console(*, least_width: int = 0) -> "Console":
-    """A console for results; text from memories is never read as markup.
+def console(*, min_width: int = 0) -> "Console":
+    """A console for results, on which text from memories is never read as markup.
 
     Args:
-        least_width: Columns of a file or a pipe, which have no width of their own.
+        min_width: Minimum number of columns in a file or a pipe, which have no width.
     """
     from rich.console import Console
 
+    # A new console every time, because standard output may have been replaced.
     out = Console(markup=False, highlight=False, emoji=False)
-    if not out.is_terminal and out.width < least_width:
-        out.width = least_width
+    if not out.is_terminal and out.width < min_width:
+        out.width = min_width
     return out
 
 
 def print_json(body: Any) -> None:
-    """One JSON document on standard output, in the source's own letters where it takes them."""
-    # Escapes of JSON itself are the only ones that a program can read back.
-    any_letter = (sys.stdout.encoding or "").lower().startswith("utf")
-    sys.stdout.write(json.dumps(body, ensure_ascii=not any_letter, indent=2, default=str) + "\n")
+    """Write one JSON document to standard output, without escapes where the encoding allows it."""
+    # Where it does not, JSON's own escapes are the only ones that a program can read back.
+    is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+    sys.stdout.write(json.dumps(body, ensure_ascii=not is_unicode, indent=2, default=str) + "\n")
 
 
 def print_table(
-    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, least_width: int = 0
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, min_width: int = 0
 ) -> None:
-    """A table; the last column takes the room that is left.
+    """Print a table whose last column takes the remaining width.
 
     Args:
-        title: Above it.
-        columns: Their headings.
-        rows: A cell for each column.
-        least_width: Columns that a file or a pipe is given.
+        title: The title above the table.
+        columns: The headings.
+        rows: The rows, with one cell for each column.
+        min_width: Minimum number of columns in a file or a pipe.
     """
     from rich.table import Table
     from rich.text import Text
@@ -78,11 +79,11 @@ def print_table(
     table.add_column(columns[-1], overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell, style=OUTCOME_STYLES.get(cell, "")) for cell in row))
-    console(least_width=least_width).print(table)
+    console(min_width=min_width).print(table)
 
 
 def print_decisions(receipts: Sequence["Receipt"], *, title: str) -> None:
-    """One block per candidate: what became of it, its text, and why."""
+    """Print one block for each candidate: the outcome, the text, and the reason."""
     from rich.text import Text
 
     out = console()
@@ -96,5 +97,5 @@ def print_decisions(receipts: Sequence["Receipt"], *, title: str) -> None:
 
 def counts_line(counts: dict[Any, int]) -> str:
     """`12 stored, 3 rejected`; outcomes that did not occur are left out."""
-    said = [f"{counts[outcome]} {outcome}" for outcome in OUTCOME_STYLES if counts.get(outcome)]
-    return ", ".join(said) or "no candidates"
+    parts = [f"{counts[outcome]} {outcome}" for outcome in OUTCOME_STYLES if counts.get(outcome)]
+    return ", ".join(parts) or "no candidates"

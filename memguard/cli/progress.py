@@ -1,4 +1,4 @@
-"""Progress bars: of a write, turns read and candidates decided; of a case, its steps."""
+"""Progress bars: turns and candidates of a write, and steps of a ConMem case."""
 
 from types import TracebackType
 from typing import Any, Self
@@ -8,23 +8,23 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 
 class _Bars:
-    """Bars that are drawn between entering and leaving."""
+    """Bars that are drawn inside a `with` block."""
 
     def __init__(self, *, quiet: bool, **look: Any) -> None:
-        # The page goes to standard output; the bars do not.
+        # On standard error, so that the result can be piped.
         console = Console(stderr=True)
         self._bars = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[said]}"),
+            TextColumn("{task.fields[detail]}"),
             console=console,
             disable=quiet or not console.is_terminal,
             **look,
         )
 
     def __enter__(self) -> Self:
-        """Begin to draw."""
+        """Start to draw."""
         self._bars.start()
         return self
 
@@ -34,38 +34,38 @@ class _Bars:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Draw no more."""
+        """Stop to draw."""
         self._bars.stop()
 
 
 class WriteProgress(_Bars):
-    """Follows the events of a write; shows nothing where output is for programs."""
+    """Follows the events of a write; `quiet` draws nothing."""
 
     def __init__(self, *, turns: int, quiet: bool) -> None:
-        """Show that there are `turns` to read."""
+        """Start with the number of turns to read."""
         super().__init__(quiet=quiet)
         self._counts: dict[str, int] = {}
-        self._turns = self._bars.add_task("turns", total=turns, said="")
-        self._candidates = self._bars.add_task("candidates", total=0, said="")
+        self._turns = self._bars.add_task("turns", total=turns, detail="")
+        self._candidates = self._bars.add_task("candidates", total=0, detail="")
 
     def note(self, event: dict[str, Any]) -> None:
-        """Take in one event of the guard."""
+        """Update the bars from one event of the guard."""
         match event.get("step"):
             case "extracted":
                 self._bars.advance(self._turns, event["turns"])
             case "screened":
-                known = self._bars.tasks[self._candidates].total or 0
-                self._bars.update(self._candidates, total=known + event["to_gate"])
+                total = self._bars.tasks[self._candidates].total or 0
+                self._bars.update(self._candidates, total=total + event["to_gate"])
             case "gated":
                 outcome = event["outcome"]
                 self._counts[outcome] = self._counts.get(outcome, 0) + 1
-                said = ", ".join(f"{count} {what}" for what, count in self._counts.items())
-                self._bars.update(self._candidates, advance=1, said=said)
+                detail = ", ".join(f"{count} {name}" for name, count in self._counts.items())
+                self._bars.update(self._candidates, advance=1, detail=detail)
             case _:
                 pass
 
     def finish(self) -> None:
-        """All turns are read; some were read by an earlier run."""
+        """Mark all turns as read; an earlier run may have read some of them."""
         task = self._bars.tasks[self._turns]
         self._bars.update(self._turns, completed=task.total)
 
@@ -74,19 +74,20 @@ class CaseProgress(_Bars):
     """Follows the events of one ConMem case."""
 
     STEPS = 16
-    """Of a plain case: write, validate, four steps for each of three probes, weigh, decide."""
+    """Steps of a case without repairs: generating and validating probes, four for each of the three
+    probes, CMTE and the decision."""
 
     def __init__(self, *, quiet: bool) -> None:
-        """Show that nothing is done yet."""
+        """Start without a finished step."""
         super().__init__(quiet=quiet, transient=True)
-        self._task = self._bars.add_task("steps", total=self.STEPS, said="")
+        self._task = self._bars.add_task("steps", total=self.STEPS, detail="")
         self._done = 0
 
     def note(self, event: dict[str, Any]) -> None:
-        """Take in one event of the case."""
+        """Update the bar from one event of the case."""
         if event.get("state") == "begun":
-            about = f" of the {event['role']} probe" if "role" in event else ""
-            self._bars.update(self._task, said=f"{event['step'].replace('_', ' ')}{about}")
+            probe = f" of the {event['role']} probe" if "role" in event else ""
+            self._bars.update(self._task, detail=f"{event['step'].replace('_', ' ')}{probe}")
         elif event.get("state") == "done":
             self._done += 1
             self._bars.update(self._task, completed=self._done, total=max(self.STEPS, self._done))

@@ -1,4 +1,4 @@
-"""`memguard quarantine list | show | release | discard`: what is held on doubt."""
+"""`memguard quarantine list | show | release | discard`: candidates held for review."""
 
 from typing import Annotated
 
@@ -6,21 +6,21 @@ import typer
 
 from memguard.cli.options import ActorOption, EmbedOption, JsonOption, StoreOption, actor_of
 
-app = typer.Typer(help="Candidates held on doubt.", no_args_is_help=True)
+app = typer.Typer(help="List, release or discard what is in quarantine.", no_args_is_help=True)
 
 IdArgument = Annotated[
-    str, typer.Argument(help="The id of the receipt, or the beginning of it.", metavar="ID")
+    str, typer.Argument(help="Id of the receipt, or its first characters.", metavar="ID")
 ]
-ReasonOption = Annotated[str, typer.Option("--reason", help="Why, for the log.")]
+ReasonOption = Annotated[str, typer.Option("--reason", help="Reason for the log.")]
 
 
 @app.command("list")
-def list_held(
+def list_quarantined(
     store: StoreOption = "memory",
-    limit: Annotated[int, typer.Option(min=1, help="Entries to print.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of entries.")] = 50,
     as_json: JsonOption = False,
 ) -> None:
-    """Print what is held now, newest first."""
+    """List what is in quarantine now, newest first."""
     from memguard.cli.opening import open_journal
     from memguard.cli.output import print_decisions, print_json
     from memguard.journal.quarantine import Quarantine
@@ -35,28 +35,28 @@ def list_held(
 
 
 @app.command("show")
-def show_held(
+def show_quarantined(
     receipt_id: IdArgument, store: StoreOption = "memory", as_json: JsonOption = False
 ) -> None:
-    """Print one held candidate, with all that happened to it."""
+    """Print one candidate in quarantine, with its history."""
     from memguard.cli.opening import open_journal
     from memguard.cli.output import console, print_json
     from memguard.cli.show import print_receipt
     from memguard.journal.quarantine import Quarantine
 
     with open_journal(store) as journal:
-        held = Quarantine(journal).show(receipt_id)
+        entry = Quarantine(journal).show(receipt_id)
     if as_json:
-        events = [event.model_dump(mode="json") for event in held.history]
-        body = {"state": held.state, "receipt": held.receipt.model_dump(mode="json")}
+        events = [event.model_dump(mode="json") for event in entry.history]
+        body = {"state": entry.state, "receipt": entry.receipt.model_dump(mode="json")}
         print_json({**body, "history": events})
         return
-    console().print(f"state: {held.state}")
-    print_receipt(held.receipt, history=held.history)
+    console().print(f"state: {entry.state}")
+    print_receipt(entry.receipt, history=entry.history)
 
 
 @app.command("release")
-def release_held(
+def release_quarantined(
     receipt_id: IdArgument,
     store: StoreOption = "memory",
     embed: EmbedOption = None,
@@ -64,11 +64,12 @@ def release_held(
     reason: ReasonOption = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Store a held candidate after all."""
+    """Store a candidate from quarantine."""
     from memguard.cli.opening import open_journal, open_store
     from memguard.cli.output import console, print_json
     from memguard.journal.quarantine import Quarantine
 
+    # The journal first: without one, a misspelled name must not create a store.
     with open_journal(store) as journal, open_store(store, embed=embed) as opened:
         released = Quarantine(journal).release(
             receipt_id, actor=actor_of(actor), store=opened, reason=reason
@@ -77,26 +78,26 @@ def release_held(
         record = released.record.model_dump(mode="json")
         print_json({"released": record, "already": released.already})
         return
-    said = "was released before" if released.already else "stored"
-    console().print(f"{said}: {released.record.text}")
+    state = "was released before" if released.already else "stored"
+    console().print(f"{state}: {released.record.text}")
 
 
 @app.command("discard")
-def discard_held(
+def discard_quarantined(
     receipt_id: IdArgument,
     store: StoreOption = "memory",
     actor: ActorOption = None,
     reason: ReasonOption = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Throw a held candidate out; its receipt stays."""
+    """Discard a candidate from quarantine; its receipt stays."""
     from memguard.cli.opening import open_journal
     from memguard.cli.output import console, print_json
     from memguard.journal.quarantine import Quarantine
 
     with open_journal(store) as journal:
-        held = Quarantine(journal).discard(receipt_id, actor=actor_of(actor), reason=reason)
+        entry = Quarantine(journal).discard(receipt_id, actor=actor_of(actor), reason=reason)
     if as_json:
-        print_json({"state": held.state, "receipt": held.receipt.id})
+        print_json({"state": entry.state, "receipt": entry.receipt.id})
         return
-    console().print(f"{held.state}: {held.candidate.text}")
+    console().print(f"{entry.state}: {entry.candidate.text}")

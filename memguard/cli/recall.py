@@ -1,4 +1,4 @@
-"""`memguard recall QUERY`: what memory may add to an answer, what is withheld, and why."""
+"""`memguard recall QUERY`: which memories may enter the prompt for a query, and why."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 _DEADLINE = 300.0
-"""Seconds; an agent's own reads have the admission's deadline."""
+"""Seconds for one read. In an agent, the deadline of the read guard is shorter."""
 
 
 def recall(
-    query: Annotated[str, typer.Argument(help="What is asked.")],
+    query: Annotated[str, typer.Argument(help="What the user asks.", metavar="QUERY")],
     store: StoreOption = "memory",
     model: ModelOption = None,
     base_url: BaseUrlOption = None,
@@ -33,62 +33,74 @@ def recall(
     user: UserOption = None,
     namespace: NamespaceOption = None,
     admission: Annotated[
-        str, typer.Option(help="ps (units), fc (whole entries) or relevance (nearness alone).")
+        str, typer.Option(help="Method: ps (parts of memories), fc (whole memories) or relevance.")
     ] = "ps",
     rendering: Annotated[
-        str, typer.Option(help="channels, permission_notes or neutral.")
+        str, typer.Option(help="Form of the section: channels, permission_notes or neutral.")
     ] = "channels",
     preset: Annotated[
-        str, typer.Option("--preset", help="default, or paper: none of our own rules.")
+        str,
+        typer.Option(
+            "--preset",
+            help="Preset of the method: default, or paper (only the rules of the paper).",
+        ),
     ] = "default",
     evidence: Annotated[
-        str | None, typer.Option(help="A file that comes with the query, or its text.")
+        str | None, typer.Option(help="Document that comes with the query: a file, or its text.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=200, help="Memories to look at.")] = 10,
-    since: Annotated[str | None, typer.Option(help="Only what was said from this day on.")] = None,
-    until: Annotated[str | None, typer.Option(help="Only what was said before this day.")] = None,
+    limit: Annotated[
+        int, typer.Option(min=1, max=200, help="Maximum number of memories to recall.")
+    ] = 10,
+    since: Annotated[
+        str | None, typer.Option(help="Only what was said on or after this day: 2026-03-01.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(help="Only what was said before this day: 2026-06-01.")
+    ] = None,
     latest: Annotated[
-        bool, typer.Option("--latest", help="Look at what was said last, not at the nearest.")
+        bool, typer.Option("--latest", help="Recall the latest memories instead of the nearest.")
     ] = False,
     superseded: Annotated[
-        bool, typer.Option("--superseded", help="Look at superseded records too.")
+        bool, typer.Option("--superseded", help="Include memories that a later one superseded.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Print what may enter the prompt, what is withheld and why, and the exact section.
+    """Print which memories may enter a prompt, and why.
 
-    Without a model, rules and the built-in embedder judge: no key, no network, and weaker.
+    Also prints what is withheld, and the exact section of the prompt. Without a model, rules and
+    the built-in embedder judge. They need no key and no network, and are weaker.
     """
     from memguard.cli.opening import make_journal, open_store, pick_model
     from memguard.guard import create_read_guard
 
     settings = _recall(limit, since=since, until=until, latest=latest, superseded=superseded)
     spec = _admission(admission, rendering=rendering, preset=preset)
-    place, given = namespace_of(user, namespace), _evidence(evidence)
+    labels, documents = namespace_of(user, namespace), _evidence(evidence)
     judge = pick_model(model, base_url=base_url)
     with (
+        # A misspelled name must not create an empty store, which would answer "no memories".
         open_store(store, embed=embed, make=False) as opened,
         make_journal(store) as journal,
     ):
         guard = create_read_guard(
             judge,
             store=opened,
-            namespace=template_of(place),
+            namespace=template_of(labels),
             admission=spec,
             recall=settings,
             receipts=journal,
-            # No answer waits here, and a first read loads what judges it.
+            # Nobody waits for an answer here, and the first read loads the models.
             deadline=_DEADLINE,
             on_failure="raise",
         )
-        read = guard.invoke({"query": query, "evidence": given})["read"]
+        read = guard.invoke({"query": query, "evidence": documents})["read"]
     if as_json:
         from memguard.cli.output import print_json
 
         print_json(read.model_dump(mode="json"))
         return
     from memguard.cli.output import console
-    from memguard.cli.show_read import print_read
+    from memguard.cli.show import print_read
 
     print_read(read)
     console().print(f"\nsee `memguard receipts show {read.id[:8]} --store {store}` for all of it")
@@ -126,17 +138,17 @@ def _admission(name: str, *, rendering: str, preset: str) -> Any:
     from memguard.guard.admission import BY_NAME
     from memguard.schema.read_config import READ_PRESETS, Rendering
 
-    for value, known, what in (
+    for value, names, setting in (
         (name, tuple(BY_NAME), "admission"),
         (rendering, get_args(Rendering), "rendering"),
         (preset, tuple(READ_PRESETS), "preset"),
     ):
-        if value not in known:
-            msg = f"there is no {what} {value!r}: use one of {', '.join(known)}"
+        if value not in names:
+            msg = f"there is no {setting} {value!r}: use one of {', '.join(names)}"
             raise InvalidInputError(msg, code=ErrorCode.SPEC_INVALID)
     kind = type(BY_NAME[name])
     if "rendering" not in kind.model_fields:
-        return kind()  # nothing of it is ours, and it knows one rendering
+        return kind()  # the relevance gate has one rendering and no presets
     return kind.model_validate({"preset": preset, "rendering": rendering})
 
 

@@ -1,4 +1,4 @@
-"""`memguard receipts list | show | rescore`: what was decided, and why."""
+"""`memguard receipts list | show | rescore`: every decision and read, with the reason."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from memguard.schema.ledger import ReadReport
     from memguard.schema.receipt import WriteOutcome
 
-app = typer.Typer(help="Every decision, whole.", no_args_is_help=True)
+app = typer.Typer(help="List and print the records of decisions and reads.", no_args_is_help=True)
 app.command("rescore")(rescore)
 
 
@@ -22,19 +22,22 @@ def list_receipts(
     store: StoreOption = "memory",
     outcome: Annotated[
         str | None,
-        typer.Option(help="stored, duplicate, quarantined, rejected or refused."),
+        typer.Option(help="Only stored, duplicate, quarantined, rejected or refused."),
     ] = None,
-    run: Annotated[str | None, typer.Option(help="Only this run.")] = None,
+    run: Annotated[str | None, typer.Option(help="Only the run with this id.")] = None,
     user: UserOption = None,
     namespace: NamespaceOption = None,
-    limit: Annotated[int, typer.Option(min=1, help="Receipts to print.")] = 50,
-    before: Annotated[int | None, typer.Option(help="Where the last page ended.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of receipts.")] = 50,
+    before: Annotated[
+        int | None,
+        typer.Option(help="Continue here: the number that the previous page ended with."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print decisions, newest first, and the latest reads."""
+    """List decisions, newest first, and the latest reads."""
     from memguard.cli.opening import open_journal
     from memguard.cli.output import console, counts_line, print_decisions, print_json
-    from memguard.cli.show_read import print_reads
+    from memguard.cli.show import print_reads
     from memguard.journal.reads import ReadLog
     from memguard.journal.receipts import ReceiptLog
 
@@ -43,11 +46,11 @@ def list_receipts(
         which = _filter(outcome, run=run, user=user, namespace=namespace)
         page = log.list(which, limit=limit, before=before)
         counts = log.count(which)
-        # Reads have no outcome, and the first page shows the latest of them.
+        # A read has no outcome, and only the first page shows reads.
         with_reads = outcome is None and before is None
-        found = _read_filter(which)
-        reads = ReadLog(journal).list(found, limit=limit).reads if with_reads else ()
-        all_reads = ReadLog(journal).count(found)
+        read_filter = _read_filter(which)
+        reads = ReadLog(journal).list(read_filter, limit=limit).reads if with_reads else ()
+        all_reads = ReadLog(journal).count(read_filter)
     if as_json:
         bodies = [receipt.model_dump(mode="json") for receipt in page.receipts]
         body = {"counts": counts, "receipts": bodies, "before": page.before}
@@ -62,15 +65,16 @@ def list_receipts(
 
 @app.command("show")
 def show_receipt(
-    receipt_id: Annotated[str, typer.Argument(help="The id, or the beginning of it.")],
+    receipt_id: Annotated[
+        str, typer.Argument(help="Id of the receipt, or its first characters.", metavar="ID")
+    ],
     store: StoreOption = "memory",
     as_json: JsonOption = False,
 ) -> None:
-    """Print the whole record of one decision, or of one read."""
+    """Print the full record of one decision or one read."""
     from memguard.cli.opening import open_journal
     from memguard.cli.output import print_json
-    from memguard.cli.show import print_receipt
-    from memguard.cli.show_read import print_read
+    from memguard.cli.show import print_read, print_receipt
     from memguard.journal.reads import ReadLog
     from memguard.journal.receipts import ReceiptLog
 
@@ -93,19 +97,20 @@ def show_receipt(
 
 
 def _read_named(receipt_id: str, *, log: "ReadLog", decisions: "ReceiptLog") -> "ReadReport | None":
-    """The read that is meant; `None` when a decision is, or nothing that is known."""
+    """The read with this id; `None` if the id names a decision, or nothing."""
     from memguard.errors import ErrorCode, InvalidInputError
 
-    found = log.matching(receipt_id)
-    if not found:
+    matches = log.matching(receipt_id)
+    if not matches:
         return None
+    # Ids of reads and of decisions look alike, so the same first characters may name both.
     try:
         decision = decisions.get(receipt_id)
     except InvalidInputError:
         return log.get(receipt_id)
-    if receipt_id in {decision.id, *found}:
+    if receipt_id in {decision.id, *matches}:
         return None if receipt_id == decision.id else log.get(receipt_id)
-    msg = f"{receipt_id!r} fits decision {decision.id!r} and read {found[0]!r}; give more of the id"
+    msg = f"{receipt_id!r} fits decision {decision.id!r} and read {matches[0]!r}; pass more of it"
     raise InvalidInputError(msg, code=ErrorCode.RECEIPT_NOT_FOUND)
 
 
@@ -119,12 +124,12 @@ def _filter(
     from memguard.journal.receipts import ReceiptFilter
     from memguard.schema.receipt import WriteOutcome
 
-    known = get_args(WriteOutcome)
-    if outcome is not None and outcome not in known:
-        msg = f"there is no outcome {outcome!r}: use one of {sorted(known)}"
+    outcomes = get_args(WriteOutcome)
+    if outcome is not None and outcome not in outcomes:
+        msg = f"there is no outcome {outcome!r}: use one of {sorted(outcomes)}"
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
-    place = namespace_of(user, namespace) if user is not None or namespace else ()
-    return ReceiptFilter(outcome=cast("WriteOutcome | None", outcome), run_id=run, namespace=place)
+    labels = namespace_of(user, namespace) if user is not None or namespace else ()
+    return ReceiptFilter(outcome=cast("WriteOutcome | None", outcome), run_id=run, namespace=labels)
 
 
 def _read_filter(which: "ReceiptFilter") -> "ReadFilter":

@@ -1,4 +1,4 @@
-"""`memguard search QUERY`: what is stored, nearest first."""
+"""`memguard search QUERY`: the stored memories that are nearest to a query."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,26 +18,30 @@ if TYPE_CHECKING:
 
     from memguard.stores import ChromaStore
 
-_MOST_PAGE = 1_000
-"""Items looked through at once."""
+_MAX_PAGE = 1_000
+"""Items read from the store at once."""
 
 
 def search(
-    query: Annotated[str, typer.Argument(help="What to look for.")],
+    query: Annotated[str, typer.Argument(help="Text to search for.", metavar="QUERY")],
     store: StoreOption = "memory",
     embed: EmbedOption = None,
     user: UserOption = None,
     namespace: NamespaceOption = None,
-    limit: Annotated[int, typer.Option(min=1, help="Memories to print.")] = 10,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of memories.")] = 10,
     as_json: JsonOption = False,
 ) -> None:
-    """Print stored memories of exactly one namespace, nearest to the query first."""
+    """Print the stored memories nearest to a query.
+
+    Only memories of exactly the namespace are printed, the nearest first.
+    """
     from memguard.cli.opening import open_store
     from memguard.cli.output import console, print_json, print_table
 
-    place = namespace_of(user, namespace)
+    labels = namespace_of(user, namespace)
+    # A misspelled name must not create an empty store, which would answer "no memories".
     with open_store(store, embed=embed, make=False) as opened:
-        found = _exactly(opened, place=place, query=query, limit=limit)
+        items = _search_exactly(opened, namespace=labels, query=query, limit=limit)
     rows: list[dict[str, Any]] = [
         {
             "score": item.score,
@@ -46,16 +50,16 @@ def search(
             "receipt": _provenance(item.value).get("receipt_id"),
             "key": item.key,
         }
-        for item in found
+        for item in items
     ]
     if as_json:
-        print_json({"namespace": list(place), "memories": rows})
+        print_json({"namespace": list(labels), "memories": rows})
         return
     if not rows:
-        console().print(f"nothing stored in {' / '.join(place)}")
+        console().print(f"nothing stored in {' / '.join(labels)}")
         return
     print_table(
-        f"{' / '.join(place)}: {query}",
+        f"{' / '.join(labels)}: {query}",
         ("score", "said", "receipt", "memory"),
         [
             (
@@ -69,25 +73,25 @@ def search(
     )
 
 
-def _exactly(
-    store: "ChromaStore", *, place: tuple[str, ...], query: str, limit: int
+def _search_exactly(
+    store: "ChromaStore", *, namespace: tuple[str, ...], query: str, limit: int
 ) -> "list[SearchItem]":
-    """The nearest of exactly this namespace.
+    """The nearest items of exactly this namespace.
 
-    A store searches by prefix, and memories of other users below are none of this one's: pages are
-    looked through until there are enough, or no more.
+    A store searches by prefix, so a page may contain memories of other users below the namespace.
+    Further pages are read until there are enough items, or no more.
     """
-    found: list[SearchItem] = []
-    seen, size = 0, min(limit, _MOST_PAGE)
-    while len(found) < limit:
-        page = store.search(place, query=query, limit=size, offset=seen)
-        found += [item for item in page if tuple(item.namespace) == place]
+    items: list[SearchItem] = []
+    offset, size = 0, min(limit, _MAX_PAGE)
+    while len(items) < limit:
+        page = store.search(namespace, query=query, limit=size, offset=offset)
+        items += [item for item in page if tuple(item.namespace) == namespace]
         if len(page) < size:
             break
-        seen, size = seen + size, min(4 * size, _MOST_PAGE)
-    return found[:limit]
+        offset, size = offset + size, min(4 * size, _MAX_PAGE)
+    return items[:limit]
 
 
 def _provenance(value: dict[str, Any]) -> dict[str, Any]:
-    found = value.get("memguard")
-    return found if isinstance(found, dict) else {}
+    provenance = value.get("memguard")
+    return provenance if isinstance(provenance, dict) else {}

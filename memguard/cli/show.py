@@ -1,37 +1,83 @@
-"""One receipt, as a page for a person."""
+"""Print the receipt of a decision or of a read for a person."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from memguard.schema.ledger import ReadReport, UnitVerdict
     from memguard.schema.receipt import MethodReport, Receipt
+
+_PERMISSION_STYLES = {
+    "APPLY_CONSTRAINT": "bold green",
+    "PERSONALIZE": "green",
+    "MENTION_VIEW": "cyan",
+    "CONTEXT": "blue",
+    "CONTEXT_UNCERTAIN": "yellow",
+    "DENY": "red",
+}
+_MEANINGS = {
+    "APPLY_CONSTRAINT": "the answer must keep to it",
+    "PERSONALIZE": "may shape what is offered",
+    "MENTION_VIEW": "may be named as the user's view",
+    "CONTEXT": "background",
+    "CONTEXT_UNCERTAIN": "background that may be wrong",
+    "DENY": "stays out",
+}
+_WITHHELD = {
+    "denied": "",
+    "duplicate": "the same text is there already; ",
+    "max_units": "permitted, but the section is full (max_units); ",
+    "max_tokens": "permitted, but the section is full (max_tokens); ",
+}
+_UNJUDGED = "possible constraints and preferences are background, the rest stays out"
+_FLAGS = {
+    "recall_failed": "memories could not be read",
+    "recall_late": "memories could not be read in time",
+    "local_adjudicator": "the local adjudicator judged",
+    "adjudication_failed": f"nothing was judged: {_UNJUDGED}",
+    "adjudication_late": f"not judged in time: {_UNJUDGED}",
+    "adjudication_partial": "some units were not judged",
+    "situation_unknown": "what the query asks for is unknown",
+    "budget_spent": "the budget was spent before all was judged",
+    "decomposition_failed": "some memories were judged whole",
+    "evidence_cut": "only a part of the evidence was used",
+    "limits_exceeded": "the constraints alone exceed the limits of the section",
+}
+_TARGETS = {"user": "the user", "third_party": "another person", "world": "nobody in particular"}
+_SELF_EXPLAINING = frozenset({"epistemic", "temporality", "temporal"})
+"""Attributes whose value is clear without their name."""
+_MAX_TEXT = 300
+"""Characters of a text that are printed."""
+_EXPLAINED_BY_NOTES = frozenset({"local_adjudicator"})
+"""Flags that a note of the adjudicator explains in more detail."""
 
 
 def print_receipt(
     receipt: "Receipt", *, history: tuple[Any, ...] = (), committed: bool = True
 ) -> None:
-    """The candidate, its source, each method's numbers and ruling, and what it cost.
+    """Print the candidate, its source, the figures and ruling of each method, and the cost.
 
     Args:
         receipt: The record of one decision.
-        history: What happened to it since.
-        committed: Whether the decision was carried out; `check` only says what it would be.
+        history: The events since the decision.
+        committed: Whether the decision was carried out; `check` only predicts it.
     """
     from rich.text import Text
 
     from memguard.cli.output import OUTCOME_STYLES, console
 
     out = console()
-    said = receipt.outcome if committed else receipt.decision.outcome
+    outcome = receipt.outcome if committed else receipt.decision.outcome
     style = OUTCOME_STYLES[receipt.outcome]
-    out.print(Text(f"{said}: {receipt.candidate.text}", style=f"bold {style}"))
+    out.print(Text(f"{outcome}: {receipt.candidate.text}", style=f"bold {style}"))
     out.print(f"  {receipt.decision.explanation}")
     out.print(
         f"  receipt {receipt.id}, {receipt.at:%Y-%m-%d %H:%M} UTC, reason {receipt.decision.reason}"
     )
     candidate = receipt.candidate
-    said_at = f" on {candidate.said_at:%Y-%m-%d}" if candidate.said_at else ""
+    day = f" on {candidate.said_at:%Y-%m-%d}" if candidate.said_at else ""
     turns = ", ".join(candidate.turn_ids) or "not named"
-    out.print(f"  said by {candidate.said_by}{said_at}, turns {turns}")
+    out.print(f"  said by {candidate.said_by}{day}, turns {turns}")
     if receipt.namespace:
         out.print(f"  namespace {' / '.join(receipt.namespace)}")
     for report in receipt.reports:
@@ -43,6 +89,51 @@ def print_receipt(
     )
     for event in history:
         out.print(f"  {event.at:%Y-%m-%d %H:%M:%S} {event.kind} by {event.actor}")
+
+
+def print_read(read: "ReadReport", *, whole: bool = False) -> None:
+    """Print what a read admitted and withheld, and the section as it is in the prompt.
+
+    Args:
+        read: The receipt of the read.
+        whole: Whether to print dialogue, evidence, prompts and settings too.
+    """
+    from rich.text import Text
+
+    from memguard.cli.output import console
+
+    out = console()
+    namespaces = (
+        ", ".join(" / ".join(labels) for labels in read.namespaces) or "memories that were given"
+    )
+    out.print(Text(f"{namespaces}: {read.query}", style="bold"))
+    out.print(f"  {_situation(read)}")
+    out.print(f"  receipt {read.id}, {read.at:%Y-%m-%d %H:%M} UTC")
+    _print_units(read, read.admitted, title=f"\nMay be used: {len(read.admitted)}")
+    _print_units(read, read.withheld, title=f"\nWithheld: {len(read.withheld)}")
+    out.print(Text("\nThe section, exactly as it goes into the prompt", style="bold"))
+    # Not through the console, which would wrap lines that are not wrapped in the prompt.
+    out.out(read.memory_context or "(nothing: no section is added)", highlight=False)
+    if whole:
+        _print_whole(read)
+    _print_end(read)
+
+
+def print_reads(reads: Sequence["ReadReport"], *, title: str) -> None:
+    """Print one line for each read."""
+    from rich.text import Text
+
+    from memguard.cli.output import console
+
+    out = console()
+    out.print(Text(title, style="bold"))
+    for read in reads:
+        counts = f"{len(read.admitted)} of {len(read.ledger.verdicts)}"
+        line = Text(f"{counts:<12}", style="yellow" if read.degraded else "green")
+        line.append(" ".join(read.query.split())[:200], style="default")
+        out.print(line)
+        detail = f"{read.method}, {read.at:%Y-%m-%d %H:%M} UTC  [{read.id[:8]}]"
+        out.print(Text(f"{'':<12}{detail}", style="dim"))
 
 
 def _print_report(report: "MethodReport") -> None:
@@ -74,3 +165,107 @@ def _print_report(report: "MethodReport") -> None:
         out.print(f"  prompt {prompt.name} version {prompt.version} ({prompt.digest})")
     for note in report.notes:
         out.print(f"  note: {note}")
+
+
+def _situation(read: "ReadReport") -> str:
+    from memguard.schema.read import Situation
+
+    judge = read.models.get("adjudicator", "")
+    by = f", as {judge} judged" if judge else ""
+    situation = read.ledger.situation
+    if isinstance(situation, Situation):
+        view = ", and the user's own view" if situation.asks_view else ""
+        target = _TARGETS[situation.target]
+        return f"{read.method}: an answer about {target}, {situation.mode}{view}{by}"
+    why = f" ({situation.detail})" if situation is not None and situation.detail else ""
+    return f"{read.method}: what the query asks for was not judged{why}"
+
+
+def _print_units(read: "ReadReport", verdicts: Sequence["UnitVerdict"], *, title: str) -> None:
+    from itertools import groupby
+
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from memguard.cli.output import console
+
+    out = console()
+    out.print(Text(title, style="bold"))
+    locations = {memory.id: " / ".join(memory.namespace) for memory in read.memories}
+    several = len(read.namespaces) > 1
+    for permission, group in groupby(verdicts, key=lambda verdict: verdict.permission):
+        heading = Text(f"  {permission}: ", style=_PERMISSION_STYLES[permission])
+        out.print(heading.append(_MEANINGS[permission], style="default"))
+        for verdict in group:
+            out.print(Padding(Text(_shortened(verdict.unit.text)), (0, 0, 0, 4)))
+            why = _WITHHELD[verdict.withheld or "denied"] + (
+                verdict.explanation or "no reason recorded"
+            )
+            location = f"; in {locations.get(verdict.unit.memory_id, '')}" if several else ""
+            reason = f"row {verdict.row}: {why} ({_describe(verdict)}{location})"
+            out.print(Padding(Text(reason, style="dim"), (0, 0, 0, 6)))
+
+
+def _describe(verdict: "UnitVerdict") -> str:
+    """What the decision used: when the unit was said, how near it is, and its attributes."""
+    unit = verdict.unit
+    parts = [f"said {unit.said_at:%Y-%m-%d}" if unit.said_at else "said at an unknown time"]
+    if unit.score is not None:
+        parts.append(f"nearness {unit.score:.2f}")
+    attributes = verdict.attributes
+    if attributes is not None:
+        values = attributes.model_dump(mode="json")
+        parts.append(values.get("detail") or ", ".join(_values(values)))
+    if verdict.evidence_conflict:
+        parts.append("the evidence says otherwise")
+    return "; ".join(part for part in parts if part)
+
+
+def _values(attributes: dict[str, object]) -> list[str]:
+    stated = [(name, value) for name, value in attributes.items() if value not in {"", False, None}]
+    return [
+        name if value is True else str(value) if name in _SELF_EXPLAINING else f"{name} {value}"
+        for name, value in stated
+    ]
+
+
+def _shortened(text: str) -> str:
+    plain = " ".join(text.split())
+    return (
+        plain if len(plain) <= _MAX_TEXT else f"{plain[:_MAX_TEXT]} [... {len(plain)} characters]"
+    )
+
+
+def _print_whole(read: "ReadReport") -> None:
+    from memguard.cli.output import console
+
+    out = console()
+    if read.dialogue:
+        out.print("\nThe dialogue before the query:")
+    for turn in read.dialogue:
+        out.print(f"  [{turn.id}] {turn.speaker or turn.role}: {_shortened(turn.content)}")
+    if read.evidence:
+        out.print("\nEvidence:")
+    for document in read.evidence:
+        out.print(f"  {document.source or 'text'}: {_shortened(document.text)}")
+    out.print("\nSettings: " + ", ".join(f"{name} {value}" for name, value in read.spec.items()))
+    for prompt in read.prompts:
+        out.print(f"prompt {prompt.name} version {prompt.version} ({prompt.digest})")
+
+
+def _print_end(read: "ReadReport") -> None:
+    from memguard.cli.output import console
+
+    out = console()
+    out.print("")
+    for flag in (name for name in read.flags if name not in _EXPLAINED_BY_NOTES):
+        out.print(f"note: {flag}: {_FLAGS[flag]}")
+    for failure in read.failures:
+        out.print(f"not done: {failure.step}: {failure.code} {failure.message}")
+    for note in read.notes:
+        out.print(f"note: {note}")
+    cached = f", units of {read.cached} memories were reused" if read.cached else ""
+    out.print(
+        f"{len(read.memories)} memories looked at{cached}; {read.usage.calls} model calls, "
+        f"{read.usage.tokens} tokens"
+    )

@@ -1,4 +1,4 @@
-"""What we test with, for your tests too: a scripted chat model, a loopback server, suites."""
+"""Test doubles for your own tests: a scripted chat model, a loopback server, conformance suites."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import on first use: most tests need one of these, and none needs all."""
+    """Import on first use, because a test rarely needs more than one of them."""
     if name not in _HOME:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)

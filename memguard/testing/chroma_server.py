@@ -1,4 +1,4 @@
-"""A real Chroma server on the loopback address, started and ended by a test."""
+"""A real Chroma server on the loopback address, started and stopped by a test."""
 
 import os
 import shutil
@@ -15,15 +15,15 @@ from typing import Self
 
 _HOST = "127.0.0.1"
 _POLL_SECONDS = 0.1
-_END_SECONDS = 10.0
+_STOP_SECONDS = 10.0
 
 
 class ChromaServer:
     """`chroma run` as a context manager; `restart` keeps the port and the data.
 
     Args:
-        path: Where the data is.
-        ready_seconds: How long it may take to answer.
+        path: The folder of the data, created if needed.
+        ready_seconds: Seconds that the server may take until it answers.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, ready_seconds: float = 60.0) -> None:
@@ -34,10 +34,10 @@ class ChromaServer:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> Self:
-        """Start it and wait until it answers.
+        """Start the server and wait until it answers.
 
         Raises:
-            RuntimeError: If it ends or does not answer in time; its output is in `server.log`.
+            RuntimeError: If it exits or does not answer in time. Its output is in `server.log`.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         log = self.path / "server.log"
@@ -60,19 +60,19 @@ class ChromaServer:
         return self
 
     def stop(self) -> None:
-        """End it; does nothing if it has ended."""
+        """Stop the server; harmless when called twice."""
         process, self._process = self._process, None
         if process is None:
             return
         process.terminate()
         try:
-            process.wait(_END_SECONDS)
+            process.wait(_STOP_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
 
     def restart(self) -> Self:
-        """End it and start it again on the same port."""
+        """Stop the server and start it again on the same port."""
         self.stop()
         return self.start()
 
@@ -97,12 +97,13 @@ class ChromaServer:
 
 
 def _program() -> str:
-    beside = Path(sys.executable).parent
-    found = shutil.which("chroma", path=str(beside)) or shutil.which("chroma")
-    if found is None:
-        msg = f"No `chroma` command beside {sys.executable!r}. Install chromadb there"
+    # The one of this environment first: another version may not read the data.
+    folder = Path(sys.executable).parent
+    program = shutil.which("chroma", path=str(folder)) or shutil.which("chroma")
+    if program is None:
+        msg = f"there is no `chroma` command in {str(folder)!r}: install chromadb there"
         raise RuntimeError(msg)
-    return found
+    return program
 
 
 def _free_port() -> int:

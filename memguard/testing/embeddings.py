@@ -9,13 +9,13 @@ from langchain_core.embeddings import Embeddings
 
 
 class HashEmbeddings(Embeddings):
-    """Texts as bags of words, each word a direction derived from its hash.
+    """Embeds a text as a bag of words, in which the hash of a word gives its direction.
 
-    Texts that share words are near, others are about as far apart as random directions are.
+    Texts that share words are near each other. Others are as far apart as random directions.
 
     Args:
-        dims: Numbers in a vector.
-        name: What a store's stamp calls it; two names give two sets of directions.
+        dims: Length of a vector.
+        name: The name that a store records; another name gives other directions.
     """
 
     def __init__(self, *, dims: int = 32, name: str = "hash") -> None:
@@ -30,23 +30,23 @@ class HashEmbeddings(Embeddings):
         return [self._vector(text) for text in texts]
 
     def embed_query(self, text: str) -> list[float]:
-        """As for a document."""
+        """The same vector as for a document."""
         return self._vector(text)
 
     async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
-        """As `embed_documents`, on the loop."""
+        """The same as `embed_documents`; it does not block."""
         return self.embed_documents(texts)
 
     async def aembed_query(self, text: str) -> list[float]:
-        """As `embed_query`, on the loop."""
+        """The same as `embed_query`; it does not block."""
         return self._vector(text)
 
     def _vector(self, text: str) -> list[float]:
         words = text.casefold().split() or [""]
         rows = [self._direction(word) for word in words]
         total = [sum(column) for column in zip(*rows, strict=True)]
-        length = math.sqrt(sum(each * each for each in total)) or 1.0
-        return [each / length for each in total]
+        length = math.sqrt(sum(number * number for number in total)) or 1.0
+        return [number / length for number in total]
 
     def _direction(self, word: str) -> list[float]:
         seed = f"{self.name}\n{word}".encode("utf-8", "surrogatepass")

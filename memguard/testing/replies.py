@@ -1,9 +1,9 @@
-"""What the loopback server says: replies, completions in OpenAI's form, embeddings."""
+"""Replies of the loopback server: chat completions and embeddings in OpenAI's format."""
 
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -13,7 +13,7 @@ EMBEDDING_SIZE = 64
 
 @dataclass(frozen=True, kw_only=True)
 class ServerReply:
-    """One answer of a chat completion, or (with `status` or `raw`) a whole HTTP reply."""
+    """One answer of a chat completion, or a whole HTTP reply if `status` or `raw` is set."""
 
     text: str | None = ""
     """The answer's content."""
@@ -22,19 +22,19 @@ class ServerReply:
     refusal: str | None = None
     """The answer's refusal."""
     tool_calls: Sequence[Mapping[str, Any]] = ()
-    """The answer's tool calls, in OpenAI's form."""
+    """The answer's tool calls, in OpenAI's format."""
     tokens: Sequence[Mapping[str, Any]] | None = None
-    """Log-probabilities, as in `logprobs.content`; made up from the words when left out."""
+    """Log-probabilities, as in `logprobs.content`; derived from the words by default."""
     status: int = 200
-    """HTTP status; any other than 200 is a whole reply."""
+    """HTTP status; a status other than 200 makes this a whole reply."""
     raw: bytes | str | None = None
-    """The HTTP body as it is: HTML, half a JSON document, nothing."""
+    """The HTTP body, unchanged: for example HTML, or half of a JSON document."""
     content_type: str = "application/json"
-    """Of the HTTP body."""
+    """The type of the HTTP body."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    """More HTTP headers, for example `retry-after`."""
+    """Additional HTTP headers, for example `retry-after`."""
     latency: float | None = None
-    """Seconds before this reply; the server's own when left out."""
+    """Seconds before this reply; the latency of the server by default."""
     drops: bool = False
     """Whether the connection is closed instead of answering."""
 
@@ -54,13 +54,13 @@ class ServerReply:
         param: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Self:
-        """A whole reply with an error in OpenAI's form."""
+        """A whole reply with an error in OpenAI's format."""
         error = {"message": message, "type": kind or "error", "code": code, "param": param}
         return cls(status=status, raw=json.dumps({"error": error}), headers=headers or {})
 
     @property
     def is_whole(self) -> bool:
-        """Whether this is an HTTP reply by itself, not one answer among `n`."""
+        """Whether this is a whole HTTP reply rather than one of `n` answers."""
         return self.status != 200 or self.raw is not None or self.drops
 
     def payload(self) -> bytes:
@@ -70,7 +70,7 @@ class ServerReply:
 
 
 def refusal_of_setting(name: str) -> ServerReply:
-    """The 400 of a model that does not take a setting."""
+    """The error (HTTP 400) of a model that does not support a setting."""
     message = f"Unsupported parameter: '{name}' is not supported with this model."
     return ServerReply.error(
         400, message, code="unsupported_parameter", kind="invalid_request_error", param=name
@@ -87,7 +87,7 @@ def completion(
         {
             "id": "chatcmpl-loopback",
             "object": "chat.completion",
-            "created": 0,
+            "created": 0,  # fixed, so that equal requests have equal replies
             "model": body.get("model", "m"),
             "choices": [
                 _choice(i, answer, with_logprobs=with_logprobs) for i, answer in enumerate(answers)
@@ -103,13 +103,28 @@ def completion(
     return ServerReply(raw=reply.raw, latency=max(slowest, default=None))
 
 
+def as_events(completion: ServerReply, *, body: Mapping[str, Any]) -> ServerReply:
+    """The same completion as events, one for each word; an error reply is returned unchanged."""
+    if completion.status != 200:
+        return completion
+    whole: dict[str, Any] = json.loads(completion.payload())
+    with_usage = bool((body.get("stream_options") or {}).get("include_usage"))
+    chunks = [*_chunks(whole), *([_chunk(whole, [], usage=whole["usage"])] if with_usage else [])]
+    lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
+    return ServerReply(
+        raw="".join([*lines, "data: [DONE]\n\n"]),
+        content_type="text/event-stream",
+        latency=completion.latency,
+    )
+
+
 def _choice(index: int, answer: ServerReply, *, with_logprobs: bool) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": answer.text}
     if answer.refusal is not None:
         message["refusal"] = answer.refusal
     if answer.tool_calls:
         message["tool_calls"] = list(answer.tool_calls)
-    tokens = _made_up_tokens(answer.text or "") if answer.tokens is None else answer.tokens
+    tokens = _invented_tokens(answer.text or "") if answer.tokens is None else answer.tokens
     return {
         "index": index,
         "message": message,
@@ -118,9 +133,40 @@ def _choice(index: int, answer: ServerReply, *, with_logprobs: bool) -> dict[str
     }
 
 
-def _made_up_tokens(text: str) -> list[dict[str, Any]]:
+def _chunks(whole: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for choice in whole["choices"]:
+        message = choice["message"]
+        words = (message["content"] or "").split(" ")
+        pieces = [word if i == 0 else f" {word}" for i, word in enumerate(words)]
+        for piece in pieces:
+            yield _chunk(whole, [_delta(choice, {"role": "assistant", "content": piece})])
+        calls = [{**call, "index": i} for i, call in enumerate(message.get("tool_calls", []))]
+        if calls:
+            yield _chunk(whole, [_delta(choice, {"tool_calls": calls})])
+        yield _chunk(whole, [{**_delta(choice, {}), "finish_reason": choice["finish_reason"]}])
+
+
+def _delta(choice: Mapping[str, Any], delta: Mapping[str, Any]) -> dict[str, Any]:
+    return {"index": choice["index"], "delta": dict(delta), "finish_reason": None}
+
+
+def _chunk(
+    whole: Mapping[str, Any], choices: list[dict[str, Any]], *, usage: Any = None
+) -> dict[str, Any]:
+    return {
+        "id": whole["id"],
+        "object": "chat.completion.chunk",
+        "created": whole["created"],
+        "model": whole["model"],
+        "choices": choices,
+        "usage": usage,
+    }
+
+
+def _invented_tokens(text: str) -> list[dict[str, Any]]:
     words = text.split(" ")
     names = [word if i == 0 else f" {word}" for i, word in enumerate(words)]
+    # exp(-0.1) is about 0.9 and exp(-2.4) about 0.09: a confident model with one alternative.
     return [
         {
             "token": name,
@@ -149,6 +195,7 @@ def default_answer(request: Mapping[str, Any]) -> str:
 
 
 def _smallest(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
+    # Pydantic describes nested models under `$defs`.
     if "$ref" in schema:
         name = str(schema["$ref"]).rsplit("/", 1)[-1]
         return _smallest(root.get("$defs", {}).get(name, {}), root)
@@ -159,15 +206,15 @@ def _smallest(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
     if schema.get("type") == "object":
         properties: Mapping[str, Any] = schema.get("properties", {})
         return {name: _smallest(inner, root) for name, inner in properties.items()}
-    least: dict[str, Any] = {"array": [], "boolean": False, "null": None, "string": ""}
+    smallest: dict[str, Any] = {"array": [], "boolean": False, "null": None, "string": ""}
     kind = str(schema.get("type"))
-    return least[kind] if kind in least else schema.get("minimum", 0)
+    return smallest[kind] if kind in smallest else schema.get("minimum", 0)
 
 
 def embeddings(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Embeddings of the request's texts; the same text has the same vector, always."""
-    given = body.get("input", [])
-    texts = [given] if isinstance(given, str) else list(given)
+    """Embeddings of the texts of a request; the same text always has the same vector."""
+    value = body.get("input", [])
+    texts = [value] if isinstance(value, str) else list(value)
     rows = [
         {"object": "embedding", "index": i, "embedding": hash_vector(str(text))}
         for i, text in enumerate(texts)
@@ -182,7 +229,7 @@ def embeddings(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def hash_vector(text: str, *, size: int = EMBEDDING_SIZE) -> list[float]:
-    """A unit vector with a bucket for each word: texts that share words are near each other."""
+    """A unit vector of hashed words, so that texts that share words are near each other."""
     vector = [0.0] * size
     for word in text.lower().split() or [""]:
         digest = hashlib.sha256(word.encode()).digest()

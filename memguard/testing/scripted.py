@@ -1,4 +1,4 @@
-"""A chat model that says what a test tells it to, and fails on a call the test did not foresee."""
+"""A chat model that answers from a script, and fails on a call that is not in the script."""
 
 import asyncio
 import functools
@@ -31,7 +31,7 @@ _COUNTER = itertools.count(1)
 
 
 class UnexpectedModelCallError(AssertionError):
-    """The scripted model was called once more than the script foresees."""
+    """The scripted model was called, and the script has no answer for the call."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class ScriptedCall:
     messages: tuple[BaseMessage, ...]
     """The prompt."""
     kwargs: Mapping[str, Any]
-    """Settings passed along."""
+    """The settings of the call."""
 
     @functools.cached_property
     def text(self) -> str:
@@ -51,7 +51,7 @@ class ScriptedCall:
 
 @dataclass(eq=False)
 class _Script:
-    """What changes from call to call; shared by copies of the model."""
+    """The state that changes with each call; copies of the model share it."""
 
     steps: list[Step]
     calls: list[ScriptedCall] = field(default_factory=list)
@@ -64,7 +64,7 @@ class _Script:
 
 
 class ScriptedChatModel(BaseChatModel):
-    """Plays a script.
+    """Answers from a script.
 
     ```python
     model = ScriptedChatModel(["0.9", {"score": 0.1}, TimeoutError()])
@@ -72,10 +72,11 @@ class ScriptedChatModel(BaseChatModel):
     model.assert_consumed()
     ```
 
-    Rules come first: a call whose prompt fits one gets its answer, every time; they are for
-    fan-outs, where the order of calls is not fixed. Other calls take the next step.
+    Rules come first: a call whose prompt matches a rule gets its answer, every time. Use them for
+    parallel calls, whose order is not fixed. Any other call takes the next step.
     """
 
+    # Steps may be exceptions and functions.
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
     steps: list[Any] = Field(default_factory=list[Any])
@@ -83,29 +84,29 @@ class ScriptedChatModel(BaseChatModel):
     rules: list[Any] = Field(default_factory=list[Any])
     """Answers by prompt; see `Rule`."""
     model_name: str = "scripted"
-    """Shown on receipts as `scripted:<name>`."""
+    """The name on receipts, as `scripted:<name>`."""
     supports_n: bool = False
-    """Whether one call may ask for several answers; each takes a step."""
+    """Whether one call may request several answers; each of them takes a step."""
     latency: float = 0.0
-    """Seconds each call takes."""
+    """Seconds that each call takes."""
     reports_usage: bool = True
-    """Whether answers carry token counts (words)."""
+    """Whether answers have token counts; a word counts as a token."""
 
     _script: _Script = PrivateAttr()
 
     def __init__(self, steps: Sequence[Step] = (), **settings: Any) -> None:
-        """Take a script.
+        """Create a model from a script.
 
         Args:
             steps: Answers in order.
-            settings: The other fields.
+            settings: Values of the other fields.
         """
         super().__init__(steps=list(steps), **settings)  # pyright: ignore[reportCallIssue] - a field
         self._script = _Script(steps=list(steps), address=f"scripted://{next(_COUNTER)}")
 
     @property
     def base_url(self) -> str:
-        """An address of its own, so that two scripted models share no limiter."""
+        """A unique address, so that two scripted models do not share a limiter."""
         return self._script.address
 
     @property
@@ -115,11 +116,11 @@ class ScriptedChatModel(BaseChatModel):
 
     @property
     def high_water(self) -> int:
-        """The most calls that were in flight at once."""
+        """The largest number of calls that were in flight at once."""
         return self._script.high_water
 
     def assert_consumed(self) -> None:
-        """Fail if a step or a rule was never used, or a call was not foreseen."""
+        """Fail if a step or a rule was never used, or a call was not in the script."""
         script = self._script
         unused = [rule[0] for i, rule in enumerate(self.rules) if i not in script.used_rules]
         assert not script.unexpected, f"{script.unexpected} calls were not in the script"
@@ -127,7 +128,7 @@ class ScriptedChatModel(BaseChatModel):
         assert not unused, f"rules never used: {unused!r}"
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:
-        """The model with tools; a script answers with an `AIMessage` that holds tool calls."""
+        """The model with tools; to call one, put an `AIMessage` with tool calls in the script."""
         return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **kwargs)
 
     @property
@@ -135,6 +136,7 @@ class ScriptedChatModel(BaseChatModel):
         return "scripted"
 
     def _combine_llm_outputs(self, llm_outputs: list[dict[str, Any] | None]) -> dict[str, Any]:
+        # The base class returns nothing, which would lose the token counts.
         return next((output for output in llm_outputs if output), {})
 
     def _generate(
@@ -168,13 +170,14 @@ class ScriptedChatModel(BaseChatModel):
             self._leave()
 
     def _next(self, messages: list[BaseMessage], kwargs: Mapping[str, Any]) -> list[Step]:
-        """Record the call and take its answers off the script."""
+        """Record the call and remove its answers from the script."""
         script = self._script
         call = ScriptedCall(tuple(messages), dict(kwargs))
-        wanted = int(kwargs.get("n") or 1) if self.supports_n else 1
+        count = int(kwargs.get("n") or 1) if self.supports_n else 1
+        # Parallel nodes of a graph call the model from several threads.
         with script.lock:
             script.calls.append(call)
-            steps = [self._take(call) for _ in range(wanted)]
+            steps = [self._take(call) for _ in range(count)]
             script.in_flight += 1
             script.high_water = max(script.high_water, script.in_flight)
         return steps
@@ -186,8 +189,8 @@ class ScriptedChatModel(BaseChatModel):
     def _take(self, call: ScriptedCall) -> Step:
         script = self._script
         for i, (prompt, step) in enumerate(self.rules):
-            fits = prompt(call.text) if callable(prompt) else re.search(prompt, call.text)
-            if fits:
+            matches = prompt(call.text) if callable(prompt) else re.search(prompt, call.text)
+            if matches:
                 script.used_rules.add(i)
                 return step
         if script.steps:
@@ -217,7 +220,7 @@ def _message(step: Step, messages: list[BaseMessage]) -> AIMessage:
     if isinstance(step, Exception):
         raise step
     if isinstance(step, AIMessage):
-        # A copy: LangChain writes metadata into the message it gets.
+        # A copy, because LangChain writes metadata into the message.
         return step.model_copy(deep=True)
     if isinstance(step, str):
         return AIMessage(step)

@@ -1,12 +1,17 @@
 """An OpenAI-compatible model server on the loopback address, for tests, benchmarks and demos.
 
-Standard library only. It runs in a thread with a loop of its own, so that sync and async callers
-alike can use it. What it answers is a function of the request; see `memguard.testing.replies`.
+It uses the standard library only. It runs its own event loop in a thread, so that sync and async
+code can use it. An answer is a function of the request; see `memguard.testing.replies`.
+
+`python -m memguard.testing.server` runs it as a separate process.
 """
 
+import argparse
 import asyncio
 import contextlib
+import importlib
 import json
+import sys
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,33 +19,33 @@ from typing import Any, Literal, Self, TypeAlias
 
 from memguard.testing.replies import (
     ServerReply,
+    as_events,
     completion,
     default_answer,
     embeddings,
     refusal_of_setting,
 )
-from memguard.testing.streaming import as_events
 
 Answerer: TypeAlias = "Callable[[dict[str, Any]], str | ServerReply]"
-"""Answers a chat request (the parsed JSON body); called once for each of the `n` answers."""
+"""Answers a chat request, the parsed JSON body. It is called for each of the `n` answers."""
 
 Support: TypeAlias = "Literal['yes', 'refused', 'ignored']"
-"""What the server does with a setting: obey it, answer 400, or act as if it were not there."""
+"""What the server does with a setting: support it, answer 400, or ignore it."""
 
-_MOST_HEADER_BYTES = 64 * 1024
+_MAX_HEADER_BYTES = 64 * 1024
 _REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServedRequest:
-    """One request, as it arrived."""
+    """One request, as it was received."""
 
     path: str
     """Its path."""
     body: dict[str, Any]
     """Its JSON body."""
     key: str
-    """The bearer token it carried."""
+    """Its bearer token."""
 
     @property
     def text(self) -> str:
@@ -79,18 +84,18 @@ class LoopbackModelServer:
         refuses: Collection[str] = (),
         api_key: str | None = None,
     ) -> None:
-        """Describe the server; `start` or `with` runs it.
+        """Configure the server; `start` or a `with` block runs it.
 
         Args:
-            answer: Answers when the script is used up; a string answers everything.
+            answer: Answers when the script is used up; a string is the answer to every request.
             script: Replies in order, one for each answer.
-            port: 0 picks a free one.
+            port: The port; 0 picks a free one.
             latency: Seconds before each reply.
-            n: What happens to a request for several answers.
-            logprobs: What happens to a request for log-probabilities.
-            json_schema: What happens to `response_format`.
+            n: How a request for several answers is treated.
+            logprobs: How a request for log-probabilities is treated.
+            json_schema: How a request with `response_format` is treated.
             refuses: Names of other settings that are answered with 400.
-            api_key: The only key that is let in; any, when left out.
+            api_key: The only key that is accepted; `None` accepts any.
         """
         self.answer: Answerer = (lambda _request: answer) if isinstance(answer, str) else answer
         self.latency = latency
@@ -100,7 +105,7 @@ class LoopbackModelServer:
         self.json_schema: Support = json_schema
         self.refuses = frozenset(refuses)
         self.requests: list[ServedRequest] = []
-        """Requests so far, those answered with an error included."""
+        """Requests so far, including those that were answered with an error."""
         self._script = list(script)
         self._port = port
         self._counts = _Counts()
@@ -111,7 +116,7 @@ class LoopbackModelServer:
 
     @property
     def url(self) -> str:
-        """The base URL, as an OpenAI client wants it."""
+        """The base URL for an OpenAI client."""
         return f"http://127.0.0.1:{self._port}/v1"
 
     @property
@@ -121,12 +126,12 @@ class LoopbackModelServer:
 
     @property
     def keys(self) -> set[str]:
-        """The keys seen."""
+        """The keys of all requests so far."""
         return {one.key for one in self.requests}
 
     @property
     def high_water(self) -> int:
-        """The most requests that were in flight at once."""
+        """The largest number of requests that were in flight at once."""
         return self._counts.high_water
 
     @property
@@ -135,7 +140,7 @@ class LoopbackModelServer:
         return self._counts.connections
 
     def start(self) -> Self:
-        """Begin to serve; returns once the port is open."""
+        """Start the server; returns when the port is open."""
         self._thread = threading.Thread(
             target=lambda: asyncio.run(self._serve()), name="memguard-loopback", daemon=True
         )
@@ -177,6 +182,7 @@ class LoopbackModelServer:
         self._ready.set()
         await self._stopping.wait()
         server.close()
+        # Clients keep connections open, and `wait_closed` would wait for them.
         for task in handlers:
             task.cancel()
         await asyncio.gather(*handlers, return_exceptions=True)
@@ -236,8 +242,8 @@ class LoopbackModelServer:
         count = int(body.get("n") or 1) if self.n == "yes" else 1
         answers: list[ServerReply] = []
         for _ in range(count):
-            said = self._script.pop(0) if self._script else self.answer(body)
-            reply = ServerReply(text=said) if isinstance(said, str) else said
+            answer = self._script.pop(0) if self._script else self.answer(body)
+            reply = ServerReply(text=answer) if isinstance(answer, str) else answer
             if reply.is_whole:
                 return reply
             answers.append(reply)
@@ -254,7 +260,8 @@ async def _read_request(
         head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError:
         return None
-    lines = head[:_MOST_HEADER_BYTES].decode("latin-1").split("\r\n")
+    # HTTP/1.1 headers are Latin-1.
+    lines = head[:_MAX_HEADER_BYTES].decode("latin-1").split("\r\n")
     _method, path, _version = lines[0].split(" ", 2)
     headers = {
         name.strip().lower(): value.strip()
@@ -277,7 +284,54 @@ def _http(reply: ServerReply) -> bytes:
     return head.encode("latin-1") + b"\r\n" + body
 
 
-if __name__ == "__main__":
-    from memguard.testing.server_cli import main
+_MODES = ("yes", "refused", "ignored")
 
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Serve until interrupted. The first line of the output is the base URL."""
+    options = _parser().parse_args(argv)
+    server = LoopbackModelServer(
+        _named(options.answer) if options.answer else default_answer,
+        port=options.port,
+        latency=options.latency / 1_000,
+        n=options.n,
+        logprobs=options.logprobs,
+        json_schema=options.json_schema,
+        refuses=options.refuse,
+        api_key=options.api_key,
+    )
+    with server:
+        sys.stdout.write(f"{server.url}\n")
+        sys.stdout.flush()
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            return
+
+
+def _named(path: str) -> Any:
+    module, _, name = path.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m memguard.testing.server", description=main.__doc__
+    )
+    parser.add_argument("--port", type=int, default=0, help="port to listen on; 0 picks a free one")
+    parser.add_argument("--latency", type=float, default=0.0, help="milliseconds before each reply")
+    parser.add_argument("--answer", help="function that answers a request, as module:function")
+    parser.add_argument("--api-key", help="the only key that is accepted")
+    parser.add_argument(
+        "--refuse",
+        action="append",
+        default=[],
+        help="a setting that is answered with 400; repeatable",
+    )
+    for name in ("n", "logprobs", "json-schema"):
+        parser.add_argument(f"--{name}", choices=_MODES, default="yes")
+    return parser
+
+
+if __name__ == "__main__":
     main()

@@ -24,18 +24,18 @@ FIELDS = ("kind", "score", "meta", "tags", "odd key", "")
 
 
 def any_label() -> st.SearchStrategy[str]:
-    """Any label a namespace may have: every text but the empty one."""
+    """Any label of a namespace: every text except the empty one."""
     return st.one_of(st.sampled_from(LABELS), st.text(min_size=1, max_size=12))
 
 
 def any_namespace() -> st.SearchStrategy[tuple[str, ...]]:
-    """Any place an item may live in."""
+    """Any namespace of an item."""
     return st.lists(any_label(), min_size=1, max_size=4).map(tuple)
 
 
 def shared_namespace() -> st.SearchStrategy[tuple[str, ...]]:
-    """A place that LangGraph's own stores accept too, often one that was used before."""
-    # Few and alike: places that never meet would find nothing out.
+    """A namespace that LangGraph's own stores accept too, often one that was used before."""
+    # Few similar labels: operations on unrelated namespaces would reveal nothing.
     label = st.sampled_from(["user1", "user10", "User1", "user%", "用户一"])
     return st.lists(label, min_size=1, max_size=2).map(tuple)
 
@@ -46,7 +46,7 @@ def keys() -> st.SearchStrategy[str]:
 
 
 def json_scalar() -> st.SearchStrategy[Any]:
-    """Whatever stands at a leaf of JSON; no NaN, which is equal to nothing."""
+    """A leaf of a JSON value, without NaN, which is not equal to itself."""
     return st.one_of(
         st.none(),
         st.booleans(),
@@ -58,7 +58,7 @@ def json_scalar() -> st.SearchStrategy[Any]:
 
 
 def json_value() -> st.SearchStrategy[Any]:
-    """Any JSON."""
+    """Any JSON value."""
     return st.recursive(
         json_scalar(),
         lambda inner: st.one_of(
@@ -69,13 +69,13 @@ def json_value() -> st.SearchStrategy[Any]:
 
 
 def sentence() -> st.SearchStrategy[str]:
-    """Some words, to embed or to ask for."""
+    """A few words, to embed or to search for."""
     return st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
 
 
 @st.composite
 def item_value(draw: st.DrawFn) -> dict[str, Any]:
-    """A value with fields worth filtering by, and mostly with a text."""
+    """A value with fields to filter by, and usually with a text."""
     value: dict[str, Any] = draw(
         st.fixed_dictionaries(
             {},
@@ -95,7 +95,7 @@ def item_value(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def item_filter() -> st.SearchStrategy[dict[str, Any] | None]:
-    """A filter of known operators; it may still compare what cannot be compared."""
+    """A filter with valid operators, which may compare values of different types."""
     operand = st.one_of(st.integers(0, 2), st.sampled_from([0.5, "2"]))
     ordered = st.dictionaries(
         st.sampled_from(["$gt", "$gte", "$lt", "$lte"]), operand, min_size=1, max_size=2
@@ -117,5 +117,5 @@ def item_filter() -> st.SearchStrategy[dict[str, Any] | None]:
 
 
 def indexing() -> st.SearchStrategy[Literal[False] | list[str] | None]:
-    """What a put says about its index."""
+    """The `index` argument of a put."""
     return st.sampled_from([None, None, None, False, ["text"], ["kind", "text"], ["tags[*]"]])

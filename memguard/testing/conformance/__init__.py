@@ -1,4 +1,4 @@
-"""Suites that hold an adapter to its port; subclass one and provide its fixture.
+"""Test suites for the interface of a store: subclass one and provide its fixture.
 
 ```python
 class TestMyStore(StoreConformance):
@@ -7,8 +7,8 @@ class TestMyStore(StoreConformance):
         return MyStore(index={"dims": 32, "embed": HashEmbeddings(dims=32), "fields": ["text"]})
 ```
 
-A test may be overridden only to mark it `xfail` with a reason: what an adapter does differently
-is then written down where it can be read.
+A test may be overridden only to mark it `xfail` with a reason. The reason then documents what the
+store does differently.
 """
 
 from memguard.testing.conformance.base import Calls, Capabilities

@@ -1,4 +1,4 @@
-"""What the suites share: calling either surface, capabilities, and the ban on overriding."""
+"""The base of all suites: capabilities, calls through either surface, protected tests."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -13,30 +13,30 @@ Surface = Literal["sync", "async"]
 
 @dataclass(frozen=True, kw_only=True)
 class Capabilities:
-    """What a store promises beyond LangGraph's interface; the tests of the rest are skipped."""
+    """What a store guarantees beyond LangGraph's interface; other tests are skipped."""
 
     any_label: bool = False
     """Labels with dots, and integers, may be written."""
     keeps_created_at: bool = False
-    """A put over an item keeps when it was first stored."""
+    """A put over an existing item keeps its `created_at`."""
     refuses_values: bool = False
-    """A value that JSON cannot hold is refused, with `InvalidInputError`."""
+    """A value that JSON cannot represent is refused with `InvalidInputError`."""
     refuses_filters: bool = False
-    """An unknown operator is refused with `InvalidInputError`, also where nothing is stored."""
+    """An unknown operator is refused with `InvalidInputError`, even in an empty store."""
     counts: bool = False
-    """Has `count`, `delete_namespace` and their async forms."""
+    """The store has `count`, `delete_namespace` and their async forms."""
     unit_scores: bool = False
     """Scores lie in [0, 1]."""
     paged_unranked: bool = False
-    """Pages run on over the items without a vector."""
+    """Pages continue over the items that have no vector."""
     drops_empty_namespaces: bool = False
     """A namespace without items is not listed."""
     copies_values: bool = False
-    """What a reader does to a value does not reach the store."""
+    """A change to a value that was read does not change the stored value."""
 
 
 class Calls:
-    """One store through one surface; the sync one is called from a worker thread."""
+    """Calls one store through one surface; sync methods run in a worker thread."""
 
     def __init__(self, store: BaseStore, *, surface: Surface) -> None:
         self.store = store
@@ -75,22 +75,24 @@ class Calls:
         return cast("int", await self._call("delete_namespace", namespace))
 
     async def _call(self, name: str, *args: Any, **kwargs: Any) -> object:
+        # An async store refuses sync calls on its own event loop.
         if self.surface == "sync":
             return await asyncio.to_thread(getattr(self.store, name), *args, **kwargs)
         return await getattr(self.store, f"a{name}")(*args, **kwargs)
 
 
 class Suite:
-    """A set of tests whose meaning a subclass cannot change."""
+    """A set of tests that a subclass cannot weaken."""
 
     capabilities: ClassVar[Capabilities] = Capabilities()
     surfaces: ClassVar[tuple[Surface, ...]] = ("sync", "async")
-    """The surfaces that the store has; the tests of the other are skipped."""
+    """The surfaces of the store; tests of the other one are skipped."""
     ranks: ClassVar[bool] = True
     """Whether the store has an index; the tests of ranking are skipped where it has none."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        # An overridden test would let a store pass that does not conform.
         for name, member in vars(cls).items():
             inherited = next((base for base in cls.__mro__[1:] if name in vars(base)), None)
             if name.startswith("test") and inherited is not None and not _is_xfail(member):
@@ -102,12 +104,12 @@ class Suite:
 
     @pytest.fixture(params=["sync", "async"])
     def calls(self, store: BaseStore, request: pytest.FixtureRequest) -> Calls:
-        """The store under test, through each surface that it has."""
+        """The store under test, once for each of its surfaces."""
         self.needs_surface(request.param)
         return Calls(store, surface=request.param)
 
     def needs(self, capability: str) -> None:
-        """Skip a test of something the store does not promise."""
+        """Skip a test of something that the store does not guarantee."""
         if not getattr(self.capabilities, capability):
             pytest.skip(f"the store does not promise {capability!r}")
 

@@ -11,6 +11,7 @@ from memguard.testing.conformance.base import Calls, Suite
 
 SPACE = ("memories", "ana")
 
+# Texts that a file name, an SQL pattern or an encoding would confuse or reject.
 KEYS = ("k", "K", "", " ", "a/b", "%", "Ключ", "a\nb", "k.0", "k\x00", "\ud800")
 
 VALUES: tuple[dict[str, Any], ...] = (
@@ -43,7 +44,7 @@ class ItemTests(Suite):
     """One item at a time."""
 
     async def test_get_what_was_put(self, calls: Calls) -> None:
-        """An item comes back with its value, its place and its times."""
+        """An item comes back with its value, key, namespace and times."""
         await calls.put(SPACE, "k", {"text": "likes tea", "n": 1})
         item = await calls.get(SPACE, "k")
         assert item is not None
@@ -56,23 +57,24 @@ class ItemTests(Suite):
         assert item.updated_at.utcoffset() == timedelta(0)
 
     async def test_missing_is_none(self, calls: Calls) -> None:
-        """What was never put is `None`, whether or not its namespace exists."""
+        """An item that was never put is `None`, whether or not its namespace exists."""
         assert await calls.get(("nowhere",), "k") is None
         await calls.put(SPACE, "k", {"text": "x"})
         assert await calls.get(SPACE, "other") is None
         assert await calls.get(("memories",), "k") is None
 
     async def test_values_come_back_equal(self, calls: Calls) -> None:
-        """Whatever JSON can say survives, with its types."""
+        """Every JSON value is preserved, with its types."""
         for number, value in enumerate(VALUES):
             await calls.put(SPACE, str(number), value)
-        found = {each.key: each.value for each in await calls.search(SPACE, limit=len(VALUES))}
+        values = {item.key: item.value for item in await calls.search(SPACE, limit=len(VALUES))}
         for number, value in enumerate(VALUES):
             item = await calls.get(SPACE, str(number))
             assert item is not None
             assert item.value == value
+            # 1, 1.0 and True are equal, so a changed type shows only here.
             assert repr(item.value) == repr(value)
-            assert found[str(number)] == value
+            assert values[str(number)] == value
 
     async def test_nan_stays_nan(self, calls: Calls) -> None:
         """NaN is neither dropped nor turned into something else."""
@@ -82,7 +84,7 @@ class ItemTests(Suite):
         assert math.isnan(item.value["n"])
 
     async def test_other_values_are_refused(self, calls: Calls) -> None:
-        """What JSON would change or lose is refused, by name, and nothing is stored."""
+        """A value that JSON would change is refused, with its path, and nothing is stored."""
         self.needs("refuses_values")
         for value, path in REFUSED:
             with pytest.raises(InvalidInputError) as caught:
@@ -112,32 +114,32 @@ class ItemTests(Suite):
         assert second.updated_at > first.updated_at
 
     async def test_delete(self, calls: Calls) -> None:
-        """A deleted item is gone from every read; deleting it again is no error."""
+        """A deleted item is gone from every read; deleting it again is not an error."""
         await calls.put(SPACE, "k", {"text": "x"})
         await calls.put(SPACE, "stays", {"text": "y"})
         await calls.delete(SPACE, "k")
         await calls.delete(SPACE, "k")
         await calls.delete(("nowhere",), "k")
         assert await calls.get(SPACE, "k") is None
-        assert [each.key for each in await calls.search(SPACE, query="x")] == ["stays"]
+        assert [item.key for item in await calls.search(SPACE, query="x")] == ["stays"]
 
     async def test_keys(self, calls: Calls) -> None:
-        """Any text is a key, and no two are the same."""
+        """Any text is a key, and different texts are different keys."""
         for key in KEYS:
             await calls.put(SPACE, key, {"text": key})
         for key in KEYS:
             item = await calls.get(SPACE, key)
             assert item is not None
             assert (item.key, item.value) == (key, {"text": key})
-        found = await calls.search(SPACE, limit=2 * len(KEYS))
-        assert sorted(each.key for each in found) == sorted(KEYS)
+        items = await calls.search(SPACE, limit=2 * len(KEYS))
+        assert sorted(item.key for item in items) == sorted(KEYS)
 
     async def test_values_are_copies(self, calls: Calls) -> None:
-        """A reader that changes what it got changes nothing for the next one."""
+        """A caller that changes a value does not change the stored value."""
         self.needs("copies_values")
-        given: dict[str, Any] = {"text": "x", "list": [1]}
-        await calls.put(SPACE, "k", given)
-        given["list"].append(2)
+        value: dict[str, Any] = {"text": "x", "list": [1]}
+        await calls.put(SPACE, "k", value)
+        value["list"].append(2)
         item = await calls.get(SPACE, "k")
         assert item is not None
         item.value["list"].append(3)

@@ -51,13 +51,14 @@ class SearchTests(Suite):
     """Several items at a time."""
 
     async def test_nearest_first(self, calls: Calls) -> None:
-        """A query ranks by likeness, best first, each with a score."""
+        """A query ranks items by similarity, the best first, and gives each a score."""
         self.needs_index()
         await _fill(calls)
-        found = await calls.search(SPACE, query="drinks green tea")
-        assert found[0].key == "tea"
-        assert found[0].score == pytest.approx(1.0, abs=1e-4)
-        scores = [each.score for each in found if each.score is not None]
+        items = await calls.search(SPACE, query="drinks green tea")
+        # The same text has the same vector, so its cosine is 1.
+        assert items[0].key == "tea"
+        assert items[0].score == pytest.approx(1.0, abs=1e-4)
+        scores = [item.score for item in items if item.score is not None]
         assert len(scores) == 3
         assert scores == sorted(scores, reverse=True)
 
@@ -65,81 +66,81 @@ class SearchTests(Suite):
         """Items without a vector come after the ranked ones, with the score `None`."""
         self.needs_index()
         await _fill(calls)
-        found = await calls.search(SPACE, query="hidden")
-        assert (found[-1].key, found[-1].score) == ("off", None)
+        items = await calls.search(SPACE, query="hidden")
+        assert (items[-1].key, items[-1].score) == ("off", None)
         await calls.put(SPACE, "blank", {"other": 1})
-        found = await calls.search(SPACE, query="tea")
-        assert {each.key for each in found[-2:]} == {"off", "blank"}
+        items = await calls.search(SPACE, query="tea")
+        assert {item.key for item in items[-2:]} == {"off", "blank"}
 
     async def test_without_query_no_scores(self, calls: Calls) -> None:
-        """Without a query everything comes, unranked."""
+        """Without a query, all items come back without a score."""
         await _fill(calls)
-        found = await calls.search(SPACE)
-        assert {each.key for each in found} == set(ITEMS)
-        assert {each.score for each in found} == {None}
+        items = await calls.search(SPACE)
+        assert {item.key for item in items} == set(ITEMS)
+        assert {item.score for item in items} == {None}
 
     async def test_unit_scores(self, calls: Calls) -> None:
         """Scores lie in [0, 1] whatever the vectors."""
         self.needs("unit_scores")
         for number in range(30):
             await calls.put(SPACE, str(number), {"text": f"word{number}"})
-        found = await calls.search(SPACE, query="another", limit=50)
-        assert len(found) == 30
-        assert all(each.score is not None and 0.0 <= each.score <= 1.0 for each in found)
+        items = await calls.search(SPACE, query="another", limit=50)
+        assert len(items) == 30
+        assert all(item.score is not None and 0.0 <= item.score <= 1.0 for item in items)
 
     async def test_paths_of_one_put(self, calls: Calls) -> None:
-        """A put may name its own paths; an item counts by the best of its vectors."""
+        """A put may name its own paths; the best vector of an item decides its rank."""
         self.needs_index()
         value = {"text": "zzz", "tags": ["red apple", "blue whale"], "note": "grey"}
         await calls.put(SPACE, "many", value, index=["tags[*]", "note"])
         await calls.put(SPACE, "one", {"text": "red car"})
         for query in ("blue whale", "red apple", "grey"):
-            found = await calls.search(SPACE, query=query)
-            assert found[0].key == "many"
-            assert found[0].score == pytest.approx(1.0, abs=1e-4)
-            assert [each.key for each in found].count("many") == 1
+            items = await calls.search(SPACE, query=query)
+            assert items[0].key == "many"
+            assert items[0].score == pytest.approx(1.0, abs=1e-4)
+            assert [item.key for item in items].count("many") == 1
 
     async def test_fewer_vectors_after_replacement(self, calls: Calls) -> None:
-        """Vectors of a replaced item find nothing any more."""
+        """The vectors of a replaced item are no longer found."""
         self.needs_index()
         self.needs("keeps_created_at")
         await calls.put(SPACE, "k", {"tags": ["red", "green", "blue"]}, index=["tags[*]"])
         await calls.put(SPACE, "k", {"tags": ["green"]}, index=["tags[*]"])
-        found = await calls.search(SPACE, query="blue")
-        assert [each.key for each in found] == ["k"]
-        assert found[0].score is not None
-        assert found[0].score < 0.9
+        items = await calls.search(SPACE, query="blue")
+        assert [item.key for item in items] == ["k"]
+        assert items[0].score is not None
+        assert items[0].score < 0.9
         await calls.put(SPACE, "k", {"tags": ["green"]}, index=False)
-        found = await calls.search(SPACE, query="green")
-        assert [(each.key, each.score) for each in found] == [("k", None)]
+        items = await calls.search(SPACE, query="green")
+        assert [(item.key, item.score) for item in items] == [("k", None)]
 
     async def test_filters(self, calls: Calls) -> None:
         """Filters are exact, with a query and without."""
         await _fill(calls)
-        for wanted, keys in FILTERS:
-            found = await calls.search(SPACE, filter=wanted)
-            assert ({each.key for each in found}, wanted) == (keys, wanted)
-            found = await calls.search(SPACE, query="tea", filter=wanted)
-            assert ({each.key for each in found}, wanted) == (keys, wanted)
+        for condition, keys in FILTERS:
+            items = await calls.search(SPACE, filter=condition)
+            assert ({item.key for item in items}, condition) == (keys, condition)
+            items = await calls.search(SPACE, query="tea", filter=condition)
+            assert ({item.key for item in items}, condition) == (keys, condition)
 
     async def test_ordered_filters(self, calls: Calls) -> None:
         """Comparisons are by number; an item without one does not match."""
         self.needs("refuses_filters")
         await _fill(calls)
-        for wanted, keys in ORDERED:
-            found = await calls.search(SPACE, filter=wanted)
-            assert ({each.key for each in found}, wanted) == (keys, wanted)
+        for condition, keys in ORDERED:
+            items = await calls.search(SPACE, filter=condition)
+            assert ({item.key for item in items}, condition) == (keys, condition)
 
     async def test_unknown_filters_are_refused(self, calls: Calls) -> None:
-        """A filter that means nothing is an error, not an empty page."""
+        """An invalid filter is an error, not an empty page."""
         self.needs("refuses_filters")
-        for wanted in UNKNOWN:
+        for condition in UNKNOWN:
             with pytest.raises(InvalidInputError):
-                await calls.search(SPACE, filter=wanted)
+                await calls.search(SPACE, filter=condition)
 
     @pytest.mark.parametrize("query", [None, "item"])
     async def test_pages(self, calls: Calls, query: str | None) -> None:
-        """Pages join without gap or repeat into the one long page."""
+        """Consecutive pages contain every item exactly once, in order."""
         if query is not None:
             self.needs("paged_unranked")
         for number in range(23):
@@ -148,15 +149,15 @@ class SearchTests(Suite):
         whole = await calls.search(SPACE, query=query, limit=100)
         assert len(whole) == 23
         pages = [
-            each
+            item
             for offset in range(0, 30, 7)
-            for each in await calls.search(SPACE, query=query, limit=7, offset=offset)
+            for item in await calls.search(SPACE, query=query, limit=7, offset=offset)
         ]
-        assert [each.key for each in pages] == [each.key for each in whole]
+        assert [item.key for item in pages] == [item.key for item in whole]
         assert await calls.search(SPACE, query=query, limit=7, offset=23) == []
 
     async def test_empty_pages(self, calls: Calls) -> None:
-        """Nothing stored, or nothing asked for, is an empty page."""
+        """The page is empty if nothing is stored or `limit` is 0."""
         assert await calls.search(("nowhere",), query="x") == []
         assert await calls.search(("nowhere",)) == []
         await _fill(calls)

@@ -1,4 +1,4 @@
-"""Namespaces: scope, listing, and ids as they come."""
+"""Namespaces: isolation, listing, and unusual labels."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ from langgraph.store.base import InvalidNamespaceError
 
 from memguard.testing.conformance.base import Calls, Suite
 
+# Pairs that a careless encoding confuses: prefixes, SQL wildcards, cases, forms of Unicode.
 LABELS: tuple[str, ...] = (
     "user1",
     "user10",
@@ -39,10 +40,10 @@ SPACES: tuple[tuple[str, ...], ...] = (
 
 
 class NamespaceTests(Suite):
-    """Who sees what."""
+    """Which items a namespace contains."""
 
     async def test_users_are_apart(self, calls: Calls) -> None:
-        """Each user finds exactly their own, however alike the ids look."""
+        """Each user finds exactly their own items, however similar the ids are."""
         await self._check_apart(calls, LABELS)
 
     async def test_any_id_is_a_label(self, calls: Calls) -> None:
@@ -52,25 +53,25 @@ class NamespaceTests(Suite):
         assert (await calls.get(("users", "7"), "k")) is not None
 
     async def test_tenants_are_apart(self, calls: Calls) -> None:
-        """A tenant's name that starts like another's opens no door."""
+        """A tenant whose name starts like another's sees nothing of the other."""
         for tenant in ("acme", "acme-corp", "acm"):
             await calls.put((tenant, "x"), "k", {"text": f"secret of {tenant}"})
         for tenant in ("acme", "acme-corp", "acm"):
-            found = await calls.search((tenant,), query="secret", limit=50)
-            assert [each.namespace for each in found] == [(tenant, "x")]
+            items = await calls.search((tenant,), query="secret", limit=50)
+            assert [item.namespace for item in items] == [(tenant, "x")]
 
     async def test_prefix_search(self, calls: Calls) -> None:
-        """A search sees what is at and below its namespace, by whole labels."""
+        """A search finds items at and below its namespace, compared by whole labels."""
         await _fill(calls)
         for prefix in [(), ("a",), ("a", "b"), ("a", "b", "d"), ("b",), ("a", "b", "c")]:
-            wanted = {each for each in SPACES if each[: len(prefix)] == prefix}
+            expected = {space for space in SPACES if space[: len(prefix)] == prefix}
             for query in (None, "text"):
-                found = await calls.search(prefix, query=query, limit=50)
-                assert {each.namespace for each in found} == wanted
+                items = await calls.search(prefix, query=query, limit=50)
+                assert {item.namespace for item in items} == expected
         assert await calls.search(("A",)) == []
 
     async def test_refused(self, calls: Calls) -> None:
-        """No item lives nowhere, under an empty label, or under LangGraph's own root."""
+        """Empty namespaces, empty labels and LangGraph's own root are refused."""
         for namespace in ((), ("",), ("a", ""), ("langgraph", "x")):
             with pytest.raises(InvalidNamespaceError):
                 await calls.put(namespace, "k", {"text": "x"})
@@ -82,7 +83,7 @@ class NamespaceTests(Suite):
         await _fill(calls)
         assert await calls.namespaces() == sorted(SPACES)
         assert await calls.namespaces(prefix=("a", "b")) == sorted(
-            each for each in SPACES if each[:2] == ("a", "b")
+            space for space in SPACES if space[:2] == ("a", "b")
         )
         assert await calls.namespaces(suffix=("f",)) == [
             ("a", "b", "f"),
@@ -110,7 +111,7 @@ class NamespaceTests(Suite):
         assert await calls.namespaces(prefix=("nowhere",)) == []
 
     async def test_emptied_namespace_is_not_listed(self, calls: Calls) -> None:
-        """The last item takes its namespace with it; a new one brings it back."""
+        """A namespace without items is not listed; a new item lists it again."""
         self.needs("drops_empty_namespaces")
         await calls.put(("a", "b"), "k", {"text": "x"})
         await calls.put(("a", "b"), "l", {"text": "y"})
@@ -122,7 +123,7 @@ class NamespaceTests(Suite):
         assert await calls.namespaces() == [("a", "b")]
 
     async def test_count_and_delete_namespace(self, calls: Calls) -> None:
-        """Both work on exactly one namespace, not on those below it."""
+        """Both methods work on exactly one namespace, not on those below it."""
         self.needs("counts")
         await calls.put(("a",), "k", {"text": "x"})
         await calls.put(("a",), "many", {"tags": ["p", "q"]}, index=["tags[*]"])
@@ -146,10 +147,10 @@ class NamespaceTests(Suite):
             assert item is not None
             assert item.value == {"text": f"secret of {number}"}
             for query in (None, "secret"):
-                found = await calls.search(space, query=query, limit=50)
-                assert [each.value for each in found] == [item.value]
+                items = await calls.search(space, query=query, limit=50)
+                assert [other.value for other in items] == [item.value]
         listed = await calls.namespaces(prefix=("users",))
-        assert listed == sorted(("users", str(each)) for each in labels)
+        assert listed == sorted(("users", str(label)) for label in labels)
 
 
 async def _fill(calls: Calls) -> None:
