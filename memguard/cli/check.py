@@ -58,7 +58,7 @@ def _consistency(judge: Any, *, preset: str | None) -> "GateGraph":
 def _conmem(judge: Any, *, preset: str | None) -> "GateGraph":
     from memguard.errors import ErrorCode, InvalidInputError
     from memguard.methods.conmem import create_conmem_graph
-    from memguard.schema.conmem import CONMEM_PRESETS
+    from memguard.methods.conmem.config import CONMEM_PRESETS
 
     name = preset or "default"
     if name not in CONMEM_PRESETS:

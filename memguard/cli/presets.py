@@ -9,8 +9,8 @@ from memguard.cli.options import JsonOption
 def presets(as_json: JsonOption = False) -> None:
     """Print the named settings of each method."""
     from memguard.cli.output import print_json
+    from memguard.methods.conmem.config import CONMEM_PRESETS
     from memguard.schema.config import CONSISTENCY_GATE_PRESETS
-    from memguard.schema.conmem import CONMEM_PRESETS
     from memguard.schema.read_config import FACTOR_COMPILED_PRESETS, PERMISSION_SEMANTIC_PRESETS
 
     methods: dict[str, Mapping[str, Any]] = {

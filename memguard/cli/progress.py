@@ -74,7 +74,7 @@ class CaseProgress(_Bars):
     """Follows the events of one ConMem case."""
 
     STEPS = 16
-    """Of a plain case: write, validate, four steps for each of three probes, weigh, decide."""
+    """Of a plain case: generate, validate, four steps for each of three probes, CMTE, decide."""
 
     def __init__(self, *, quiet: bool) -> None:
         """Show that nothing is done yet."""
@@ -84,7 +84,7 @@ class CaseProgress(_Bars):
 
     def note(self, event: dict[str, Any]) -> None:
         """Take in one event of the case."""
-        if event.get("state") == "begun":
+        if event.get("state") == "started":
             about = f" of the {event['role']} probe" if "role" in event else ""
             self._bars.update(self._task, said=f"{event['step'].replace('_', ' ')}{about}")
         elif event.get("state") == "done":

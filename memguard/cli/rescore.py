@@ -7,8 +7,8 @@ import typer
 from memguard.cli.options import JsonOption, StoreOption
 
 if TYPE_CHECKING:
-    from memguard.schema.conmem import ConMem
-    from memguard.schema.conmem_log import Cmte, CounterfactualLog
+    from memguard.methods.conmem.config import ConMem
+    from memguard.methods.conmem.log import Cmte, CounterfactualLog
     from memguard.schema.decision import AdmissionDecision
     from memguard.schema.receipt import MethodReport
 
@@ -40,7 +40,7 @@ def rescore(
     as_json: JsonOption = False,
 ) -> None:
     """Recompute a decision of ConMem from its receipt. Asks no model and changes nothing."""
-    from memguard.policy.cmte import grid as points
+    from memguard.methods.conmem.rules import grid as points
 
     report = _report_of(receipt_id, store=store)
     numbers = _numbers(weight, risk_penalty=risk_penalty)
@@ -77,7 +77,7 @@ def _report_of(receipt_id: str, *, store: str) -> "MethodReport":
 
 def _numbers(weight: list[str] | None, *, risk_penalty: float | None) -> dict[str, Any]:
     from memguard.errors import ErrorCode, InvalidInputError
-    from memguard.schema.conmem import Weights
+    from memguard.methods.conmem.config import Weights
 
     numbers: dict[str, Any] = {}
     for each in weight or ():
@@ -99,7 +99,7 @@ def _spec(
 
     from memguard.errors import ErrorCode, InvalidInputError
     from memguard.llm.parsing import explain
-    from memguard.schema.conmem import ConMem
+    from memguard.methods.conmem.config import ConMem
 
     stored: dict[str, Any] = ConMem.model_validate(report.spec).model_dump()
     stored["weights"] |= numbers
@@ -117,14 +117,14 @@ def _spec(
 
 
 def _log(report: "MethodReport") -> "CounterfactualLog":
-    from memguard.schema.conmem_log import CounterfactualLog
+    from memguard.methods.conmem.log import CounterfactualLog
 
     return CounterfactualLog.model_validate(report.evidence)
 
 
 def _decide(report: "MethodReport", *, spec: "ConMem") -> "tuple[Cmte, AdmissionDecision | None]":
     from memguard.errors import ErrorCode, InvalidInputError
-    from memguard.policy.conmem_decision import redecide
+    from memguard.methods.conmem.rules import redecide
 
     try:
         return redecide(_log(report), spec=spec)
@@ -147,7 +147,7 @@ def _print_one(
     report: "MethodReport", spec: "ConMem", score: "Cmte", decision: "AdmissionDecision | None"
 ) -> None:
     from memguard.cli.output import console
-    from memguard.policy.conmem_decision import explain_score
+    from memguard.methods.conmem.rules import explain_score
 
     out = console()
     out.print(f"was: {report.decision.outcome}: {report.decision.explanation}")
@@ -159,7 +159,7 @@ def _print_one(
 
 def _print_grid(rows: "list[tuple[ConMem, Cmte, AdmissionDecision | None]]") -> None:
     from memguard.cli.output import print_table
-    from memguard.policy.cmte import GRID
+    from memguard.methods.conmem.rules import GRID
 
     print_table(
         "the paper's grid, from stored evidence",

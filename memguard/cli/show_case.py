@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from memguard.schema.conmem_log import (
+    from memguard.methods.conmem.log import (
         AttributionVerdict,
         CounterfactualLog,
         ProbeScore,
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def print_case(report: "MethodReport") -> None:
     """Three probes, both answers side by side, verdicts, contributions, and what they come to."""
     from memguard.cli.output import console
-    from memguard.schema.conmem_log import CounterfactualLog
+    from memguard.methods.conmem.log import CounterfactualLog
 
     log = CounterfactualLog.model_validate(report.evidence)
     scores = {probe.role: probe for probe in log.score.probes} if log.score else {}
@@ -73,7 +73,7 @@ def _contribution(score: "ProbeScore") -> str:
 
 
 def _answer(answer: "Response | Inconclusive | None") -> str:
-    from memguard.schema.conmem_log import Response
+    from memguard.methods.conmem.log import Response
 
     if answer is None:
         return "(not asked)"
@@ -106,7 +106,7 @@ def _attribution(verdict: "AttributionVerdict | Inconclusive") -> str:
 
 
 def _about_the_case(log: "CounterfactualLog") -> list[str]:
-    from memguard.schema.conmem_log import ReasonVerdict, TieBreakVerdict
+    from memguard.methods.conmem.log import ReasonVerdict, TieBreakVerdict
 
     lines: list[str] = []
     if isinstance(log.tie_break, TieBreakVerdict):

@@ -15,11 +15,11 @@ from memguard.guard.read import create_read_guard
 from memguard.guard.write import create_write_guard
 from memguard.llm.models import ModelLike, resolve_model
 from memguard.methods.conmem import create_conmem_graph
+from memguard.methods.conmem.config import ConMem, Weights
 from memguard.methods.consistency_gate import create_consistency_gate_graph
 from memguard.methods.factor_compiled import create_factor_compiled_graph
 from memguard.methods.permission_semantic import create_permission_semantic_graph
 from memguard.schema.config import ConsistencyGate
-from memguard.schema.conmem import ConMem, Weights
 
 AnyGraph = CompiledStateGraph[Any, Any, Any, Any]
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from memguard.schema.conmem import ROLES, ProbeRole
+from memguard.methods.conmem.config import ROLES, ProbeRole
 from memguard.testing.replies import ServerReply
 from memguard.testing.scripted import ScriptedChatModel
 

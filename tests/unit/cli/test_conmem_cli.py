@@ -159,4 +159,4 @@ def test_without_a_model_conmem_says_what_to_pass(
     cli = Cli(tmp_path, None, monkeypatch=monkeypatch, capsys=capsys)
     out = cli.run("check", "x", "--source", SOURCE, "--method", "conmem", code=2)
     assert "model-missing" in out
-    assert "'local' is none" in out
+    assert "'local' is not one" in out
