@@ -9,8 +9,10 @@ import typer
 from memguard.cli.options import (
     BaseUrlOption,
     EmbedOption,
+    GateOption,
     ModelOption,
     NamespaceOption,
+    PresetOption,
     StoreOption,
     UserOption,
     namespace_of,
@@ -36,6 +38,8 @@ def chat(
             help="Who judges memories: a model, or local; the answering model if left out."
         ),
     ] = None,
+    gate: GateOption = None,
+    preset: PresetOption = None,
     system: Annotated[str, typer.Option(help="Instructions for the agent.")] = "",
 ) -> None:
     """Talk to an agent with memory. `/why` says what it used and kept, `/help` lists the rest."""
@@ -45,20 +49,30 @@ def chat(
     from memguard.cli.opening import make_journal, open_store, pick_model
     from memguard.errors import ErrorCode, ModelConfigurationError
     from memguard.guard.agent import create_memory_agent
+    from memguard.guard.presets import choose_admission, choose_gates, split_presets
+    from memguard.guard.read import create_read_guard
+    from memguard.guard.write import create_write_guard
     from memguard.llm.models import HOW_TO_GIVE_ONE
 
     answering = pick_model(model, base_url=base_url)
     if isinstance(answering, str):
         msg = f"chat needs a model that answers; {HOW_TO_GIVE_ONE}"
         raise ModelConfigurationError(msg, code=ErrorCode.MODEL_MISSING)
+    gates = gate or ["consistency"]
+    for_gates, for_admission = split_presets(preset or (), gates=gates, admission="ps")
+    specs = choose_gates(gates, presets=for_gates)
+    admission = choose_admission("ps", presets=for_admission)
+    judging = answering if judge is None else pick_model(judge, base_url=base_url)
     place = namespace_of(user, namespace)
     with open_store(store, embed=embed) as opened, make_journal(store) as journal:
+        memory: dict[str, Any] = {
+            "store": opened, "namespace": template_of(place), "receipts": journal
+        }  # fmt: skip
         agent = create_memory_agent(
             answering,
-            judge=None if judge is None else pick_model(judge, base_url=base_url),
-            store=opened,
-            namespace=template_of(place),
-            receipts=journal,
+            read=create_read_guard(judging, admission=admission, **memory),
+            write=create_write_guard(judging, gates=specs, on_failure="report", **memory),
+            **memory,
             system=system,
             checkpointer=InMemorySaver(),
         )

@@ -7,7 +7,6 @@ from memguard.errors import ErrorCode, InvalidInputError
 
 if TYPE_CHECKING:
     from memguard.llm.models import Model
-    from memguard.schema.config import ConsistencyGate
     from memguard.stores import ChromaStore
     from memguard.stores.journal import Journal
 
@@ -72,18 +71,6 @@ def pick_model(model: str | None, *, base_url: str | None) -> "Model | str":
         f"{base_url!r} serves {len(names)} models, {names[:10]}: name one with --model openai:NAME"
     )
     raise InvalidInputError(msg, code=ErrorCode.MODEL_MISSING)
-
-
-def gate_preset(name: str) -> "ConsistencyGate":
-    """The named setting of ConsistencyGate."""
-    from memguard.schema.config import CONSISTENCY_GATE_PRESETS, ConsistencyGate
-
-    try:
-        return ConsistencyGate.preset(name)
-    except KeyError:
-        known = sorted(CONSISTENCY_GATE_PRESETS)
-        msg = f"there is no preset {name!r}: use one of {known}"
-        raise InvalidInputError(msg, code=ErrorCode.SPEC_INVALID) from None
 
 
 def named_file(given: str) -> Path | None:

@@ -45,8 +45,16 @@ NamespaceOption = Annotated[
     typer.Option("--namespace", help="A label of the namespace; give it once per label."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+GateOption = Annotated[
+    list[str] | None,
+    typer.Option("--gate", help="consistency or conmem; repeat it for several, in order."),
+]
 PresetOption = Annotated[
-    str, typer.Option("--preset", help="Setting of ConsistencyGate; see `memguard presets`.")
+    list[str] | None,
+    typer.Option(
+        "--preset",
+        help="Named settings, see `memguard presets`; every gate takes the ones that it has.",
+    ),
 ]
 ConversationOption = Annotated[
     str | None,
