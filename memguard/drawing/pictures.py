@@ -225,5 +225,4 @@ def _layout(dot: str, *, format: str) -> bytes:  # noqa: A002 - Graphviz's own w
             "or use Mermaid"
         )
         raise ConfigurationError(msg, code=ErrorCode.DRAW_EXTRA) from error
-    drawing = pygraphviz.AGraph(string=dot)
-    return drawing.draw(format=format, prog="dot")
+    return bytes(pygraphviz.AGraph(string=dot).draw(format=format, prog="dot") or b"")
