@@ -1,4 +1,4 @@
-"""`memguard rescore ID`: a ConMem case under other weights, from its receipt, with no model."""
+"""`memguard rescore ID`: decide a ConMem case again under other weights, without a model."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -23,14 +23,14 @@ WeightOption = Annotated[
 
 def rescore(
     receipt_id: Annotated[
-        str, typer.Argument(help="The id of the receipt, or the beginning of it.", metavar="ID")
+        str, typer.Argument(help="Id of the receipt, or its first characters.", metavar="ID")
     ],
     store: StoreOption = "memory",
     risk_penalty: PenaltyOption = None,
     weight: WeightOption = None,
     without: Annotated[
         Literal["quality", "auditor"] | None,
-        typer.Option("--without", help="Leave the blind judge or the auditor out."),
+        typer.Option("--without", help="Decide without the judge's or the auditor's verdicts."),
     ] = None,
     zero: Annotated[
         Literal["tie_break", "admit", "reject"] | None,
@@ -39,7 +39,7 @@ def rescore(
     grid: Annotated[bool, typer.Option("--grid", help="All 27 settings of the paper.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Recompute a decision of ConMem from its receipt. Asks no model and changes nothing."""
+    """Decide a case of ConMem again from its receipt. Calls no model and changes nothing."""
     from memguard.methods.conmem.rules import grid as points
 
     report = _report_of(receipt_id, store=store)
@@ -47,8 +47,8 @@ def rescore(
     spec = _spec(report, numbers=numbers, without=without, zero=zero)
     specs = [spec]
     if grid:
-        specs = [spec.model_copy(update={"weights": each}) for each in points(spec.weights)]
-    rows = [(each, *_decide(report, spec=each)) for each in specs]
+        specs = [spec.model_copy(update={"weights": point}) for point in points(spec.weights)]
+    rows = [(variant, *_decide(report, spec=variant)) for variant in specs]
     if as_json:
         from memguard.cli.output import print_json
 
@@ -67,12 +67,12 @@ def _report_of(receipt_id: str, *, store: str) -> "MethodReport":
 
     with open_journal(store) as journal:
         receipt = ReceiptLog(journal).get(receipt_id)
-    found = [report for report in receipt.reports if report.method == "conmem"]
-    if not found:
-        asked = ", ".join(report.method for report in receipt.reports) or "no gate"
-        msg = f"receipt {receipt.id!r} holds no case of ConMem (asked was {asked})"
+    reports = [report for report in receipt.reports if report.method == "conmem"]
+    if not reports:
+        methods = ", ".join(report.method for report in receipt.reports) or "no gate"
+        msg = f"receipt {receipt.id!r} has no report of ConMem, but of {methods}"
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
-    return found[0]
+    return reports[0]
 
 
 def _numbers(weight: list[str] | None, *, risk_penalty: float | None) -> dict[str, Any]:
@@ -80,11 +80,11 @@ def _numbers(weight: list[str] | None, *, risk_penalty: float | None) -> dict[st
     from memguard.methods.conmem.config import Weights
 
     numbers: dict[str, Any] = {}
-    for each in weight or ():
-        name, equals, number = each.partition("=")
+    for option in weight or ():
+        name, equals, number = option.partition("=")
         if not equals or name not in Weights.model_fields:
-            known = ", ".join(Weights.model_fields)
-            msg = f"--weight takes NAME=NUMBER, got {each!r}; names are {known}"
+            names = ", ".join(Weights.model_fields)
+            msg = f"--weight takes NAME=NUMBER, got {option!r}; names are {names}"
             raise InvalidInputError(msg, code=ErrorCode.SPEC_INVALID)
         numbers[name] = number
     if risk_penalty is not None:
@@ -112,7 +112,7 @@ def _spec(
     try:
         return ConMem.model_validate(stored)
     except ValidationError as error:
-        msg = f"these settings cannot be: {explain(error)}"
+        msg = f"these settings are not valid: {explain(error)}"
         raise InvalidInputError(msg, code=ErrorCode.SPEC_INVALID) from None
 
 
@@ -140,7 +140,7 @@ def _as_json(spec: "ConMem", score: "Cmte", decision: "AdmissionDecision | None"
     }
 
 
-UNDECIDED = "undecided: a tie now, and the tie-break judge was not asked then"
+UNDECIDED = "undecided: a tie now, and the receipt has no verdict of the tie-break judge"
 
 
 def _print_one(
@@ -151,9 +151,9 @@ def _print_one(
 
     out = console()
     out.print(f"was: {report.decision.outcome}: {report.decision.explanation}")
-    said = UNDECIDED if decision is None else decision.outcome
-    why = explain_score(score) if decision is None else decision.explanation
-    out.print(f"now: {said}: {why}")
+    outcome = UNDECIDED if decision is None else decision.outcome
+    explanation = explain_score(score) if decision is None else decision.explanation
+    out.print(f"now: {outcome}: {explanation}")
     out.print("  " + ", ".join(f"{name} {n:g}" for name, n in spec.weights.model_dump().items()))
 
 
