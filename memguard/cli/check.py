@@ -63,6 +63,8 @@ def _run_case(graph: "GateGraph", candidate: dict[str, Any], *, quiet: bool) -> 
 
     result: dict[str, Any] = {}
     stream: Any = graph.stream(candidate, stream_mode=["custom", "values"], subgraphs=True)
+    # The nodes of a trial are in a nested graph: its events carry a namespace, its values do not
+    # belong to the result.
     with CaseProgress(quiet=quiet) as progress:
         for namespace, mode, data in stream:
             if mode == "custom":

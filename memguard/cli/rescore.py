@@ -86,6 +86,7 @@ def _numbers(weight: list[str] | None, *, risk_penalty: float | None) -> dict[st
             names = ", ".join(Weights.model_fields)
             msg = f"--weight takes NAME=NUMBER, got {option!r}; names are {names}"
             raise InvalidInputError(msg, code=ErrorCode.SPEC_INVALID)
+        # Left as text: the model validates it, and its message names the weight.
         numbers[name] = number
     if risk_penalty is not None:
         numbers["risk_risk"] = risk_penalty
@@ -101,6 +102,7 @@ def _spec(
     from memguard.llm.parsing import explain
     from memguard.methods.conmem.config import ConMem
 
+    # From the settings of that run, so that only what is named on the line changes.
     stored: dict[str, Any] = ConMem.model_validate(report.spec).model_dump()
     stored["weights"] |= numbers
     if without == "quality":

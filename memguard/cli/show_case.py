@@ -23,6 +23,7 @@ def print_case(report: "MethodReport") -> None:
     from memguard.methods.conmem.log import CounterfactualLog
 
     log = CounterfactualLog.model_validate(report.evidence)
+    # A refused candidate has a log without a score.
     scores = {probe.role: probe for probe in log.score.probes} if log.score else {}
     out = console()
     for trial in log.trials:

@@ -23,8 +23,10 @@ from memguard.methods.writer import create_writer_graph
 AnyGraph = CompiledStateGraph[Any, Any, Any, Any]
 
 _DEFAULT_GATES = ("consistency",)
+_HAVE_GATES = frozenset({"memory_agent", "write_guard", "write_guard-review"})
 
 
+# A chat model of any kind would do; this one cannot call anything by mistake.
 class _NoModel(BaseChatModel):
     """Stands in for a model in a graph that is drawn and never run."""
 
@@ -77,6 +79,7 @@ def _read_guard(*, gates: Sequence[str], presets: Sequence[str]) -> AnyGraph:
 
 
 def _memory_agent(*, gates: Sequence[str], presets: Sequence[str]) -> AnyGraph:
+    # Without a choice, the agent creates its guards itself: this is what a user gets.
     if not gates and not presets:
         return create_memory_agent(_NoModel())
     names = gates or _DEFAULT_GATES
@@ -123,4 +126,7 @@ def open_graph(name: str, *, gates: Sequence[str] = (), presets: Sequence[str] =
     if create is None:
         msg = f"there is no graph {name!r}: use one of {', '.join(GRAPHS)}"
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
+    if gates and name not in _HAVE_GATES:
+        msg = f"{name} has no gates: leave out {', '.join(map(repr, gates))}"
+        raise InvalidInputError(msg, code=ErrorCode.SPEC_INVALID)
     return create(gates=gates, presets=presets)

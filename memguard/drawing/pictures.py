@@ -186,6 +186,7 @@ def _title_lines(cluster: str, *, first: str) -> Iterator[str]:
     """
     title = _quote(f"title {cluster}")
     yield f"{title} {_attributes({**_FRAME_TITLE, 'label': title_of(cluster)})};"
+    # The same rank puts the title next to the node; a rank across frames would break them.
     is_direct = first.rpartition(":")[0] == cluster
     if is_direct:
         yield f"{{ rank=same; {title}; {_quote(first)}; }}"

@@ -81,6 +81,7 @@ class ModelForm:
         name = model or self.model or default
         if name == "local":
             return "local"
+        # Studio lists and draws a graph before anybody has named a model.
         if not name:
             return _MissingModel()
         return resolve_model(name, base_url=self.base_url or None, streams=streams)
@@ -242,6 +243,7 @@ class ConMemForm(ModelForm):
     def spec(self) -> ConMem:
         """The settings of ConMem."""
         weights = {"irrelevant_unnecessary": self.irrelevant_cost, "risk_risk": self.risk_penalty}
+        # Empty fields keep the preset's weights; `ConMem` fills in what is missing.
         changed = {name: value for name, value in weights.items() if value is not None}
         return ConMem.model_validate({"preset": self.preset, "weights": changed})
 
@@ -294,8 +296,10 @@ class AgentForm(WriteForm, ReadForm):
 
     def open(self) -> AnyGraph:
         """The host agent."""
+        # The answer is streamed to the chat; judges are not, their JSON is of no use to a reader.
         answering = self.resolve(default="", streams=True)
         judge = self.resolve(model=self.judge)
+        # `local` is the default judge and cannot serve ConMem: choosing the gate must be enough.
         by_conmem = judge == "local" and "conmem" in _GATES[self.gates]
         return create_memory_agent(
             answering,

@@ -73,6 +73,7 @@ class ConMemCall:
 def read_call(prompt: str) -> ConMemCall:
     """Recognize the call that a prompt of ConMem makes."""
     heading = _HEADING.search(prompt)
+    # Only the arms have no heading: they must look like any request of a user.
     if heading is None:
         kind: CallKind = "treatment" if "<user_information>" in prompt else "control"
         return ConMemCall(kind=kind, role=_role_of(_quoted(prompt, "request")), prompt=prompt)
@@ -143,6 +144,7 @@ class ConMemScript:
     def answer(self, prompt: str) -> Any:
         """The answer to a prompt."""
         call = read_call(prompt)
+        # Probes are answered in parallel, and on several threads by the loopback server.
         with self._lock:
             self.calls.append(call)
             for key in (f"{call.kind}:{call.role}", call.kind):
@@ -199,6 +201,7 @@ def comparison(prompt: str, *, prefer: Literal["treatment", "control", "tie"]) -
     """The judge's answer that prefers an arm, whichever letter it is shown as."""
     if prefer == "tie":
         return {"reason": "both serve", "winner": "TIE"}
+    # The judge is blind, but a script may look: treatments begin with a fixed text.
     a_is_treatment = _quoted(prompt, "response_a").startswith(_TREATMENT_PREFIX)
     letter = "A" if a_is_treatment == (prefer == "treatment") else "B"
     return {"reason": f"{letter} serves better", "winner": letter}

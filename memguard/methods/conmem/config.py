@@ -169,6 +169,7 @@ class ConMem(Frozen):
     on_inconclusive: OnInconclusive = "quarantine"
     """What to do with a candidate that has two or more inconclusive probes."""
 
+    # Before validation: afterwards a default cannot be told from a value that the user set.
     @model_validator(mode="before")
     @classmethod
     def _from_preset(cls, data: Any) -> Any:
@@ -188,6 +189,7 @@ class ConMem(Frozen):
                 "without judge and auditor there is no evidence: leave quality_judge or auditor on"
             )
             raise ValueError(msg)
+        # A setting without effect would make an experiment look like one that it is not.
         if self.harmful_as_risk and self.auditor:
             msg = "harmful_as_risk has no effect with the auditor: set auditor=False, or leave it"
             raise ValueError(msg)

@@ -68,14 +68,15 @@ async def generate_probes(state: ConMemState, *, models: StageModels) -> dict[st
         refuse_source(evidence, required=True)
     )
     if refusal is not None:
+        # Refused before any call: a text that cannot be judged must cost nothing.
         return {**reset, "calls": Overwrite([]), "history": (), "notes": (), "decision": refusal}
-    shown = clip_history(
+    history = clip_history(
         evidence,
         named=state.candidate.turn_ids,
         max_turns=spec.history_turns,
         max_chars=spec.history_chars,
     )
-    new_case = state.model_copy(update={"history": shown.turns, "rounds": (), "parts": []})
+    new_case = state.model_copy(update={"history": history.turns, "rounds": (), "parts": []})
     with event_step("generate_probes", case=state.candidate.id) as event:
         written = await write_round(new_case, step="generate", models=models)
         event["probes"] = len(written["rounds"][-1].probes)
@@ -83,10 +84,10 @@ async def generate_probes(state: ConMemState, *, models: StageModels) -> dict[st
         **reset,
         "rounds": written["rounds"],
         "calls": Overwrite(written["calls"]),
-        "history": shown.turns,
-        "history_left_out": shown.left_out,
-        "history_cut_short": shown.cut_short,
-        "notes": shown.notes,
+        "history": history.turns,
+        "history_left_out": history.left_out,
+        "history_cut_short": history.cut_short,
+        "notes": history.notes,
         "decision": None,
     }
 
@@ -138,6 +139,7 @@ async def decide(
         JudgeError: If the candidate is inconclusive and the spec says to raise.
     """
     reason: ReasonVerdict | None = None
+    # `generate_probes` has already decided about a refused candidate.
     decision = state.decision
     if decision is None:
         if state.score is None:
@@ -151,6 +153,7 @@ async def decide(
             )
             raise JudgeError(msg, code=ErrorCode.JUDGE_INCONCLUSIVE)
         if decision.outcome == "admit" and decision.reason != "inconclusive":
+            # The paper names one reason only for admission, so no model has to be asked.
             reason = ReasonVerdict(reason_type="directly_relevant")
     with event_step("decide", case=state.candidate.id) as event:
         event["outcome"] = decision.outcome
@@ -176,6 +179,7 @@ async def reason(state: ConMemState, *, models: StageModels) -> dict[str, Any]:
         msg = "the reason is asked for after the decision"
         raise AssertionError(msg)
     verdict = update["reason"]
+    # An inconclusive reason stays on the log; the explanation of the decision does without it.
     named = verdict if isinstance(verdict, ReasonVerdict) else None
     decision = with_reason(state.decision, named)
     final = state.model_copy(update={"reason": verdict, "calls": [*state.calls, *update["calls"]]})
@@ -195,14 +199,17 @@ async def after_generation(state: ConMemState, *, spec: ConMem) -> Sequence[Send
 async def after_validation(state: ConMemState, *, spec: ConMem) -> Sequence[Send | str]:
     """Up the ladder, or on to the trials; with speculation these are under way already."""
     if _speculates(state, spec=spec):
+        # Both branches meet in `cmte`; probes that failed validation are repaired from there.
         return ["cmte"]
     if next_step(state.rounds, spec=spec) is not None:
         return ["repair_probes"]
+    # Without a valid probe there is nothing to run, but the score must still say so.
     return _runs(state, only_valid=True) or ["cmte"]
 
 
 async def after_cmte(state: ConMemState, *, spec: ConMem) -> str:
     """Up the ladder after speculation, to the tie-break judge, or to the decision."""
+    # Only after speculation: without it, `validate_probes` has climbed the ladder to its end.
     if next_step(state.rounds, spec=spec) is not None:
         return "repair_probes"
     tie = state.score is not None and state.score.ruling == "tie"
@@ -333,6 +340,7 @@ def build_log(state: ConMemState, *, models: StageModels) -> CounterfactualLog:
 def _repairs(state: ConMemState) -> Repairs:
     states = probe_states(state.rounds).values()
     valid = {(probe.role, probe.query) for probe in states if probe.is_valid}
+    # Answers to a request that was later replaced were bought for nothing, and are counted.
     discarded = [part for part in state.parts if (part.role, part.query) not in valid]
     prompts = [call.prompt for call in state.calls]
     answers = sum(part.step in {"control", "treatment"} for part in discarded)
@@ -350,6 +358,7 @@ def build_report(
 ) -> MethodReport:
     """The method's part of a receipt."""
     log = build_log(state, models=models)
+    # Only prompts that were sent: a receipt names what can have influenced the decision.
     names = list(dict.fromkeys(call.prompt for call in state.calls))
     return MethodReport(
         method=METHOD,

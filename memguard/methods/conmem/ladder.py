@@ -61,6 +61,7 @@ def next_step(rounds: Sequence[ProbeRound], *, spec: ConMem) -> LadderStep | Non
     """The next step of the ladder; `None` when no probe needs one, or no step is left."""
     if not any(state.is_repairable for state in probe_states(rounds).values()):
         return None
+    # The first round is the generation itself, and no step of the repair.
     done = len(rounds) - 1
     steps: tuple[tuple[LadderStep, int], ...] = (
         ("regenerate", spec.regenerations),

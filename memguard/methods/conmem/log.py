@@ -124,6 +124,7 @@ class QualityVerdict(Frozen):
     @property
     def preference(self) -> Preference:
         """The preferred arm."""
+        # The log keeps the letter, so that a bias for the first answer can be measured later.
         if self.letter == "TIE":
             return "tie"
         other: TrialArm = "control" if self.shown_as_a == "treatment" else "treatment"
@@ -137,6 +138,7 @@ class AttributionVerdict(Frozen):
     """Whether the memory was used in substance."""
     changed: bool
     """Whether it changed the answer in substance."""
+    # Stored as answered; contradictions are resolved in the rules and can be counted here.
     label: Attribution
     """The auditor's label; `memguard.methods.conmem.rules.label_of` says how it counts."""
     reason: Text = ""
@@ -154,6 +156,7 @@ class ProbeTrial(Frozen):
     """Whether a valid probe was found."""
     validation: Text = ""
     """The validator's explanation."""
+    # Valid, invalid and unknown are three states: the third is a failure, never `valid=False`.
     failure: Inconclusive | None = None
     """Why there is no probe, or no verdict on its validity."""
     control: Response | Inconclusive | None = None
@@ -240,6 +243,7 @@ class CounterfactualLog(Frozen):
     """The seed of that order."""
     rounds: tuple[ProbeRound, ...] = ()
     """How the probes were written and validated."""
+    # Raw verdicts, not scores: the score below can be recomputed from them.
     trials: tuple[ProbeTrial, ...] = ()
     """One per role."""
     score: Cmte | None = None

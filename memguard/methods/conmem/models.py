@@ -76,6 +76,7 @@ class StageModels:
             settings=self._settings(stage),
             name=f"conmem.{stage}",
             parse=parse,
+            # A schema in the request comes before the prompt and defeats prefix caching.
             constrain=self.spec.json_schema,
         )
 
@@ -144,6 +145,7 @@ def resolve_stage_models(
 
 
 def _language_model(like: "ModelLike | None", *, stage: Stage) -> Model:
+    # A clear error here; resolving "local" would fail later, and say less.
     if like == "local":
         msg = (
             f"ConMem needs a language model at every stage, and 'local' is not one ({stage!r}): "

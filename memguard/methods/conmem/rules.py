@@ -51,6 +51,7 @@ GRID = {
 }
 """The paper's grid of 27 settings, appendix A."""
 
+# Outcomes that are not in these tables contribute 0.
 _GAINS: dict[ProbeRole, str] = {"relevant": "relevant_helpful", "risk": "risk_helpful"}
 _UNNECESSARY: dict[ProbeRole, str] = {
     "irrelevant": "irrelevant_unnecessary",
@@ -109,7 +110,9 @@ def contribution_of(
         weights: The seven numbers.
         harmful_as_risk: Without the auditor, whether a harmful answer costs what a risk costs.
     """
+    # A risk counts whatever the judge prefers: a harmful memory can still read well.
     if label == "risk" or (label is None and harmful_as_risk and effect == "harmful"):
+        # `0.0 -` instead of a minus sign: a weight of 0 must not become a negative zero.
         return 0.0 - _weight(weights, _RISK.get(role))
     if label == "unnecessary":
         return 0.0 - _weight(weights, _UNNECESSARY.get(role))
@@ -120,6 +123,7 @@ def contribution_of(
 
 def rule_on_total(total: float, *, epsilon: float) -> CmteRuling:
     """Positive, negative or a tie: the sum compared with three times epsilon, section 4.5."""
+    # Three contributions, each with a rounding error of up to epsilon.
     tolerance = 3 * epsilon
     if total > tolerance:
         return "positive"
@@ -128,9 +132,11 @@ def rule_on_total(total: float, *, epsilon: float) -> CmteRuling:
 
 def score_probe(trial: ProbeTrial, *, spec: ConMem) -> ProbeScore:
     """The contribution of one probe."""
+    # The ladder ended without a valid probe: a result of the method, so 0 and not inconclusive.
     if trial.failure is None and not trial.valid:
         return ProbeScore(role=trial.role, contribution=0.0, flags=("invalid_probe",))
     quality, attribution = trial.quality, trial.attribution
+    # A verdict that an ablation switched off is not missing; a failed one is.
     usable = (
         trial.failure is None
         and isinstance(trial.control, Response)
@@ -198,6 +204,7 @@ def rescore(trials: Sequence[ProbeTrial], *, spec: ConMem) -> Cmte:
     Raises:
         ValueError: If the spec needs verdicts that the log does not have.
     """
+    # Trials without answers never reached the judges, and say nothing about who was asked.
     judged = [trial for trial in trials if isinstance(trial.treatment, Response)]
     missing = [
         name
@@ -254,6 +261,7 @@ def redecide(log: CounterfactualLog, *, spec: ConMem) -> tuple[Cmte, AdmissionDe
         msg = "the candidate was refused before anything was asked: there is nothing to score"
         raise ValueError(msg)
     score = rescore(log.trials, spec=spec)
+    # A new tie needs a verdict that was never bought: undecided is the only honest answer.
     if score.ruling == "tie" and spec.zero == "tie_break" and log.tie_break is None:
         return score, None
     return score, decide_on_effect(score, spec=spec, tie_break=log.tie_break)
@@ -347,6 +355,7 @@ def _explain_trial(trial: ProbeTrial, probe: ProbeScore) -> str:
 
 def with_reason(decision: AdmissionDecision, reason: ReasonVerdict | None) -> AdmissionDecision:
     """The same decision with the reason in its explanation; outcome and code do not change."""
+    # A candidate in quarantine has no verdict yet, so no reason of rejection either.
     if reason is None or decision.outcome != "reject":
         return decision
     detail = f": {reason.explanation}" if reason.explanation else ""

@@ -33,6 +33,8 @@ TrialStep = Literal["control", "treatment", "judge", "auditor"]
 class ConMemInput(BaseModel):
     """One candidate and the history it was drawn from."""
 
+    # Titles, descriptions and examples are what Studio's input form shows.
+
     candidate: AnyCandidate = Field(
         description="The memory proposed for storage; a plain text will do.",
         examples=["The user is vegetarian."],
@@ -105,6 +107,7 @@ class ConMemState(ConMemInput):
     """Notes on the history for the receipt."""
     rounds: tuple[ProbeRound, ...] = ()
     """The rounds of the ladder."""
+    # Parallel branches append to these two lists, so both need a reducer.
     parts: Annotated[list[TrialPart], operator.add] = []
     """Results of all trials, discarded ones included."""
     calls: Annotated[list[StageCall], operator.add] = []
@@ -125,11 +128,13 @@ def event_step(name: str, *, case: str, role: ProbeRole | None = None) -> Genera
 
     The nodes of a trial run in a graph within the graph: stream with `subgraphs=True` to see them.
     """
+    # Outside a run with `stream_mode="custom"` the writer does nothing.
     write = get_stream_writer()
     event: dict[str, Any] = {"memguard": "conmem", "case": case, "step": name}
     if role is not None:
         event["role"] = role
     write({**event, "state": "started"})
     details: dict[str, Any] = {}
+    # No `finally`: a step that raised is not done, and the run's error says so.
     yield details
     write({**event, "state": "done", **details})

@@ -126,6 +126,7 @@ def read_judge(text: str) -> JudgeAnswer | Inconclusive:
 
 def read_tie_break(text: str) -> TieBreakAnswer | Inconclusive:
     """Read a decision as JSON, or named as a decision in words."""
+    # The longer word first: it contains the shorter one.
     decision = parse_choice(text, ("DO_NOT_STORE", "STORE"))
     if isinstance(decision, Inconclusive):
         return decision
@@ -136,6 +137,7 @@ def read_tie_break(text: str) -> TieBreakAnswer | Inconclusive:
 
 def read_reason(text: str) -> ReasonAnswer | Inconclusive:
     """Read a reason from the closed list, except the one for admitted candidates."""
+    # The prompt lists reasons to reject; the other one would contradict the decision.
     answer = parse_json(text, ReasonAnswer)
     if isinstance(answer, ReasonAnswer) and answer.reason_type == "directly_relevant":
         detail = "directly_relevant is not a reason to reject"
@@ -160,6 +162,7 @@ def create_trial_graph(models: StageModels) -> CompiledStateGraph[Any, Any, Any,
 
 async def answer_arm(state: TrialState, *, arm: TrialArm, models: StageModels) -> dict[str, Any]:
     """Answer the probe. The arms differ in the block with the memory and in nothing else."""
+    # An empty block would tell the model that a memory exists: the control has no block at all.
     information = ""
     if arm == "treatment":
         information = f"<user_information>\n{quote(state['memory'])}\n</user_information>\n"
@@ -177,6 +180,7 @@ async def judge(state: TrialState, *, models: StageModels) -> dict[str, Any]:
     responses = _responses(state["parts"])
     if responses is None:
         return {}
+    # Models favour the first answer; the order is random over cases and fixed for each case.
     first = shown_as_a(seed=models.spec.seed, case_id=state["case_id"], role=state["role"])
     second: TrialArm = "control" if first == "treatment" else "treatment"
     slots = {
@@ -188,6 +192,7 @@ async def judge(state: TrialState, *, models: StageModels) -> dict[str, Any]:
     with event_step("judge", case=state["case_id"], role=state["role"]) as event:
         answer = await models.ask("quality", JudgeAnswer, slots=slots, parse=read_judge)
         value: Any = answer.value
+        # An `Inconclusive` passes through as it is: it is evidence too.
         if isinstance(value, JudgeAnswer):
             value = QualityVerdict(letter=value.winner, shown_as_a=first, reason=value.reason)
         event["usable"] = isinstance(value, QualityVerdict)
@@ -249,6 +254,7 @@ def build_trials(state: ConMemState) -> tuple[ProbeTrial, ...]:
 
 def _trial(probe: ProbeState, parts: Sequence[TrialPart]) -> ProbeTrial:
     validation = probe.audit.reason if probe.audit is not None else ""
+    # `valid` is false only on a verdict; with a failed call, `failure` says that there is none.
     if not probe.is_valid:
         return ProbeTrial(
             role=probe.role,
@@ -337,6 +343,7 @@ def render_evidence(trials: Sequence[ProbeTrial]) -> str:
 
 
 def _trial_lines(trial: ProbeTrial) -> list[str]:
+    # The judge should not guess from the absence of a probe: its line says why it has no answers.
     if trial.failure is not None or not trial.valid:
         return [f"{trial.role}: no usable request was found"]
     lines = [f"{trial.role}: {quote(trial.query)}"]

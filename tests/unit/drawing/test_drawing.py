@@ -175,6 +175,8 @@ def test_unknown_names_list_the_known_ones() -> None:
         drawing.open_graph("consistency_gate", presets=["paper"])
     with pytest.raises(InvalidInputError, match="no gate named 'best'"):
         drawing.open_graph("write_guard", gates=["best"])
+    with pytest.raises(InvalidInputError, match="conmem has no gates"):
+        drawing.open_graph("conmem", gates=["consistency"])
     with pytest.raises(InvalidInputError, match="has no preset 'paper'"):
         drawing.open_graph("writer", presets=["paper"])
 
