@@ -126,7 +126,6 @@ def read_judge(text: str) -> JudgeAnswer | Inconclusive:
 
 def read_tie_break(text: str) -> TieBreakAnswer | Inconclusive:
     """Read a decision as JSON, or named as a decision in words."""
-    # The longer word first: it contains the shorter one.
     decision = parse_choice(text, ("DO_NOT_STORE", "STORE"))
     if isinstance(decision, Inconclusive):
         return decision
