@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from memguard.guard.store import guard_store
     from memguard.llm.models import resolve_model
     from memguard.methods.conmem import create_conmem_graph
+    from memguard.methods.conmem.config import ConMem
     from memguard.methods.consistency_gate import create_consistency_gate_graph
     from memguard.methods.factor_compiled import create_factor_compiled_graph
     from memguard.methods.permission_semantic import create_permission_semantic_graph
     from memguard.methods.writer import create_writer_graph
     from memguard.middleware import MemguardMiddleware
     from memguard.schema.config import ConsistencyGate, Writer
-    from memguard.schema.conmem import ConMem
     from memguard.schema.decision import AdmissionDecision
     from memguard.schema.ledger import ReadReport
     from memguard.schema.memory import CandidateMemory, Conversation, MemoryRecord, Turn
@@ -78,7 +78,7 @@ _HOME = {
     "AdmissionDecision": "schema.decision",
     "Budget": "schema.usage",
     "CandidateMemory": "schema.memory",
-    "ConMem": "schema.conmem",
+    "ConMem": "methods.conmem.config",
     "ConfigurationError": "errors",
     "ConsistencyGate": "schema.config",
     "Conversation": "schema.memory",

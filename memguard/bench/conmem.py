@@ -29,7 +29,7 @@ from langchain_openai import ChatOpenAI
 from memguard.bench.conmem_server import SCALE, a_case
 from memguard.llm.models import Model, resolve_model
 from memguard.methods.conmem import create_conmem_graph
-from memguard.schema.conmem import CONMEM_PRESETS, ROLES
+from memguard.methods.conmem.config import CONMEM_PRESETS, ROLES
 from memguard.testing.conmem import ConMemScript, read_call
 from memguard.testing.scripted import ScriptedCall
 

@@ -11,8 +11,10 @@ import typer
 from memguard.cli.options import (
     BaseUrlOption,
     EmbedOption,
+    GateOption,
     ModelOption,
     NamespaceOption,
+    PresetOption,
     StoreOption,
     UserOption,
     namespace_of,
@@ -49,6 +51,8 @@ def chat(
         str | None,
         typer.Option(help="Model that judges memories, or local; the answering model by default."),
     ] = None,
+    gate: GateOption = None,
+    preset: PresetOption = None,
     system: Annotated[str, typer.Option(help="System prompt of the agent.")] = "",
 ) -> None:
     """Talk to an agent with memory.
@@ -60,20 +64,30 @@ def chat(
     from memguard.cli.opening import make_journal, open_store, pick_model
     from memguard.errors import ErrorCode, ModelConfigurationError
     from memguard.guard.agent import create_memory_agent
+    from memguard.guard.presets import choose_admission, choose_gates, split_presets
+    from memguard.guard.read import create_read_guard
+    from memguard.guard.write import create_write_guard
     from memguard.llm.models import HOW_TO_GIVE_ONE
 
     answering = pick_model(model, base_url=base_url)
     if isinstance(answering, str):
         msg = f"chat needs a model that answers; {HOW_TO_GIVE_ONE}"
         raise ModelConfigurationError(msg, code=ErrorCode.MODEL_MISSING)
+    gates = gate or ["consistency"]
+    for_gates, for_admission = split_presets(preset or (), gates=gates, admission="ps")
+    specs = choose_gates(gates, presets=for_gates)
+    admission = choose_admission("ps", presets=for_admission)
+    judging = answering if judge is None else pick_model(judge, base_url=base_url)
     labels = namespace_of(user, namespace)
     with open_store(store, embed=embed) as opened, make_journal(store) as journal:
+        memory: dict[str, Any] = {
+            "store": opened, "namespace": template_of(labels), "receipts": journal
+        }  # fmt: skip
         agent = create_memory_agent(
             answering,
-            judge=None if judge is None else pick_model(judge, base_url=base_url),
-            store=opened,
-            namespace=template_of(labels),
-            receipts=journal,
+            read=create_read_guard(judging, admission=admission, **memory),
+            write=create_write_guard(judging, gates=specs, on_failure="report", **memory),
+            **memory,
             system=system,
             # The conversation ends with the program; only memories outlast it.
             checkpointer=InMemorySaver(),

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from memguard.cli.options import BaseUrlOption, JsonOption, ModelOption
+from memguard.cli.options import BaseUrlOption, JsonOption, ModelOption, PresetOption
 
 if TYPE_CHECKING:
     from memguard.guard.gates import GateGraph
@@ -21,22 +21,20 @@ def check(
     model: ModelOption = None,
     base_url: BaseUrlOption = None,
     method: Annotated[
-        Method, typer.Option("--method", help="Is it supported, or what does it do to answers?")
+        Method,
+        typer.Option(
+            "--method", help="consistency: is it supported? conmem: does it improve answers?"
+        ),
     ] = "consistency",
-    preset: Annotated[
-        str | None, typer.Option("--preset", help="Named setting; see `memguard presets`.")
-    ] = None,
+    preset: PresetOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Say whether a memory would be stored, and why. Stores nothing."""
     from memguard.cli.opening import pick_model
 
-    judge = pick_model(model, base_url=base_url)
-    given = {"candidate": text, "context": _source(source)}
-    if method == "conmem":
-        result = _run_case(_conmem(judge, preset=preset), given, quiet=as_json)
-    else:
-        result = _consistency(judge, preset=preset).invoke(given)
+    graph = _open(method, pick_model(model, base_url=base_url), presets=preset or [])
+    candidate = {"candidate": text, "context": _source(source)}
+    result = _run_case(graph, candidate, quiet=as_json or method != "conmem")
     receipt = result["receipt"]
     if as_json:
         from memguard.cli.output import print_json
@@ -48,30 +46,25 @@ def check(
     print_receipt(receipt, committed=False)
 
 
-def _consistency(judge: Any, *, preset: str | None) -> "GateGraph":
-    from memguard.cli.opening import gate_preset
+def _open(method: Method, model: Any, *, presets: list[str]) -> "GateGraph":
+    from memguard.guard.presets import choose_gates
+    from memguard.methods.conmem import create_conmem_graph
+    from memguard.methods.conmem.config import ConMem
     from memguard.methods.consistency_gate import create_consistency_gate_graph
 
-    return create_consistency_gate_graph(judge, spec=gate_preset(preset or "recommended"))
+    (spec,) = choose_gates([method], presets=presets)
+    if isinstance(spec, ConMem):
+        return create_conmem_graph(model, spec=spec)
+    return create_consistency_gate_graph(model, spec=spec)
 
 
-def _conmem(judge: Any, *, preset: str | None) -> "GateGraph":
-    from memguard.errors import ErrorCode, InvalidInputError
-    from memguard.methods.conmem import create_conmem_graph
-    from memguard.schema.conmem import CONMEM_PRESETS
-
-    name = preset or "default"
-    if name not in CONMEM_PRESETS:
-        msg = f"there is no preset {name!r}: use one of {sorted(CONMEM_PRESETS)}"
-        raise InvalidInputError(msg, code=ErrorCode.SPEC_INVALID)
-    return create_conmem_graph(judge, spec=CONMEM_PRESETS[name])
-
-
-def _run_case(graph: "GateGraph", given: dict[str, Any], *, quiet: bool) -> dict[str, Any]:
+def _run_case(graph: "GateGraph", candidate: dict[str, Any], *, quiet: bool) -> dict[str, Any]:
     from memguard.cli.progress import CaseProgress
 
     result: dict[str, Any] = {}
-    stream: Any = graph.stream(given, stream_mode=["custom", "values"], subgraphs=True)
+    stream: Any = graph.stream(candidate, stream_mode=["custom", "values"], subgraphs=True)
+    # The nodes of a trial are in a nested graph: its events carry a namespace, its values do not
+    # belong to the result.
     with CaseProgress(quiet=quiet) as progress:
         for namespace, mode, data in stream:
             if mode == "custom":

@@ -1,4 +1,4 @@
-"""`memguard graph NAME`: a picture of a graph, made here."""
+"""`memguard graph NAME`: a picture of a graph, drawn on this machine."""
 
 import sys
 from pathlib import Path
@@ -6,23 +6,32 @@ from typing import Annotated
 
 import typer
 
+from memguard.cli.options import GateOption, PresetOption
+
 
 def graph(
     name: Annotated[
-        str | None, typer.Argument(help="Which graph; all names are listed when left out.")
+        str | None, typer.Argument(help="Name of the graph; without it, all names are listed.")
     ] = None,
-    svg: Annotated[Path | None, typer.Option("--svg", help="File for an SVG.")] = None,
-    png: Annotated[Path | None, typer.Option("--png", help="File for a PNG; needs Pillow.")] = None,
-    html: Annotated[Path | None, typer.Option("--html", help="File for a page.")] = None,
-    mermaid: Annotated[Path | None, typer.Option("--mermaid", help="File for Mermaid.")] = None,
+    svg: Annotated[Path | None, typer.Option("--svg", help="Write an SVG to this file.")] = None,
+    png: Annotated[Path | None, typer.Option("--png", help="Write a PNG to this file.")] = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Write a page to this file.")] = None,
+    mermaid: Annotated[
+        Path | None, typer.Option("--mermaid", help="Write Mermaid to this file.")
+    ] = None,
+    gate: GateOption = None,
+    preset: PresetOption = None,
 ) -> None:
-    """Draw a graph, with all that is nested in it; without a file, print it as Mermaid."""
+    """Draw a graph with all nested graphs; without a file, print it as Mermaid.
+
+    SVG, PNG and pages need the extra `draw`.
+    """
     from memguard import drawing
 
     if name is None:
         sys.stdout.write("\n".join(drawing.GRAPHS) + "\n")
         return
-    opened = drawing.open_graph(name)
+    opened = drawing.open_graph(name, gates=gate or (), presets=preset or ())
     if svg is not None:
         _write(svg, drawing.to_svg(opened))
     if png is not None:
@@ -41,6 +50,6 @@ def _write(path: Path, picture: str | bytes) -> None:
     try:
         path.write_bytes(picture if isinstance(picture, bytes) else picture.encode())
     except OSError as error:
-        msg = f"cannot write {str(path)!r}: {error.strerror}; name a file in a folder that there is"
+        msg = f"cannot write {str(path)!r}: {error.strerror}; name a file in a folder that exists"
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID) from error
     sys.stderr.write(f"wrote {path}\n")

@@ -8,7 +8,6 @@ from memguard.errors import ErrorCode, InvalidInputError
 if TYPE_CHECKING:
     from memguard.journal.journal import Journal
     from memguard.llm.models import Model
-    from memguard.schema.config import ConsistencyGate
     from memguard.stores import ChromaStore
 
 JOURNAL_FILE = "memguard.sqlite3"
@@ -76,18 +75,6 @@ def pick_model(model: str | None, *, base_url: str | None) -> "Model | str":
         f"{base_url!r} serves {len(names)} models, {names[:10]}: name one with --model openai:NAME"
     )
     raise InvalidInputError(msg, code=ErrorCode.MODEL_MISSING)
-
-
-def gate_preset(name: str) -> "ConsistencyGate":
-    """The preset of ConsistencyGate with this name."""
-    from memguard.schema.config import CONSISTENCY_GATE_PRESETS, ConsistencyGate
-
-    try:
-        return ConsistencyGate.preset(name)
-    except KeyError:
-        names = sorted(CONSISTENCY_GATE_PRESETS)
-        msg = f"there is no preset {name!r}: use one of {names}"
-        raise InvalidInputError(msg, code=ErrorCode.SPEC_INVALID) from None
 
 
 def named_file(text: str) -> Path | None:

@@ -49,8 +49,16 @@ NamespaceOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+GateOption = Annotated[
+    list[str] | None,
+    typer.Option("--gate", help="consistency or conmem; repeat it for several, in order."),
+]
 PresetOption = Annotated[
-    str, typer.Option("--preset", help="Preset of ConsistencyGate; `memguard presets` lists them.")
+    list[str] | None,
+    typer.Option(
+        "--preset",
+        help="Named settings, see `memguard presets`; every gate takes the ones that it has.",
+    ),
 ]
 ConversationOption = Annotated[
     str | None,

@@ -1,4 +1,4 @@
-"""`memguard presets`: every named setting, in full."""
+"""`memguard presets`: the named settings of every method."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,10 +7,10 @@ from memguard.cli.options import JsonOption
 
 
 def presets(as_json: JsonOption = False) -> None:
-    """Print the named settings of each method."""
+    """Print the named settings of each method, in full."""
     from memguard.cli.output import print_json
+    from memguard.methods.conmem.config import CONMEM_PRESETS
     from memguard.schema.config import CONSISTENCY_GATE_PRESETS
-    from memguard.schema.conmem import CONMEM_PRESETS
     from memguard.schema.read_config import FACTOR_COMPILED_PRESETS, PERMISSION_SEMANTIC_PRESETS
 
     methods: dict[str, Mapping[str, Any]] = {
@@ -34,12 +34,12 @@ def _print_method(method: str, named: Mapping[str, Mapping[str, Any]]) -> None:
     from memguard.cli.output import print_table
 
     settings = next(iter(named.values()))
-    rows = [(each, *(str(spec[each]) for spec in named.values())) for each in settings]
+    rows = [(name, *(str(spec[name]) for spec in named.values())) for name in settings]
     print_table(method, ("setting", *named), rows)
 
 
 def _flat(spec: Mapping[str, Any], *, under: str = "") -> dict[str, Any]:
-    """Settings within settings as `weights.risk_risk`."""
+    """Nested settings by their path, for example `weights.risk_risk`."""
     flat: dict[str, Any] = {}
     for name, value in spec.items():
         path = f"{under}{name}"

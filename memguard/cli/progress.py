@@ -85,7 +85,7 @@ class CaseProgress(_Bars):
 
     def note(self, event: dict[str, Any]) -> None:
         """Update the bar from one event of the case."""
-        if event.get("state") == "begun":
+        if event.get("state") == "started":
             probe = f" of the {event['role']} probe" if "role" in event else ""
             self._bars.update(self._task, detail=f"{event['step'].replace('_', ' ')}{probe}")
         elif event.get("state") == "done":

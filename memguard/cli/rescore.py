@@ -1,4 +1,4 @@
-"""`memguard rescore ID`: a ConMem case under other weights, from its receipt, with no model."""
+"""`memguard rescore ID`: decide a ConMem case again under other weights, without a model."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -7,8 +7,8 @@ import typer
 from memguard.cli.options import JsonOption, StoreOption
 
 if TYPE_CHECKING:
-    from memguard.schema.conmem import ConMem
-    from memguard.schema.conmem_log import Cmte, CounterfactualLog
+    from memguard.methods.conmem.config import ConMem
+    from memguard.methods.conmem.log import Cmte, CounterfactualLog
     from memguard.schema.decision import AdmissionDecision
     from memguard.schema.receipt import MethodReport
 
@@ -23,14 +23,14 @@ WeightOption = Annotated[
 
 def rescore(
     receipt_id: Annotated[
-        str, typer.Argument(help="The id of the receipt, or the beginning of it.", metavar="ID")
+        str, typer.Argument(help="Id of the receipt, or its first characters.", metavar="ID")
     ],
     store: StoreOption = "memory",
     risk_penalty: PenaltyOption = None,
     weight: WeightOption = None,
     without: Annotated[
         Literal["quality", "auditor"] | None,
-        typer.Option("--without", help="Leave the blind judge or the auditor out."),
+        typer.Option("--without", help="Decide without the judge's or the auditor's verdicts."),
     ] = None,
     zero: Annotated[
         Literal["tie_break", "admit", "reject"] | None,
@@ -39,16 +39,16 @@ def rescore(
     grid: Annotated[bool, typer.Option("--grid", help="All 27 settings of the paper.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Recompute a decision of ConMem from its receipt. Asks no model and changes nothing."""
-    from memguard.policy.cmte import grid as points
+    """Decide a case of ConMem again from its receipt. Calls no model and changes nothing."""
+    from memguard.methods.conmem.rules import grid as points
 
     report = _report_of(receipt_id, store=store)
     numbers = _numbers(weight, risk_penalty=risk_penalty)
     spec = _spec(report, numbers=numbers, without=without, zero=zero)
     specs = [spec]
     if grid:
-        specs = [spec.model_copy(update={"weights": each}) for each in points(spec.weights)]
-    rows = [(each, *_decide(report, spec=each)) for each in specs]
+        specs = [spec.model_copy(update={"weights": point}) for point in points(spec.weights)]
+    rows = [(variant, *_decide(report, spec=variant)) for variant in specs]
     if as_json:
         from memguard.cli.output import print_json
 
@@ -67,25 +67,26 @@ def _report_of(receipt_id: str, *, store: str) -> "MethodReport":
 
     with open_journal(store) as journal:
         receipt = ReceiptLog(journal).get(receipt_id)
-    found = [report for report in receipt.reports if report.method == "conmem"]
-    if not found:
-        asked = ", ".join(report.method for report in receipt.reports) or "no gate"
-        msg = f"receipt {receipt.id!r} holds no case of ConMem (asked was {asked})"
+    reports = [report for report in receipt.reports if report.method == "conmem"]
+    if not reports:
+        methods = ", ".join(report.method for report in receipt.reports) or "no gate"
+        msg = f"receipt {receipt.id!r} has no report of ConMem, but of {methods}"
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
-    return found[0]
+    return reports[0]
 
 
 def _numbers(weight: list[str] | None, *, risk_penalty: float | None) -> dict[str, Any]:
     from memguard.errors import ErrorCode, InvalidInputError
-    from memguard.schema.conmem import Weights
+    from memguard.methods.conmem.config import Weights
 
     numbers: dict[str, Any] = {}
-    for each in weight or ():
-        name, equals, number = each.partition("=")
+    for option in weight or ():
+        name, equals, number = option.partition("=")
         if not equals or name not in Weights.model_fields:
-            known = ", ".join(Weights.model_fields)
-            msg = f"--weight takes NAME=NUMBER, got {each!r}; names are {known}"
+            names = ", ".join(Weights.model_fields)
+            msg = f"--weight takes NAME=NUMBER, got {option!r}; names are {names}"
             raise InvalidInputError(msg, code=ErrorCode.SPEC_INVALID)
+        # Left as text: the model validates it, and its message names the weight.
         numbers[name] = number
     if risk_penalty is not None:
         numbers["risk_risk"] = risk_penalty
@@ -99,8 +100,9 @@ def _spec(
 
     from memguard.errors import ErrorCode, InvalidInputError
     from memguard.llm.parsing import explain
-    from memguard.schema.conmem import ConMem
+    from memguard.methods.conmem.config import ConMem
 
+    # From the settings of that run, so that only what is named on the line changes.
     stored: dict[str, Any] = ConMem.model_validate(report.spec).model_dump()
     stored["weights"] |= numbers
     if without == "quality":
@@ -112,19 +114,19 @@ def _spec(
     try:
         return ConMem.model_validate(stored)
     except ValidationError as error:
-        msg = f"these settings cannot be: {explain(error)}"
+        msg = f"these settings are not valid: {explain(error)}"
         raise InvalidInputError(msg, code=ErrorCode.SPEC_INVALID) from None
 
 
 def _log(report: "MethodReport") -> "CounterfactualLog":
-    from memguard.schema.conmem_log import CounterfactualLog
+    from memguard.methods.conmem.log import CounterfactualLog
 
     return CounterfactualLog.model_validate(report.evidence)
 
 
 def _decide(report: "MethodReport", *, spec: "ConMem") -> "tuple[Cmte, AdmissionDecision | None]":
     from memguard.errors import ErrorCode, InvalidInputError
-    from memguard.policy.conmem_decision import redecide
+    from memguard.methods.conmem.rules import redecide
 
     try:
         return redecide(_log(report), spec=spec)
@@ -140,26 +142,26 @@ def _as_json(spec: "ConMem", score: "Cmte", decision: "AdmissionDecision | None"
     }
 
 
-UNDECIDED = "undecided: a tie now, and the tie-break judge was not asked then"
+UNDECIDED = "undecided: a tie now, and the receipt has no verdict of the tie-break judge"
 
 
 def _print_one(
     report: "MethodReport", spec: "ConMem", score: "Cmte", decision: "AdmissionDecision | None"
 ) -> None:
     from memguard.cli.output import console
-    from memguard.policy.conmem_decision import explain_score
+    from memguard.methods.conmem.rules import explain_score
 
     out = console()
     out.print(f"was: {report.decision.outcome}: {report.decision.explanation}")
-    said = UNDECIDED if decision is None else decision.outcome
-    why = explain_score(score) if decision is None else decision.explanation
-    out.print(f"now: {said}: {why}")
+    outcome = UNDECIDED if decision is None else decision.outcome
+    explanation = explain_score(score) if decision is None else decision.explanation
+    out.print(f"now: {outcome}: {explanation}")
     out.print("  " + ", ".join(f"{name} {n:g}" for name, n in spec.weights.model_dump().items()))
 
 
 def _print_grid(rows: "list[tuple[ConMem, Cmte, AdmissionDecision | None]]") -> None:
     from memguard.cli.output import print_table
-    from memguard.policy.cmte import GRID
+    from memguard.methods.conmem.rules import GRID
 
     print_table(
         "the paper's grid, from stored evidence",

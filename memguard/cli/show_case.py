@@ -1,11 +1,11 @@
-"""The counterfactual log of one case, as a page for a person."""
+"""Print the counterfactual log of one case."""
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from memguard.schema.conmem_log import (
+    from memguard.methods.conmem.log import (
         AttributionVerdict,
         CounterfactualLog,
         ProbeScore,
@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
 
 def print_case(report: "MethodReport") -> None:
-    """Three probes, both answers side by side, verdicts, contributions, and what they come to."""
+    """Print the probes, both answers side by side, the verdicts, and the effect."""
     from memguard.cli.output import console
-    from memguard.schema.conmem_log import CounterfactualLog
+    from memguard.methods.conmem.log import CounterfactualLog
 
     log = CounterfactualLog.model_validate(report.evidence)
+    # A refused candidate has a log without a score.
     scores = {probe.role: probe for probe in log.score.probes} if log.score else {}
     out = console()
     for trial in log.trials:
@@ -33,7 +34,7 @@ def print_case(report: "MethodReport") -> None:
             f"  CMTE {mean}, sum {log.score.total:+.2f} over {log.score.n_valid} valid probes: "
             f"{log.score.ruling}"
         )
-    for line in _about_the_case(log):
+    for line in _case_lines(log):
         out.print(f"  {line}")
 
 
@@ -44,11 +45,11 @@ def _print_trial(trial: "ProbeTrial", score: "ProbeScore | None") -> None:
     from memguard.cli.output import console
 
     out = console()
-    adds = "" if score is None else f"  {_contribution(score)}"
-    out.print(Text(f"\n  {trial.role}{adds}", style="bold"))
+    contribution = "" if score is None else f"  {_contribution(score)}"
+    out.print(Text(f"\n  {trial.role}{contribution}", style="bold"))
     out.print(f"    {trial.query or '(no request)'}")
     if trial.failure is not None:
-        out.print(f"    no word on the probe: {trial.failure.reason} {trial.failure.detail}")
+        out.print(f"    no verdict on the probe: {trial.failure.reason} {trial.failure.detail}")
     if not trial.valid:
         out.print(f"    not valid: {trial.validation}")
     if trial.control is not None or trial.treatment is not None:
@@ -68,12 +69,12 @@ def _print_trial(trial: "ProbeTrial", score: "ProbeScore | None") -> None:
 def _contribution(score: "ProbeScore") -> str:
     if score.contribution is None:
         return "inconclusive"
-    said = " ".join(word for word in (score.effect, score.label) if word)
-    return f"{score.contribution:+.2f}" + (f"  ({said})" if said else "")
+    words = " ".join(word for word in (score.effect, score.label) if word)
+    return f"{score.contribution:+.2f}" + (f"  ({words})" if words else "")
 
 
 def _answer(answer: "Response | Inconclusive | None") -> str:
-    from memguard.schema.conmem_log import Response
+    from memguard.methods.conmem.log import Response
 
     if answer is None:
         return "(not asked)"
@@ -92,7 +93,9 @@ def _quality(verdict: "QualityVerdict | Inconclusive") -> str:
         "treatment": "better with the memory",
         "tie": "neither is better",
     }[verdict.preference]
-    return f"{preferred} (said {verdict.letter}; A was the {verdict.shown_as_a}): {verdict.reason}"
+    return (
+        f"{preferred} (answered {verdict.letter}; A was the {verdict.shown_as_a}): {verdict.reason}"
+    )
 
 
 def _attribution(verdict: "AttributionVerdict | Inconclusive") -> str:
@@ -105,27 +108,28 @@ def _attribution(verdict: "AttributionVerdict | Inconclusive") -> str:
     return f"{verdict.label}; {used}, {changed}: {verdict.reason}"
 
 
-def _about_the_case(log: "CounterfactualLog") -> list[str]:
-    from memguard.schema.conmem_log import ReasonVerdict, TieBreakVerdict
+def _case_lines(log: "CounterfactualLog") -> list[str]:
+    from memguard.methods.conmem.log import ReasonVerdict, TieBreakVerdict
 
     lines: list[str] = []
     if isinstance(log.tie_break, TieBreakVerdict):
-        said = "store" if log.tie_break.store else "do not store"
-        lines.append(f"tie-break: {said}: {log.tie_break.reason}")
+        decision = "store" if log.tie_break.store else "do not store"
+        lines.append(f"tie-break: {decision}: {log.tie_break.reason}")
     elif log.tie_break is not None:
         lines.append(f"tie-break: {log.tie_break.reason} {log.tie_break.detail}")
     if isinstance(log.reason, ReasonVerdict):
-        sure = "" if log.reason.confidence is None else f", confidence {log.reason.confidence:.2f}"
-        more = f": {log.reason.explanation}" if log.reason.explanation else ""
-        lines.append(f"reason: {log.reason.reason_type}{sure}{more}")
+        confidence = log.reason.confidence
+        certainty = "" if confidence is None else f", confidence {confidence:.2f}"
+        detail = f": {log.reason.explanation}" if log.reason.explanation else ""
+        lines.append(f"reason: {log.reason.reason_type}{certainty}{detail}")
     elif log.reason is not None:
         lines.append(f"reason: {log.reason.reason} {log.reason.detail}")
     counted = {name.replace("_", " "): n for name, n in log.repairs.model_dump().items() if n}
     if counted:
-        lines.append("mended: " + ", ".join(f"{name} {n}" for name, n in counted.items()))
+        lines.append("repaired: " + ", ".join(f"{name} {n}" for name, n in counted.items()))
     if log.calls:
-        spent = ", ".join(f"{stage} {usage.calls}" for stage, usage in log.calls.items())
-        lines.append(f"calls: {spent}")
+        calls = ", ".join(f"{stage} {usage.calls}" for stage, usage in log.calls.items())
+        lines.append(f"calls: {calls}")
     return lines
 
 

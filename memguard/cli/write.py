@@ -10,6 +10,7 @@ from memguard.cli.options import (
     BaseUrlOption,
     ConversationOption,
     EmbedOption,
+    GateOption,
     JsonOption,
     ModelOption,
     NamespaceOption,
@@ -42,11 +43,8 @@ def write(
     user: UserOption = None,
     namespace: NamespaceOption = None,
     conversation: ConversationOption = None,
-    preset: PresetOption = "recommended",
-    gate: Annotated[
-        list[str] | None,
-        typer.Option("--gate", help="consistency or conmem; repeat it for several, in order."),
-    ] = None,
+    gate: GateOption = None,
+    preset: PresetOption = None,
     sessions: Annotated[int, typer.Option(min=1, help="Sessions worked on at once.")] = 4,
     as_json: JsonOption = False,
 ) -> None:
@@ -57,15 +55,15 @@ def write(
     """
     import asyncio
 
-    from memguard.cli.opening import gate_preset, make_journal, open_store, pick_model
+    from memguard.cli.opening import make_journal, open_store, pick_model
     from memguard.cli.output import RUN_FAILED
     from memguard.conversations import load_conversation
     from memguard.guard import create_write_guard
+    from memguard.guard.presets import choose_gates
     from memguard.guard.report import first_error
 
     parts = load_conversation(file, name=conversation)
-    supported = gate_preset(preset)
-    gates = [supported if name == "consistency" else name for name in gate or ["consistency"]]
+    gates = choose_gates(gate or ["consistency"], presets=preset or ())
     place = namespace_of(user, namespace)
     judge = pick_model(model, base_url=base_url)
     with open_store(store, embed=embed) as opened, make_journal(store) as journal:

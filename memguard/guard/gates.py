@@ -11,12 +11,16 @@ from langgraph.store.base import BaseStore
 
 from memguard.errors import ConfigurationError, ErrorCode
 from memguard.llm.models import ModelLike
-from memguard.methods.conmem import create_conmem_graph, make_panel, prompt_names
+from memguard.methods.conmem import (
+    create_conmem_graph,
+    prompt_names,
+    resolve_stage_models,
+)
+from memguard.methods.conmem.config import ROLES, ConMem
+from memguard.methods.conmem.config import STAGES as CONMEM_STAGES
 from memguard.methods.consistency_gate import create_consistency_gate_graph, make_judge
 from memguard.prompts import Prompt
-from memguard.schema import conmem
 from memguard.schema.config import ConsistencyGate
-from memguard.schema.conmem import ConMem
 
 GateGraph = CompiledStateGraph[Any, Any, Any, Any]
 """A method: `{"candidate", "context", "run_id"}` in, `{"decision", "report"}` out."""
@@ -31,7 +35,7 @@ BY_NAME: dict[str, ConsistencyGate | ConMem] = {
 """The default spec of each method, by its short name."""
 
 
-STAGES = ("default", "writer", "judge", *conmem.STAGES)
+STAGES = ("default", "writer", "judge", *CONMEM_STAGES)
 """What a model can be named for; `default` serves where no other is named, and `judge` the stages
 of ConMem that judge."""
 
@@ -135,14 +139,14 @@ def _conmem(
     spec: ConMem, *, models: Mapping[str, ModelLike], prompts: Mapping[str, Prompt]
 ) -> Gate:
     own = {name: prompt for name, prompt in prompts.items() if name.startswith("conmem/")}
-    panel = make_panel(models["default"], spec=spec, models=models, prompts=own)
+    resolved = resolve_stage_models(models["default"], spec=spec, models=models, prompts=own)
     settings = json.dumps(spec.model_dump(mode="json"), sort_keys=True)
     return Gate(
         name="conmem",
         graph=create_conmem_graph(models["default"], spec=spec, models=models, prompts=own),
-        fingerprint=f"conmem:{settings}:{panel.fingerprint}",
+        fingerprint=f"conmem:{settings}:{resolved.fingerprint}",
         # One to write, one to validate; per probe two answers, and who judges them.
-        least_calls=2 + len(conmem.ROLES) * (2 + spec.quality_judge + spec.auditor),
+        least_calls=2 + len(ROLES) * (2 + spec.quality_judge + spec.auditor),
     )
 
 

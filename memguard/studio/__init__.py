@@ -1,4 +1,4 @@
-"""Entries for LangGraph Studio: what is chosen in its form, and the graphs made from that."""
+"""Entries for LangGraph Studio: forms, and the graphs that they describe."""
 
 from memguard.studio.contexts import (
     AgentForm,

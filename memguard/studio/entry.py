@@ -1,4 +1,4 @@
-"""From a form to the graph that a LangGraph server runs."""
+"""Create the graph that a LangGraph server runs from a form."""
 
 import asyncio
 import dataclasses
@@ -12,12 +12,12 @@ from langgraph_sdk.runtime import ServerRuntime
 from memguard.errors import ErrorCode, InvalidInputError
 
 AnyGraph = CompiledStateGraph[Any, Any, Any, Any]
-_KEPT = 32
-"""Graphs kept, one for each filled-in form; the server asks for one at every request."""
+_MAX_GRAPHS = 32
+"""Cached graphs, one for each distinct form; the server asks for one at every request."""
 
 
 class Form(Protocol):
-    """A frozen dataclass of settings that can be made into a graph."""
+    """A frozen dataclass of settings that creates a graph."""
 
     def open(self) -> AnyGraph:
         """The graph."""
@@ -25,41 +25,42 @@ class Form(Protocol):
 
 
 def in_studio(default: Form) -> Callable[[ServerRuntime[Any]], Coroutine[Any, Any, AnyGraph]]:
-    """An entry for `langgraph.json`: the graph of whatever the form holds.
+    """Create an entry for `langgraph.json`: the graph that the form describes.
 
-    The graph carries neither store nor checkpointer: the server brings its own.
+    The graph has neither store nor checkpointer: the server brings its own.
 
     Args:
-        default: The form as it is when nothing is filled in.
+        default: The form before anything is filled in.
     """
     kind = type(default)
 
-    @lru_cache(maxsize=_KEPT)
+    @lru_cache(maxsize=_MAX_GRAPHS)
     def opened(form: Form) -> AnyGraph:
         return form.open().copy({"context_schema": kind})
 
     async def graph(runtime: ServerRuntime[Any]) -> AnyGraph:
         running = runtime.execution_runtime
         form = fill(default, None if running is None else running.context)
-        # In a thread: setting a model up imports its SDK and reads certificates.
+        # In a thread, not in the server's event loop: creating a model's client imports its SDK and
+        # reads certificates.
         return await asyncio.to_thread(opened, form)
 
     return graph
 
 
-def fill(default: Form, given: object) -> Form:
-    """The form with what was filled in.
+def fill(default: Form, context: object) -> Form:
+    """The form with the values of a run's context; `None` leaves a default.
 
     Raises:
-        InvalidInputError: If a field is none of the form's.
+        InvalidInputError: If the form has no such field.
     """
-    if given is None or isinstance(given, type(default)):
-        return default if given is None else given
-    known = {field.name for field in dataclasses.fields(cast("Any", default))}
-    fields = cast("Mapping[str, Any]", given)
-    unknown = sorted(set(fields) - known)
+    if context is None or isinstance(context, type(default)):
+        return default if context is None else context
+    names = {field.name for field in dataclasses.fields(cast("Any", default))}
+    fields = cast("Mapping[str, Any]", context)
+    unknown = sorted(set(fields) - names)
     if unknown:
-        msg = f"the context has no {unknown[0]!r}: use {', '.join(sorted(known))}"
+        msg = f"the context has no {unknown[0]!r}: use {', '.join(sorted(names))}"
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
     filled = {name: value for name, value in fields.items() if value is not None}
     form: Form = dataclasses.replace(cast("Any", default), **filled)

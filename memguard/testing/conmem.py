@@ -1,4 +1,4 @@
-"""A model for ConMem that follows a script: give each probe an outcome, and any call an answer.
+"""A scripted model for ConMem: an outcome for each probe, or an answer for any call.
 
 The same script drives a `ScriptedChatModel` and a `LoopbackModelServer`.
 """
@@ -10,14 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from memguard.schema.conmem import ROLES, ProbeRole
+from memguard.methods.conmem.config import ROLES, ProbeRole
 from memguard.testing.replies import ServerReply
 from memguard.testing.scripted import ScriptedChatModel
 
-Outcome: TypeAlias = Literal[
+ProbeOutcome: TypeAlias = Literal[
     "helpful", "harmful", "no_better", "unnecessary", "risk", "neutral", "inconsistent"
 ]
-"""What a probe comes to: the first three are a utility whose answer is better, worse or neither."""
+"""The outcome of a probe. In the first three the memory has utility, and the answer with it is
+better, worse, or neither."""
 
 CallKind: TypeAlias = Literal[
     "probe",
@@ -32,7 +33,7 @@ CallKind: TypeAlias = Literal[
     "tie_break",
     "reason",
 ]
-"""What a call is for."""
+"""The purpose of a call."""
 
 _HEADINGS: dict[str, CallKind] = {
     "future probes": "probe",
@@ -46,11 +47,11 @@ _HEADINGS: dict[str, CallKind] = {
     "reason": "reason",
 }
 _HEADING = re.compile(r"^## Task: (.+)$", re.MULTILINE)
-_PROMPT = 1
-"""Place of the prompt among the messages, after the standing instruction; a model that is asked to
-repair its answer gets more messages behind it."""
-_WITH = "Knowing what you told me: "
-_PREFERS: dict[Outcome, Literal["treatment", "control", "tie"]] = {
+_PROMPT_INDEX = 1
+"""Index of the prompt among the messages: after the system message, and before the messages that
+ask a model to correct its answer."""
+_TREATMENT_PREFIX = "Knowing what you told me: "
+_PREFERENCES: dict[ProbeOutcome, Literal["treatment", "control", "tie"]] = {
     "helpful": "treatment",
     "harmful": "control",
     "risk": "control",
@@ -59,30 +60,31 @@ _PREFERS: dict[Outcome, Literal["treatment", "control", "tie"]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class ConMemCall:
-    """One call, understood from its prompt."""
+    """One call, recognized by its prompt."""
 
     kind: CallKind
-    """What it is for."""
+    """Its purpose."""
     role: ProbeRole | None
-    """The probe it is about, where it is about one of a script's own."""
+    """The probe it is about, if the script wrote that probe."""
     prompt: str
-    """The text of its prompt, without the standing instruction."""
+    """The text of its prompt, without the system message."""
 
 
 def read_call(prompt: str) -> ConMemCall:
-    """What a prompt of ConMem asks for."""
+    """Recognize the call that a prompt of ConMem makes."""
     heading = _HEADING.search(prompt)
+    # Only the arms have no heading: they must look like any request of a user.
     if heading is None:
         kind: CallKind = "treatment" if "<user_information>" in prompt else "control"
         return ConMemCall(kind=kind, role=_role_of(_quoted(prompt, "request")), prompt=prompt)
     kind = _HEADINGS[heading[1]]
-    about = {"repair": "role", "quality": "query", "audit": "query"}.get(kind)
-    role = _role_of(_quoted(prompt, about)) if about else None
+    tag = {"repair": "role", "quality": "query", "audit": "query"}.get(kind)
+    role = _role_of(_quoted(prompt, tag)) if tag else None
     return ConMemCall(kind=kind, role=role, prompt=prompt)
 
 
 class ConMemScript:
-    """Answers every call of a case as a script says.
+    """Answers every call of a case by a script.
 
     ```python
     script = ConMemScript({"relevant": "helpful", "risk": "risk"})
@@ -92,128 +94,131 @@ class ConMemScript:
 
     def __init__(
         self,
-        outcomes: Mapping[ProbeRole, Outcome] | None = None,
+        outcomes: Mapping[ProbeRole, ProbeOutcome] | None = None,
         *,
         answers: Mapping[str, Any] | None = None,
         store: bool = True,
         reason_type: str = "over_inference",
     ) -> None:
-        """Take a script.
+        """Create a script.
 
         Args:
-            outcomes: What each probe comes to; `neutral` where nothing is said.
+            outcomes: The outcome of each probe; `neutral` for a probe that is not named.
             answers: Other answers, by kind of call (`"validation"`) or by kind and probe
                 (`"treatment:risk"`): a text, an object, an error, a function of the messages, or a
-                list of these, used up in order before the script goes on by itself.
-            store: What the tie-break judge says.
-            reason_type: What the reason classifier says.
+                list of these. A list is used up in order; then the script answers by `outcomes`.
+            store: The decision of the tie-break judge.
+            reason_type: The answer of the reason classifier.
         """
-        self.outcomes: dict[ProbeRole, Outcome] = {
+        self.outcomes: dict[ProbeRole, ProbeOutcome] = {
             role: (outcomes or {}).get(role, "neutral") for role in ROLES
         }
         self.store = store
         self.reason_type = reason_type
         self.calls: list[ConMemCall] = []
         self._answers = {
-            key: list(said) if isinstance(said, list) else said
-            for key, said in (answers or {}).items()
+            key: list(answer) if isinstance(answer, list) else answer
+            for key, answer in (answers or {}).items()
         }
         self._lock = threading.Lock()
-        self._written = 0
+        # Numbers the requests, so that a request that is written again is a new one.
+        self._answered = 0
 
     def model(self, **settings: Any) -> ScriptedChatModel:
-        """A chat model that plays the script."""
+        """A chat model that answers by the script."""
         return ScriptedChatModel(rules=[("", self)], **settings)
 
     def __call__(self, messages: Sequence[Any]) -> Any:
         """The answer to a call of a `ScriptedChatModel`."""
-        return self.answer(str(messages[_PROMPT].content))
+        return self.answer(str(messages[_PROMPT_INDEX].content))
 
     def serve(self, request: Mapping[str, Any]) -> str | ServerReply:
         """The answer to a request of a `LoopbackModelServer`."""
-        said = self.answer(str(request["messages"][_PROMPT]["content"]))
-        if isinstance(said, str | ServerReply):
-            return said
-        if isinstance(said, Exception):
-            return ServerReply.error(500, str(said))
-        return json.dumps(said)
+        answer = self.answer(str(request["messages"][_PROMPT_INDEX]["content"]))
+        if isinstance(answer, str | ServerReply):
+            return answer
+        if isinstance(answer, Exception):
+            return ServerReply.error(500, str(answer))
+        return json.dumps(answer)
 
     def answer(self, prompt: str) -> Any:
-        """What is said to a prompt."""
+        """The answer to a prompt."""
         call = read_call(prompt)
+        # Probes are answered in parallel, and on several threads by the loopback server.
         with self._lock:
             self.calls.append(call)
             for key in (f"{call.kind}:{call.role}", call.kind):
-                said = self._answers.get(key)
-                if isinstance(said, list):
-                    if said:
-                        return said.pop(0)
-                elif said is not None:
-                    return said
-            self._written += 1
-            return self._by_itself(call)
+                answer = self._answers.get(key)
+                if isinstance(answer, list):
+                    if answer:
+                        return answer.pop(0)
+                elif answer is not None:
+                    return answer
+            self._answered += 1
+            return self._by_outcome(call)
 
     def count(self, kind: CallKind) -> int:
         """How many calls of a kind there were."""
         return sum(call.kind == kind for call in self.calls)
 
-    def _by_itself(self, call: ConMemCall) -> Any:
+    def _by_outcome(self, call: ConMemCall) -> Any:
         outcome = self.outcomes[call.role] if call.role else "neutral"
-        number, request = self._written, _quoted(call.prompt, "request")
+        number, request = self._answered, _quoted(call.prompt, "request")
         decision = "STORE" if self.store else "DO_NOT_STORE"
         new_set = {role: f"{role} request {number}" for role in ROLES}
-        said: dict[CallKind, Any] = {
+        answers: dict[CallKind, Any] = {
             "probe": new_set,
             "regenerate": new_set,
             "repair": {"query": f"{call.role} request {number}"},
             "reconstruct": new_set,
             "validation": validity(),
             "control": f"The answer to {request}",
-            "treatment": f"{_WITH}the answer to {request}",
-            "quality": comparison(call.prompt, prefer=_PREFERS.get(outcome, "tie")),
+            "treatment": f"{_TREATMENT_PREFIX}the answer to {request}",
+            "quality": comparison(call.prompt, prefer=_PREFERENCES.get(outcome, "tie")),
             "audit": attribution(outcome),
             "tie_break": {"reason": "the history bears it out", "decision": decision},
             "reason": {"reason_type": self.reason_type, "confidence": 0.9, "explanation": "why"},
         }
-        return said[call.kind]
+        return answers[call.kind]
 
 
 def validity(
     *, relevant: bool = True, irrelevant: bool = True, risk: bool = True, leaks: bool = False
 ) -> dict[str, Any]:
-    """What the probe auditor says: which probes are valid; an invalid one may leak instead."""
-    found = {"relevant": relevant, "irrelevant": irrelevant, "risk": risk}
+    """The validator's answer: which probes are valid. With `leaks`, the others leak instead."""
+    verdicts = {"relevant": relevant, "irrelevant": irrelevant, "risk": risk}
     return {
         role: {
             "reason": "does what it should" if valid else f"the {role} probe is no such thing",
             "valid": valid or leaks,
             "leaks": leaks and not valid,
         }
-        for role, valid in found.items()
+        for role, valid in verdicts.items()
     }
 
 
 def comparison(prompt: str, *, prefer: Literal["treatment", "control", "tie"]) -> dict[str, Any]:
-    """What the blind judge says, so that the arm named is preferred however they are shown."""
+    """The judge's answer that prefers an arm, whichever letter it is shown as."""
     if prefer == "tie":
         return {"reason": "both serve", "winner": "TIE"}
-    a_knows = _quoted(prompt, "response_a").startswith(_WITH)
-    letter = "A" if a_knows == (prefer == "treatment") else "B"
+    # The judge is blind, but a script may look: treatments begin with a fixed text.
+    a_is_treatment = _quoted(prompt, "response_a").startswith(_TREATMENT_PREFIX)
+    letter = "A" if a_is_treatment == (prefer == "treatment") else "B"
     return {"reason": f"{letter} serves better", "winner": letter}
 
 
-def attribution(outcome: Outcome) -> dict[str, Any]:
-    """What the attribution auditor says."""
+def attribution(outcome: ProbeOutcome) -> dict[str, Any]:
+    """The auditor's answer."""
     labels = {"unnecessary": "unnecessary", "risk": "risk", "neutral": "neutral"}
     label = labels.get(outcome, "utility")
-    acted = outcome not in {"neutral", "inconsistent"}
-    return {"reason": f"seen as {label}", "used": acted, "changed": acted, "label": label}
+    changed = outcome not in {"neutral", "inconsistent"}
+    return {"reason": f"seen as {label}", "used": changed, "changed": changed, "label": label}
 
 
 def conmem_answer(request: Mapping[str, Any]) -> str:
-    """Answers for a server process of its own: every candidate helps where it should."""
-    said = ConMemScript({"relevant": "helpful"}).serve(request)
-    return said if isinstance(said, str) else ""
+    """Answers for a separate server process: every candidate is helpful on the relevant probe."""
+    answer = ConMemScript({"relevant": "helpful"}).serve(request)
+    return answer if isinstance(answer, str) else ""
 
 
 def _quoted(prompt: str, tag: str) -> str:

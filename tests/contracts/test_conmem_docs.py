@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from memguard.methods.conmem.panel import PROMPTS
-from memguard.schema.conmem import CONMEM_PRESETS, STAGES, ConMem
+from memguard.methods.conmem.config import CONMEM_PRESETS, STAGES, ConMem
+from memguard.methods.conmem.models import PROMPTS
 
 ROOT = Path(__file__).parents[2]
 CONFIG = (ROOT / "docs" / "config.md").read_text(encoding="utf-8")

@@ -6,12 +6,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memguard.policy.cmte import effect_of, grid, score_trials, shown_as_a
-from memguard.policy.conmem_decision import decide_on_effect
-from memguard.policy.conmem_history import cut_history
-from memguard.policy.conmem_ladder import next_rung, standings
-from memguard.schema.conmem import CONMEM_PRESETS, ROLES, ConMem, ProbeRole, Weights
-from memguard.schema.conmem_log import (
+from memguard.methods.conmem.config import CONMEM_PRESETS, ROLES, ConMem, ProbeRole, Weights
+from memguard.methods.conmem.ladder import clip_history, next_step, probe_states
+from memguard.methods.conmem.log import (
     AttributionVerdict,
     Probe,
     ProbeAudit,
@@ -19,6 +16,13 @@ from memguard.schema.conmem_log import (
     ProbeTrial,
     QualityVerdict,
     Response,
+)
+from memguard.methods.conmem.rules import (
+    decide_on_effect,
+    effect_of,
+    grid,
+    score_trials,
+    shown_as_a,
 )
 from memguard.schema.memory import Turn
 from memguard.schema.verdict import Inconclusive
@@ -160,13 +164,13 @@ def test_the_order_is_the_same_each_time(seed: int, case: str) -> None:
     st.integers(5, 60),
 )
 def test_a_history_is_never_cut_silently(
-    texts: list[str], named: set[int], most_turns: int, most_chars: int
+    texts: list[str], named: set[int], max_turns: int, max_chars: int
 ) -> None:
     turns = [Turn(id=str(n), role="user", content=text) for n, text in enumerate(texts)]
     ids = {str(n) for n in named}
-    shown = cut_history(turns, named=ids, most_turns=most_turns, most_chars=most_chars)
-    assert len(shown.turns) <= most_turns
-    assert sum(len(turn.content) for turn in shown.turns) <= most_chars
+    shown = clip_history(turns, named=ids, max_turns=max_turns, max_chars=max_chars)
+    assert len(shown.turns) <= max_turns
+    assert sum(len(turn.content) for turn in shown.turns) <= max_chars
     assert shown.left_out == len(turns) - len(shown.turns)
     assert bool(shown.notes) == (shown.left_out > 0 or shown.cut_short)
     assert [int(turn.id) for turn in shown.turns] == sorted(int(turn.id) for turn in shown.turns)
@@ -178,14 +182,14 @@ def test_the_ladder_ends_and_a_valid_probe_stays(verdicts: list[list[bool]]) -> 
     spec, rounds = ConMem(), list[ProbeRound]()
     stands: dict[ProbeRole, str] = {}
     for number, valid in enumerate(verdicts):
-        if rounds and next_rung(rounds, spec=spec) is None:
+        if rounds and next_step(rounds, spec=spec) is None:
             break
         probes = tuple(Probe(role=role, query=f"{role} {number}") for role in ROLES)
         audits = tuple(
             ProbeAudit(role=role, valid=ok) for role, ok in zip(ROLES, valid, strict=True)
         )
-        rounds.append(ProbeRound(rung="generate", probes=probes, audits=audits))
-        for role, now in standings(rounds).items():
+        rounds.append(ProbeRound(step="generate", probes=probes, audits=audits))
+        for role, now in probe_states(rounds).items():
             if role in stands:
                 assert now.query == stands[role]
             elif now.is_valid:

@@ -1,6 +1,25 @@
 """ConMem: what does a memory do to later answers?"""
 
-from memguard.methods.conmem.graph import create_conmem_graph
-from memguard.methods.conmem.panel import Panel, make_panel, prompt_names
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Panel", "create_conmem_graph", "make_panel", "prompt_names"]
+if TYPE_CHECKING:
+    from memguard.methods.conmem.graph import create_conmem_graph
+    from memguard.methods.conmem.models import StageModels, prompt_names, resolve_stage_models
+
+_MODULES = {
+    "StageModels": "models",
+    "create_conmem_graph": "graph",
+    "prompt_names": "models",
+    "resolve_stage_models": "models",
+}
+
+__all__ = ["StageModels", "create_conmem_graph", "prompt_names", "resolve_stage_models"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use: settings and rules are read without loading LangGraph."""
+    if name not in _MODULES:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

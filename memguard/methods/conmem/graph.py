@@ -1,12 +1,13 @@
-"""ConMem (arXiv 2610.33432): what does a memory do to later answers?
+"""ConMem (arXiv 2610.33432) as a graph: what does a memory do to later answers?
 
 ```text
-START -> write_probes -> validate_probes -> try_probe (one branch per probe) -> weigh
+START -> generate_probes -> validate_probes -> run_probe (one branch per probe) -> cmte
       -> (tie_break) -> decide -> (reason) -> END
 ```
 
-`mend_probes` writes invalid probes again, up the ladder. With speculation the probes are tried
-while they are validated. `weigh` and `decide` are arithmetic; what cannot be judged costs no call.
+`run_probe` is a graph of its own: control and treatment, then judge and auditor. `repair_probes`
+writes invalid probes again, up the ladder. With speculation the first probes run while they are
+validated. `cmte` and `decide` are arithmetic.
 """
 
 import uuid
@@ -21,126 +22,143 @@ from langgraph.types import Overwrite, Send
 
 from memguard.errors import ErrorCode, JudgeError
 from memguard.llm.models import ModelLike
-from memguard.methods.conmem.panel import Panel, make_panel
-from memguard.methods.conmem.probing import validate_round, write_round
-from memguard.methods.conmem.progress import step
-from memguard.methods.conmem.record import build_report, build_trials, untried
-from memguard.methods.conmem.state import ConMemInput, ConMemOutput, ConMemState
-from memguard.methods.conmem.trial import create_trial_graph
-from memguard.methods.conmem.verdicts import ask_reason, ask_tie_break
-from memguard.policy.cmte import score_trials
-from memguard.policy.conmem_decision import decide_on_effect, with_reason
-from memguard.policy.conmem_history import cut_history
-from memguard.policy.conmem_ladder import next_rung, standings
+from memguard.methods.conmem.config import STAGES, ConMem
+from memguard.methods.conmem.ladder import clip_history, next_step, probe_states
+from memguard.methods.conmem.log import CounterfactualLog, ReasonVerdict, Repairs, Response
+from memguard.methods.conmem.models import PROMPTS, StageModels, resolve_stage_models
+from memguard.methods.conmem.probes import validate_round, write_round
+from memguard.methods.conmem.rules import METHOD, decide_on_effect, score_trials, with_reason
+from memguard.methods.conmem.state import (
+    ConMemInput,
+    ConMemOutput,
+    ConMemState,
+    event_step,
+)
+from memguard.methods.conmem.trials import (
+    ask_reason,
+    ask_tie_break,
+    build_trials,
+    create_trial_graph,
+    untried_probes,
+)
 from memguard.policy.refusal import refuse_source, refuse_text
 from memguard.portal import dual
 from memguard.prompts import Prompt
-from memguard.schema.conmem import ROLES, ConMem
-from memguard.schema.conmem_log import ReasonVerdict
-from memguard.schema.receipt import Receipt
-
-NAME = "conmem"
+from memguard.schema.decision import AdmissionDecision
+from memguard.schema.receipt import MethodReport, Receipt
+from memguard.schema.usage import Usage
 
 
-async def write_probes(state: ConMemState, *, panel: Panel) -> dict[str, Any]:
-    """Choose what is shown of the history, and write the three probes."""
-    spec = panel.spec
-    # A thread with a checkpointer still holds the last case's entries. Candidate and history are
-    # handed on as they were read, or every node would read them again.
-    fresh: dict[str, Any] = {
-        "candidate": state.candidate, "context": state.context,
-        "rounds": (), "parts": Overwrite([]), "score": None, "tie_break": None, "reason": None
-    }  # fmt: skip
+async def generate_probes(state: ConMemState, *, models: StageModels) -> dict[str, Any]:
+    """Choose what is shown of the history, and generate the three probes."""
+    spec = models.spec
+    # With a checkpointer, the thread still has the last case's values: reset all of them.
+    # Candidate and history are written back as they were parsed; else every node parses them again.
+    reset: dict[str, Any] = {
+        "candidate": state.candidate,
+        "context": state.context,
+        "rounds": (),
+        "parts": Overwrite([]),
+        "score": None,
+        "tie_break": None,
+        "reason": None,
+    }
     evidence = state.context.evidence
     refusal = refuse_text(state.candidate.text, max_chars=spec.max_candidate_chars) or (
         refuse_source(evidence, required=True)
     )
     if refusal is not None:
-        return {**fresh, "spent": Overwrite([]), "history": (), "notes": (), "decision": refusal}
-    shown = cut_history(
+        # Refused before any call: a text that cannot be judged must cost nothing.
+        return {**reset, "calls": Overwrite([]), "history": (), "notes": (), "decision": refusal}
+    history = clip_history(
         evidence,
         named=state.candidate.turn_ids,
-        most_turns=spec.history_turns,
-        most_chars=spec.history_chars,
+        max_turns=spec.history_turns,
+        max_chars=spec.history_chars,
     )
-    begun = state.model_copy(update={"history": shown.turns, "rounds": (), "parts": []})
-    with step("write_probes", case=state.candidate.id) as event:
-        written = await write_round(begun, rung="generate", panel=panel)
+    new_case = state.model_copy(update={"history": history.turns, "rounds": (), "parts": []})
+    with event_step("generate_probes", case=state.candidate.id) as event:
+        written = await write_round(new_case, step="generate", models=models)
         event["probes"] = len(written["rounds"][-1].probes)
     return {
-        **fresh,
+        **reset,
         "rounds": written["rounds"],
-        "spent": Overwrite(written["spent"]),
-        "history": shown.turns,
-        "history_left_out": shown.left_out,
-        "history_cut_short": shown.cut_short,
-        "notes": shown.notes,
+        "calls": Overwrite(written["calls"]),
+        "history": history.turns,
+        "history_left_out": history.left_out,
+        "history_cut_short": history.cut_short,
+        "notes": history.notes,
         "decision": None,
     }
 
 
-async def validate_probes(state: ConMemState, *, panel: Panel) -> dict[str, Any]:
-    """Ask whether the probes do what their roles ask."""
-    with step("validate_probes", case=state.candidate.id) as event:
-        found = await validate_round(state, panel=panel)
-        now = standings(found.get("rounds", state.rounds))
-        event["valid"] = sum(each.is_valid for each in now.values())
-    return found
+async def validate_probes(state: ConMemState, *, models: StageModels) -> dict[str, Any]:
+    """Ask the validator whether each new probe does what its role demands."""
+    with event_step("validate_probes", case=state.candidate.id) as event:
+        update = await validate_round(state, models=models)
+        states = probe_states(update.get("rounds", state.rounds))
+        event["valid"] = sum(probe.is_valid for probe in states.values())
+    return update
 
 
-async def mend_probes(state: ConMemState, *, panel: Panel) -> dict[str, Any]:
-    """The next round of the ladder for what is not valid."""
-    rung = next_rung(state.rounds, spec=panel.spec)
-    if rung is None:
-        msg = "nothing is left to mend"
+async def repair_probes(state: ConMemState, *, models: StageModels) -> dict[str, Any]:
+    """Write the invalid probes again, by the next step of the ladder."""
+    step = next_step(state.rounds, spec=models.spec)
+    if step is None:
+        msg = "no probe needs a repair"
         raise AssertionError(msg)
-    with step("mend_probes", case=state.candidate.id) as event:
-        event["rung"] = rung
-        return await write_round(state, rung=rung, panel=panel)
+    with event_step("repair_probes", case=state.candidate.id) as event:
+        event["ladder"] = step
+        return await write_round(state, step=step, models=models)
 
 
-async def weigh(state: ConMemState, *, panel: Panel) -> dict[str, Any]:
-    """Sum up what the probes say."""
-    with step("weigh", case=state.candidate.id) as event:
-        score = score_trials(build_trials(state), spec=panel.spec)
+async def cmte(state: ConMemState, *, models: StageModels) -> dict[str, Any]:
+    """Compute the counterfactual memory treatment effect."""
+    with event_step("cmte", case=state.candidate.id) as event:
+        score = score_trials(build_trials(state), spec=models.spec)
         event["ruling"] = score.ruling
     return {"score": score}
 
 
-async def tie_break(state: ConMemState, *, panel: Panel) -> dict[str, Any]:
+async def tie_break(state: ConMemState, *, models: StageModels) -> dict[str, Any]:
     """Ask the tie-break judge, who sees the raw log."""
-    with step("tie_break", case=state.candidate.id):
-        return await ask_tie_break(state, trials=build_trials(state), panel=panel)
+    with event_step("tie_break", case=state.candidate.id):
+        return await ask_tie_break(state, trials=build_trials(state), models=models)
 
 
 async def decide(
     state: ConMemState,
     *,
-    panel: Panel,
+    models: StageModels,
     clock: Callable[[], datetime],
     new_id: Callable[[], str],
 ) -> dict[str, Any]:
-    """Rule on the effect, and write the receipt.
+    """Decide by the effect, and write the receipt.
 
     Raises:
-        JudgeError: If the candidate could not be judged and the spec says to raise.
+        JudgeError: If the candidate is inconclusive and the spec says to raise.
     """
-    why: ReasonVerdict | None = None
+    reason: ReasonVerdict | None = None
+    # `generate_probes` has already decided about a refused candidate.
     decision = state.decision
     if decision is None:
         if state.score is None:
-            msg = "neither weighed nor refused"
+            msg = "a candidate that was not refused has a score"
             raise AssertionError(msg)
-        decision = decide_on_effect(state.score, spec=panel.spec, tie_break=state.tie_break)
-        if decision.reason == "inconclusive" and panel.spec.on_inconclusive == "raise":
-            msg = f"{state.candidate.text!r}: {decision.explanation}; ConMem is set to raise then"
+        decision = decide_on_effect(state.score, spec=models.spec, tie_break=state.tie_break)
+        if decision.reason == "inconclusive" and models.spec.on_inconclusive == "raise":
+            msg = (
+                f"{state.candidate.text!r}: {decision.explanation}; "
+                "ConMem is configured with on_inconclusive='raise'"
+            )
             raise JudgeError(msg, code=ErrorCode.JUDGE_INCONCLUSIVE)
         if decision.outcome == "admit" and decision.reason != "inconclusive":
-            why = ReasonVerdict(reason_type="directly_relevant")
-    with step("decide", case=state.candidate.id) as event:
+            # The paper names one reason only for admission, so no model has to be asked.
+            reason = ReasonVerdict(reason_type="directly_relevant")
+    with event_step("decide", case=state.candidate.id) as event:
         event["outcome"] = decision.outcome
-    settled = state.model_copy(update={"decision": decision, "reason": why})
-    report = build_report(settled, panel=panel, decision=decision)
+    decided = state.model_copy(update={"decision": decision, "reason": reason})
+    report = build_report(decided, models=models, decision=decision)
     receipt = Receipt(
         id=new_id(),
         at=clock(),
@@ -150,57 +168,64 @@ async def decide(
         decision=decision,
         reports=(report,),
     )
-    return {"decision": decision, "report": report, "receipt": receipt, "reason": why}
+    return {"decision": decision, "report": report, "receipt": receipt, "reason": reason}
 
 
-async def reason(state: ConMemState, *, panel: Panel) -> dict[str, Any]:
-    """Name why the candidate was rejected; the decision stands whatever comes back."""
-    with step("reason", case=state.candidate.id):
-        found = await ask_reason(state, trials=build_trials(state), panel=panel)
+async def reason(state: ConMemState, *, models: StageModels) -> dict[str, Any]:
+    """Classify why the candidate was rejected; the answer changes no decision."""
+    with event_step("reason", case=state.candidate.id):
+        update = await ask_reason(state, trials=build_trials(state), models=models)
     if state.decision is None or state.receipt is None:
-        msg = "a reason is asked for after the decision"
+        msg = "the reason is asked for after the decision"
         raise AssertionError(msg)
-    verdict = found["reason"]
-    known = verdict if isinstance(verdict, ReasonVerdict) else None
-    decision = with_reason(state.decision, known)
-    settled = state.model_copy(update={"reason": verdict, "spent": [*state.spent, *found["spent"]]})
-    report = build_report(settled, panel=panel, decision=decision)
+    verdict = update["reason"]
+    # An inconclusive reason stays on the log; the explanation of the decision does without it.
+    named = verdict if isinstance(verdict, ReasonVerdict) else None
+    decision = with_reason(state.decision, named)
+    final = state.model_copy(update={"reason": verdict, "calls": [*state.calls, *update["calls"]]})
+    report = build_report(final, models=models, decision=decision)
     receipt = state.receipt.model_copy(update={"decision": decision, "reports": (report,)})
-    return {**found, "decision": decision, "report": report, "receipt": receipt}
+    return {**update, "decision": decision, "report": report, "receipt": receipt}
 
 
-async def after_writing(state: ConMemState, *, spec: ConMem) -> Sequence[Send | str]:
-    """To the auditor; with speculation, try the first set beside it."""
+async def after_generation(state: ConMemState, *, spec: ConMem) -> Sequence[Send | str]:
+    """To the validator; with speculation, run the first probes at the same time."""
     if state.decision is not None:
         return ["decide"]
-    trials = _trials(state, only_valid=False) if _speculates(state, spec=spec) else []
-    nothing = not _has_probes(state) and next_rung(state.rounds, spec=spec) is None
-    return ["weigh"] if nothing else ["validate_probes", *trials]
+    runs = _runs(state, only_valid=False) if _speculates(state, spec=spec) else []
+    return ["validate_probes", *runs]
 
 
 async def after_validation(state: ConMemState, *, spec: ConMem) -> Sequence[Send | str]:
-    """Up the ladder, or on to the trials; with speculation these are under way."""
+    """Up the ladder, or on to the trials; with speculation these are under way already."""
     if _speculates(state, spec=spec):
-        return ["weigh"]
-    if next_rung(state.rounds, spec=spec) is not None:
-        return ["mend_probes"]
-    return _trials(state, only_valid=True) or ["weigh"]
+        # Both branches meet in `cmte`; probes that failed validation are repaired from there.
+        return ["cmte"]
+    if next_step(state.rounds, spec=spec) is not None:
+        return ["repair_probes"]
+    # Without a valid probe there is nothing to run, but the score must still say so.
+    return _runs(state, only_valid=True) or ["cmte"]
 
 
-async def after_weighing(state: ConMemState, *, spec: ConMem) -> str:
-    """Up the ladder, to the tie-break judge, or to the decision."""
-    if next_rung(state.rounds, spec=spec) is not None:
-        return "mend_probes"
+async def after_cmte(state: ConMemState, *, spec: ConMem) -> str:
+    """Up the ladder after speculation, to the tie-break judge, or to the decision."""
+    # Only after speculation: without it, `validate_probes` has climbed the ladder to its end.
+    if next_step(state.rounds, spec=spec) is not None:
+        return "repair_probes"
     tie = state.score is not None and state.score.ruling == "tie"
     return "tie_break" if tie and spec.zero == "tie_break" else "decide"
 
 
 async def after_decision(state: ConMemState, *, spec: ConMem) -> str:
-    """To the reason of a rejection, where there is evidence to name it by."""
-    judged = state.score is not None and state.decision is not None
-    rejected = judged and state.decision is not None and state.decision.outcome == "reject"
-    unclear = state.decision is not None and state.decision.reason == "inconclusive"
-    return "reason" if spec.classify_reason and rejected and not unclear else END
+    """To the reason of a rejection, if there is evidence that can name it."""
+    decision = state.decision
+    rejected = (
+        state.score is not None
+        and decision is not None
+        and decision.outcome == "reject"
+        and decision.reason != "inconclusive"
+    )
+    return "reason" if spec.classify_reason and rejected else END
 
 
 def create_conmem_graph(
@@ -212,84 +237,152 @@ def create_conmem_graph(
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
-    """ConMem as a graph: `{"candidate", "context"}` in, decision and receipt out.
+    """Create ConMem as a graph: `{"candidate", "context"}` in, decision and receipt out.
 
     Args:
-        model: Who writes, answers and judges: `"provider:model"`, a `BaseChatModel` or a resolved
-            model. There is no local one.
-        spec: Settings; the `default` preset when left out.
-        models: Other models by stage: `probe`, `validation`, `arms`, `quality`, `audit`,
-            `tie_break`, `reason`; `judge` names one for the stages that judge.
+        model: The model of all stages that `models` does not name: `"provider:model"`, a
+            `BaseChatModel` or a resolved model. ConMem has no local model.
+        spec: Settings; the `default` preset if omitted.
+        models: Models by stage: `probe`, `validation`, `arms`, `quality`, `audit`, `tie_break`,
+            `reason`; `judge` names one for all stages that judge.
         prompts: Your own prompts by name, for example `conmem/quality`.
-        clock: Gives the time of receipts.
-        new_id: Gives ids of receipts.
+        clock: Returns the time of receipts.
+        new_id: Returns new ids of receipts.
 
     Raises:
         ConfigurationError: If a model or a prompt cannot be used.
     """
-    spec = spec or ConMem()
-    panel = make_panel(model, spec=spec, models=models, prompts=prompts)
-    return _compile(panel, clock=clock, new_id=new_id)
+    resolved = resolve_stage_models(model, spec=spec or ConMem(), models=models, prompts=prompts)
+    return _compile(resolved, clock=clock, new_id=new_id)
 
 
 def _compile(
-    panel: Panel, *, clock: Callable[[], datetime], new_id: Callable[[], str]
+    models: StageModels, *, clock: Callable[[], datetime], new_id: Callable[[], str]
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
-    spec = panel.spec
+    spec = models.spec
     builder = StateGraph(ConMemState, input_schema=ConMemInput, output_schema=ConMemOutput)
-    for node in (write_probes, validate_probes, mend_probes, weigh, tie_break, reason):
-        builder.add_node(node.__name__, dual(partial(node, panel=panel)))
-    builder.add_node("try_probe", create_trial_graph(panel))
-    builder.add_node("decide", dual(partial(decide, panel=panel, clock=clock, new_id=new_id)))
-    builder.add_edge(START, "write_probes")
-    tried = ["try_probe"] if spec.speculate else []
+    for node in (generate_probes, validate_probes, repair_probes, cmte, tie_break, reason):
+        builder.add_node(node.__name__, dual(partial(node, models=models)))
+    builder.add_node("run_probe", create_trial_graph(models))
+    builder.add_node("decide", dual(partial(decide, models=models, clock=clock, new_id=new_id)))
+    builder.add_edge(START, "generate_probes")
+    # Edges that only speculation takes are left out without it, so that the drawing is the paper's.
+    speculation = ["run_probe"] if spec.speculate else []
+    late_repair = ["repair_probes"] if spec.speculate else []
     builder.add_conditional_edges(
-        "write_probes",
-        dual(partial(after_writing, spec=spec)),
-        ["validate_probes", *tried, "weigh", "decide"],
+        "generate_probes",
+        dual(partial(after_generation, spec=spec)),
+        ["validate_probes", *speculation, "decide"],
     )
-    builder.add_edge("mend_probes", "validate_probes")
+    builder.add_edge("repair_probes", "validate_probes")
     builder.add_conditional_edges(
         "validate_probes",
         dual(partial(after_validation, spec=spec)),
-        ["mend_probes", "try_probe", "weigh"],
+        ["repair_probes", "run_probe", "cmte"],
     )
-    builder.add_edge("try_probe", "weigh")
-    again = ["mend_probes"] if spec.speculate else []
+    builder.add_edge("run_probe", "cmte")
     builder.add_conditional_edges(
-        "weigh", dual(partial(after_weighing, spec=spec)), [*again, "tie_break", "decide"]
+        "cmte", dual(partial(after_cmte, spec=spec)), [*late_repair, "tie_break", "decide"]
     )
     builder.add_edge("tie_break", "decide")
     builder.add_conditional_edges(
         "decide", dual(partial(after_decision, spec=spec)), ["reason", END]
     )
     builder.add_edge("reason", END)
-    return builder.compile(name=NAME)
+    return builder.compile(name=METHOD)
 
 
 def _speculates(state: ConMemState, *, spec: ConMem) -> bool:
-    """Only on the first set: nearly all pass, and a set that fails is likelier to fail again."""
+    # Only on the first round: nearly all first probes pass, and after a failure the next round is
+    # likelier to fail as well.
     return spec.speculate and len(state.rounds) == 1
 
 
-def _has_probes(state: ConMemState) -> bool:
-    return any(each.query for each in standings(state.rounds).values())
-
-
-def _trials(state: ConMemState, *, only_valid: bool) -> list[Send | str]:
-    """One branch per probe that nobody has answered yet."""
-    waiting = untried(state, ROLES)
+def _runs(state: ConMemState, *, only_valid: bool) -> list[Send | str]:
+    """One branch per probe without an answer."""
     return [
         Send(
-            "try_probe",
+            "run_probe",
             {
-                "role": each.role,
-                "query": each.query,
+                "role": probe.role,
+                "query": probe.query,
                 "memory": state.candidate.text,
                 "history": state.history,
                 "case_id": state.candidate.id,
             },
         )
-        for each in waiting
-        if each.is_valid or not only_valid
+        for probe in untried_probes(state)
+        if probe.is_valid or not only_valid
     ]
+
+
+def build_log(state: ConMemState, *, models: StageModels) -> CounterfactualLog:
+    """The complete evidence of a case."""
+    calls: dict[str, Usage] = {}
+    for call in state.calls:
+        stage = PROMPTS[call.prompt]
+        calls[stage] = calls.get(stage, Usage()) + call.usage
+    return CounterfactualLog(
+        case_id=state.candidate.id,
+        seed=models.spec.seed,
+        rounds=state.rounds,
+        trials=build_trials(state),
+        score=state.score,
+        tie_break=state.tie_break,
+        reason=state.reason,
+        repairs=_repairs(state),
+        calls={stage: calls[stage] for stage in STAGES if stage in calls},
+        history_left_out=state.history_left_out,
+        history_cut_short=state.history_cut_short,
+    )
+
+
+def _repairs(state: ConMemState) -> Repairs:
+    states = probe_states(state.rounds).values()
+    valid = {(probe.role, probe.query) for probe in states if probe.is_valid}
+    # Answers to a request that was later replaced were bought for nothing, and are counted.
+    discarded = [part for part in state.parts if (part.role, part.query) not in valid]
+    prompts = [call.prompt for call in state.calls]
+    answers = sum(part.step in {"control", "treatment"} for part in discarded)
+    return Repairs(
+        regenerations=prompts.count("regenerate"),
+        repairs=prompts.count("repair"),
+        reconstructions=prompts.count("reconstruct"),
+        discarded_answers=answers,
+        discarded_verdicts=len(discarded) - answers,
+    )
+
+
+def build_report(
+    state: ConMemState, *, models: StageModels, decision: AdmissionDecision
+) -> MethodReport:
+    """The method's part of a receipt."""
+    log = build_log(state, models=models)
+    # Only prompts that were sent: a receipt names what can have influenced the decision.
+    names = list(dict.fromkeys(call.prompt for call in state.calls))
+    return MethodReport(
+        method=METHOD,
+        spec=models.spec.model_dump(mode="json"),
+        decision=decision,
+        evidence=log.model_dump(mode="json"),
+        context=state.history,
+        usage=sum((call.usage for call in state.calls), Usage()),
+        prompts=tuple(models.prompts[name].stamp for name in names),
+        models={stage: models.by_stage[stage].name for stage in STAGES if stage in log.calls},
+        notes=tuple(dict.fromkeys((*state.notes, *_notes(state, log)))),
+    )
+
+
+def _notes(state: ConMemState, log: CounterfactualLog) -> list[str]:
+    notes = [note for call in state.calls for note in call.notes]
+    for trial in log.trials:
+        for name, answer in (("control", trial.control), ("treatment", trial.treatment)):
+            if isinstance(answer, Response) and answer.cut_off:
+                notes.append(
+                    f"the {name} answer of the {trial.role} probe reached its token limit and was "
+                    "judged as it was"
+                )
+    discarded = log.repairs.discarded_answers + log.repairs.discarded_verdicts
+    if discarded:
+        notes.append(f"speculation: {discarded} answers and verdicts were discarded")
+    return notes

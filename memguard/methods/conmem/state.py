@@ -1,14 +1,16 @@
-"""What goes into ConMem, what comes out, and what passes from node to node."""
+"""Input, output and state of ConMem's graphs, and the events that its nodes send."""
 
 import operator
-from typing import Annotated, Literal, TypedDict
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Annotated, Any, Literal, TypedDict
 
+from langgraph.config import get_stream_writer
 from pydantic import BaseModel, Field
 
 from memguard.conversations.field import AnyCandidate, AnyConversation
-from memguard.schema.base import Frozen
-from memguard.schema.conmem import ProbeRole
-from memguard.schema.conmem_log import (
+from memguard.methods.conmem.config import ProbeRole
+from memguard.methods.conmem.log import (
     AttributionVerdict,
     Cmte,
     ProbeRound,
@@ -17,18 +19,21 @@ from memguard.schema.conmem_log import (
     Response,
     TieBreakVerdict,
 )
+from memguard.schema.base import Frozen
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import Conversation, Turn
 from memguard.schema.receipt import MethodReport, Receipt
 from memguard.schema.usage import Usage
 from memguard.schema.verdict import Inconclusive
 
-Step = Literal["control", "treatment", "quality", "audit"]
-"""The steps of one probe."""
+TrialStep = Literal["control", "treatment", "judge", "auditor"]
+"""The nodes of one trial."""
 
 
 class ConMemInput(BaseModel):
     """One candidate and the history it was drawn from."""
+
+    # Titles, descriptions and examples are what Studio's input form shows.
 
     candidate: AnyCandidate = Field(
         description="The memory proposed for storage; a plain text will do.",
@@ -39,36 +44,37 @@ class ConMemInput(BaseModel):
         description="The history: a text, chat messages, or a conversation.",
         examples=["My colleague doesn't eat meat."],
     )
-    run_id: str = Field(default="", description="The run it belongs to; made up when empty.")
+    run_id: str = Field(default="", description="The run it belongs to; generated when empty.")
 
 
 class ConMemOutput(BaseModel):
-    """The ruling, what it rests on, and the receipt."""
+    """The decision, the evidence, and the receipt."""
 
     decision: AdmissionDecision
     report: MethodReport
     receipt: Receipt
 
 
-class Spent(Frozen):
-    """What one call cost."""
+class StageCall(Frozen):
+    """One answered question, with the model calls that it took."""
 
     prompt: str
+    """Short name of the prompt."""
     usage: Usage
     notes: tuple[str, ...] = ()
 
 
 class TrialPart(Frozen):
-    """What one step of one probe gave."""
+    """The result of one node of one trial."""
 
     role: ProbeRole
     query: str
-    step: Step
+    step: TrialStep
     value: Response | QualityVerdict | AttributionVerdict | Inconclusive
 
 
 class TrialInput(TypedDict):
-    """What one branch of the fan-out gets."""
+    """Input of one trial; each probe is one branch of the fan-out."""
 
     role: ProbeRole
     query: str
@@ -78,36 +84,57 @@ class TrialInput(TypedDict):
 
 
 class TrialOutput(TypedDict):
-    """What one branch gives back."""
+    """Output of one trial."""
 
     parts: Annotated[list[TrialPart], operator.add]
-    spent: Annotated[list[Spent], operator.add]
+    calls: Annotated[list[StageCall], operator.add]
 
 
 class TrialState(TrialInput, TrialOutput):
-    """What passes between the steps of one probe."""
+    """State of one trial."""
 
 
 class ConMemState(ConMemInput):
-    """What passes from node to node."""
+    """State of one case."""
 
     history: tuple[Turn, ...] = ()
     """The turns shown."""
     history_left_out: int = 0
     """Turns that are not shown."""
     history_cut_short: bool = False
-    """Whether one turn alone was too long."""
+    """Whether only the end of a turn is shown."""
     notes: tuple[str, ...] = ()
-    """What a receipt should say of the history."""
+    """Notes on the history for the receipt."""
     rounds: tuple[ProbeRound, ...] = ()
-    """How the probes came about."""
+    """The rounds of the ladder."""
+    # Parallel branches append to these two lists, so both need a reducer.
     parts: Annotated[list[TrialPart], operator.add] = []
-    """What the probes gave, thrown-away ones included."""
-    spent: Annotated[list[Spent], operator.add] = []
-    """What the calls cost."""
+    """Results of all trials, discarded ones included."""
+    calls: Annotated[list[StageCall], operator.add] = []
+    """All model calls, in the order they ended."""
     score: Cmte | None = None
     tie_break: TieBreakVerdict | Inconclusive | None = None
     reason: ReasonVerdict | Inconclusive | None = None
     decision: AdmissionDecision | None = None
     report: MethodReport | None = None
     receipt: Receipt | None = None
+
+
+@contextmanager
+def event_step(name: str, *, case: str, role: ProbeRole | None = None) -> Generator[dict[str, Any]]:
+    """Send an event when a node starts, and one when it is done, with what the block adds.
+
+    `{"memguard": "conmem", "case": ..., "step": ..., "role": ..., "state": "started" | "done"}`
+
+    The nodes of a trial run in a graph within the graph: stream with `subgraphs=True` to see them.
+    """
+    # Outside a run with `stream_mode="custom"` the writer does nothing.
+    write = get_stream_writer()
+    event: dict[str, Any] = {"memguard": "conmem", "case": case, "step": name}
+    if role is not None:
+        event["role"] = role
+    write({**event, "state": "started"})
+    details: dict[str, Any] = {}
+    # No `finally`: a step that raised is not done, and the run's error says so.
+    yield details
+    write({**event, "state": "done", **details})

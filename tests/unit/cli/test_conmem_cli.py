@@ -58,7 +58,7 @@ def test_check_with_conmem_prints_a_page(cli: Cli) -> None:
     assert "reason: directly_relevant" in lines
     side_by_side = next(line for line in lines if line.startswith("The answer to relevant"))
     assert "Knowing what you told me: the answer to relevant" in side_by_side
-    assert any(line.startswith("judge: better with the memory (said ") for line in lines)
+    assert any(line.startswith("judge: better with the memory (answered ") for line in lines)
     assert any(line.startswith("auditor: risk; used, changed the answer: ") for line in lines)
 
 
@@ -70,7 +70,7 @@ def test_check_takes_the_papers_preset_and_json(cli: Cli) -> None:
     assert "'default', 'paper'" in cli.run(*words, "--preset", "fast", code=2)
 
 
-def test_what_was_mended_is_on_the_page(cli: Cli, model: Model) -> None:
+def test_repairs_are_on_the_page(cli: Cli, model: Model) -> None:
     model.script = ConMemScript(
         {"relevant": "inconsistent"},
         answers={"validation": validity(risk=False), "quality:irrelevant": "I cannot say."},
@@ -81,7 +81,7 @@ def test_what_was_mended_is_on_the_page(cli: Cli, model: Model) -> None:
     assert "flagged: attribution_inconsistent" in page
     assert "irrelevant  inconclusive" in page
     assert "judge: parse_failure I cannot say." in page
-    assert "mended: regenerations 2, repairs 1, reconstructions 1, discarded answers 2" in page
+    assert "repaired: regenerations 2, repairs 1, reconstructions 1, discarded answers 2" in page
     assert "reason: over_inference, confidence 0.90: why" in page
 
 
@@ -148,7 +148,7 @@ def test_a_cascade_prints_what_it_saved(cli: Cli, model: Model) -> None:
     refused = next((r for r in report["reports"][0]["receipts"] if len(r["reports"]) == 1), None)
     if refused is not None:
         said = cli.run("rescore", refused["id"], "--store", "n", code=2)
-        assert "holds no case of ConMem" in said
+        assert "has no report of ConMem" in said
     assert "no gate named 'best'" in cli.run("write", "chat.jsonl", "--gate", "best", code=2)
     assert receipt["reports"]
 
@@ -159,4 +159,27 @@ def test_without_a_model_conmem_says_what_to_pass(
     cli = Cli(tmp_path, None, monkeypatch=monkeypatch, capsys=capsys)
     out = cli.run("check", "x", "--source", SOURCE, "--method", "conmem", code=2)
     assert "model-missing" in out
-    assert "'local' is none" in out
+    assert "'local' is not one" in out
+
+
+def test_write_takes_presets_for_each_gate(cli: Cli) -> None:
+    words = ("write", "chat.jsonl", "--gate", "consistency", "--gate", "conmem")
+    body = cli.json(*words, "--store", "both", "--preset", "paper", "--preset", "fast")
+    (receipt, *_) = body["reports"][0]["receipts"]
+    specs = {report["method"]: report["spec"] for report in receipt["reports"]}
+    assert specs["consistency_gate"]["k"] == 1
+    written = cli.json(
+        "write", "chat.jsonl", "--gate", "conmem", "--preset", "paper", "--store", "one"
+    )
+    (report,) = written["reports"][0]["receipts"][0]["reports"]
+    assert report["spec"]["preset"] == "paper"
+    assert "'adaptive', 'fast', 'recommended'" in cli.run(
+        "write", "chat.jsonl", "--preset", "paper", code=2
+    )
+
+
+def test_a_preset_and_gates_are_drawn(cli: Cli) -> None:
+    paper = cli.run("graph", "conmem", "--preset", "paper")
+    assert "cmte -.-> repair_probes" not in paper
+    assert "cmte -.-> repair_probes" in cli.run("graph", "conmem")
+    assert "run_probe" in cli.run("graph", "write_guard", "--gate", "conmem")

@@ -24,7 +24,7 @@ def test_types_of_all_kinds_are_named() -> None:
     assert found == sorted(set(found))
     assert ("memguard.schema.receipt", "Receipt") in found
     assert ("memguard.schema.ledger", "ReadReport") in found
-    assert ("memguard.schema.conmem_log", "ProbeRound") in found
+    assert ("memguard.methods.conmem.log", "ProbeRound") in found
 
 
 def test_a_review_resumes_without_a_word(caplog: pytest.LogCaptureFixture) -> None:

@@ -109,7 +109,7 @@ def test_the_models_of_the_stages_are_named_in_one_place() -> None:
 
 
 def test_the_local_model_cannot_do_conmem() -> None:
-    with pytest.raises(ConfigurationError, match="'local' is none") as caught:
+    with pytest.raises(ConfigurationError, match="'local' is not one") as caught:
         write("local", gates=[SUPPORT, EFFECT])
     assert caught.value.code == ErrorCode.MODEL_MISSING
 

@@ -10,10 +10,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 
 from memguard import ConMem, create_conmem_graph
-from memguard.policy.cmte import rescore, score_trials
-from memguard.policy.conmem_decision import redecide
-from memguard.schema.conmem import CONMEM_PRESETS
-from memguard.schema.conmem_log import CounterfactualLog, ReasonVerdict, TieBreakVerdict
+from memguard.methods.conmem.config import CONMEM_PRESETS
+from memguard.methods.conmem.log import CounterfactualLog, ReasonVerdict, TieBreakVerdict
+from memguard.methods.conmem.rules import redecide, rescore, score_trials
 from memguard.schema.receipt import Receipt
 from memguard.testing.conmem import ConMemScript, validity
 
@@ -182,9 +181,9 @@ LADDER: list[tuple[list[Any], dict[str, int], bool]] = [
 
 
 @PRESETS
-@pytest.mark.parametrize("rung", range(len(LADDER)))
-def test_each_rung_of_the_repair_ladder(rung: int, preset: str) -> None:
-    verdicts, counters, mended = LADDER[rung]
+@pytest.mark.parametrize("row", range(len(LADDER)))
+def test_each_step_of_the_repair_ladder(row: int, preset: str) -> None:
+    verdicts, counters, repaired = LADDER[row]
     script = ConMemScript({"relevant": "helpful"}, answers={"validation": verdicts})
     result = run(script, spec=CONMEM_PRESETS[preset])
     log = log_of(result)
@@ -193,14 +192,14 @@ def test_each_rung_of_the_repair_ladder(rung: int, preset: str) -> None:
     assert script.count("regenerate") == counters["regenerations"]
     assert script.count("repair") == counters.get("repairs", 0)
     assert script.count("reconstruct") == counters.get("reconstructions", 0)
-    assert script.count("validation") == len(log.rounds) == len(verdicts) + mended
-    assert log.trials[2].valid is mended
+    assert script.count("validation") == len(log.rounds) == len(verdicts) + repaired
+    assert log.trials[2].valid is repaired
     assert log.score is not None
-    assert ("invalid_probe" in log.score.probes[2].flags) is not mended
+    assert ("invalid_probe" in log.score.probes[2].flags) is not repaired
     assert result["decision"].outcome == "admit"
     kept = {each.probes[1].query for each in log.rounds}
     assert kept == {"irrelevant request 1"}, "a valid probe is kept"
-    if not mended:
+    if not repaired:
         assert log.score.probes[2].contribution == 0.0
         assert log.score.n_valid == 2
         assert log.trials[2].validation == "the risk probe is no such thing"
@@ -218,7 +217,7 @@ def test_the_audit_is_fed_back_and_a_reconstruction_begins_afresh() -> None:
     assert fresh.count('- "risk request') == 4
 
 
-def test_a_blank_request_is_mended_like_an_invalid_one() -> None:
+def test_a_blank_request_is_repaired_like_an_invalid_one() -> None:
     blank = {"relevant": "relevant request 0", "irrelevant": "irrelevant request 0", "risk": " "}
     script = ConMemScript(answers={"probe": blank})
     log = log_of(run(script))
@@ -230,7 +229,7 @@ def test_a_blank_request_is_mended_like_an_invalid_one() -> None:
     assert all(each.valid for each in log.trials)
 
 
-def test_a_ladder_without_rungs_leaves_the_probe_invalid() -> None:
+def test_a_ladder_without_steps_leaves_the_probe_invalid() -> None:
     spec = spec_of(preset="paper", regenerations=0, repairs=0, reconstructions=0)
     script = ConMemScript(answers={"validation": validity(risk=False)})
     log = log_of(run(script, spec=spec))
@@ -238,13 +237,13 @@ def test_a_ladder_without_rungs_leaves_the_probe_invalid() -> None:
     assert log.calls["probe"].calls == 1
 
 
-def test_speculation_throws_away_what_an_invalid_probe_was_given_and_counts_it() -> None:
+def test_speculation_discards_the_work_on_an_invalid_probe_and_counts_it() -> None:
     answers: Any = {"validation": [validity(risk=False)] * 2}
     result = run(ConMemScript(answers=answers), spec=ConMem())
     log = log_of(result)
     assert (log.repairs.discarded_answers, log.repairs.discarded_verdicts) == (2, 2)
     assert log.calls["arms"].calls == 8, "speculation is for the first set only"
-    assert "speculation: 4 answers and verdicts were thrown away" in result["report"].notes
+    assert "speculation: 4 answers and verdicts were discarded" in result["report"].notes
     patient = log_of(run(ConMemScript(answers=answers)))
     assert patient.calls["arms"].calls == 6
     assert patient.repairs.discarded_answers == 0
@@ -274,8 +273,8 @@ def test_a_case_replays_from_its_receipt() -> None:
         assert each.attribution is not None
         answers[f"audit:{each.role}"] = each.attribution.model_dump()
     again = log_of(run(ConMemScript(answers=answers)))
-    spent: dict[str, Any] = {"calls": {}}
-    assert again.model_copy(update=spent) == log.model_copy(update=spent)
+    no_calls: dict[str, Any] = {"calls": {}}
+    assert again.model_copy(update=no_calls) == log.model_copy(update=no_calls)
 
 
 async def test_every_step_of_every_probe_is_an_event() -> None:
@@ -288,10 +287,10 @@ async def test_every_step_of_every_probe_is_an_event() -> None:
     ]
     assert {event["memguard"] for event in events} == {"conmem"}
     done = Counter((e["step"], e.get("role")) for e in events if e["state"] == "done")
-    begun = Counter((e["step"], e.get("role")) for e in events if e["state"] == "begun")
-    steps = ("control", "treatment", "quality", "audit")
-    whole = ("write_probes", "validate_probes", "weigh", "decide", "reason")
-    assert done == begun
+    started = Counter((e["step"], e.get("role")) for e in events if e["state"] == "started")
+    steps = ("control", "treatment", "judge", "auditor")
+    whole = ("generate_probes", "validate_probes", "cmte", "decide", "reason")
+    assert done == started
     assert done == Counter(
         [(step, role) for step in steps for role in ("relevant", "irrelevant", "risk")]
         + [(step, None) for step in whole]

@@ -10,8 +10,8 @@ from memguard import Budget, ConMem, create_conmem_graph, resolve_model
 from memguard.errors import BudgetExhaustedError, ErrorCode, JudgeError, ModelConfigurationError
 from memguard.llm.budget import Meter
 from memguard.llm.metering import use_meter
-from memguard.schema.conmem import CONMEM_PRESETS
-from memguard.schema.conmem_log import (
+from memguard.methods.conmem.config import CONMEM_PRESETS
+from memguard.methods.conmem.log import (
     AttributionVerdict,
     CounterfactualLog,
     QualityVerdict,
@@ -156,13 +156,13 @@ def test_a_reason_that_cannot_be_read_leaves_the_decision() -> None:
     assert isinstance(log_of(result).reason, Inconclusive)
 
 
-def test_a_failed_repair_leaves_the_probe_and_the_next_rung_is_tried() -> None:
+def test_a_failed_repair_leaves_the_probe_and_the_next_step_is_tried() -> None:
     from memguard.testing.conmem import validity
 
     answers: Any = {"validation": [validity(risk=False)], "regenerate": ERROR}
     script = ConMemScript(answers=answers)
     log = log_of(run(script))
-    assert [each.rung for each in log.rounds] == ["generate", "regenerate", "regenerate", "repair"]
+    assert [each.step for each in log.rounds] == ["generate", "regenerate", "regenerate", "repair"]
     assert [bool(each.failures) for each in log.rounds] == [False, True, True, False]
     assert script.count("validation") == 2, "nothing new was written: nobody is asked again"
     assert log.trials[2].valid
@@ -295,14 +295,12 @@ def test_odd_candidates_are_judged_like_any_other(candidate: str) -> None:
     assert stored.encode()
 
 
-def test_a_history_of_500_turns_is_cut_with_a_note_and_the_newest_kept() -> None:
+def test_a_history_of_500_turns_is_clipped_with_a_note_and_keeps_the_newest() -> None:
     turns = [Turn(id=f"t{n}", role="user", content=f"Turn number {n}.") for n in range(500)]
     script = ConMemScript({"relevant": "helpful"})
     given = {"text": MEMORY, "turn_ids": ("t3",)}
     result = run(script, candidate=given, context=Conversation(turns=tuple(turns)))
-    note = (
-        "the history was cut: 300 of 500 turns were not shown, the newest and the candidate's own"
-    )
+    note = "the history was clipped: 300 of 500 turns were not shown; the newest turns and those"
     assert any(each.startswith(note) for each in result["report"].notes)
     shown = [turn.id for turn in result["report"].context]
     assert shown == ["t3", *(f"t{n}" for n in range(301, 500))]
@@ -319,14 +317,14 @@ def test_one_turn_that_is_too_long_is_shown_from_its_end() -> None:
     assert result["report"].context[0].content.endswith("old new")
 
 
-def test_an_answer_that_reached_its_cap_is_judged_and_flagged() -> None:
+def test_an_answer_that_reached_its_token_limit_is_judged_and_flagged() -> None:
     cut = AIMessage("A long answ", response_metadata={"finish_reason": "length"})
     result = run(ConMemScript({"relevant": "helpful"}, answers={"treatment:risk": cut}))
     log = log_of(result)
     assert log.trials[2].treatment == Response(text="A long answ", cut_off=True)
     assert log.score is not None
     assert log.score.probes[2].flags == ("answer_cut_off",)
-    assert any("reached its cap of tokens" in note for note in result["report"].notes)
+    assert any("reached its token limit" in note for note in result["report"].notes)
 
 
 def test_a_wrong_key_ends_the_case_at_the_first_request() -> None:

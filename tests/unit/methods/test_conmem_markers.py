@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from memguard import ConMem, create_conmem_graph
-from memguard.methods.conmem.panel import PROMPTS
-from memguard.policy.cmte import shown_as_a
+from memguard.methods.conmem.config import CONMEM_PRESETS, ROLES
+from memguard.methods.conmem.models import PROMPTS
+from memguard.methods.conmem.rules import shown_as_a
 from memguard.prompts import load_prompt
-from memguard.schema.conmem import CONMEM_PRESETS, ROLES
 from memguard.schema.memory import CandidateMemory
 from memguard.testing import ScriptedChatModel
 from memguard.testing.conmem import ConMemCall, ConMemScript, validity

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memguard import ConMem, create_conmem_graph, resolve_model
-from memguard.schema.conmem_log import CounterfactualLog, Response
+from memguard.methods.conmem.log import CounterfactualLog, Response
 
 
 def weights() -> Path:

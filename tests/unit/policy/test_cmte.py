@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from memguard.policy.cmte import (
+from memguard.methods.conmem.config import CONMEM_PRESETS, ROLES, ConMem, ProbeRole, Weights
+from memguard.methods.conmem.log import (
+    AttributionVerdict,
+    Preference,
+    ProbeTrial,
+    QualityVerdict,
+    Response,
+)
+from memguard.methods.conmem.rules import (
     contribution_of,
     effect_of,
     grid,
@@ -14,14 +22,6 @@ from memguard.policy.cmte import (
     rule_on_total,
     score_trials,
     shown_as_a,
-)
-from memguard.schema.conmem import CONMEM_PRESETS, ROLES, ConMem, ProbeRole, Weights
-from memguard.schema.conmem_log import (
-    AttributionVerdict,
-    Preference,
-    ProbeTrial,
-    QualityVerdict,
-    Response,
 )
 from memguard.schema.verdict import Inconclusive
 from tests.cases import case_input

@@ -1,4 +1,4 @@
-"""Who is asked at each stage, with what prompt and settings."""
+"""The model, prompt and settings of each stage."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,12 +12,10 @@ from memguard.llm.ask_text import TextAnswer, ask_text
 from memguard.llm.call import CallSettings
 from memguard.llm.models import Model, ModelLike, resolve_model
 from memguard.llm.parsing import Parse
+from memguard.methods.conmem.config import STAGES, ConMem, Stage
 from memguard.prompts import Prompt, load_prompt, prompt_or_own
-from memguard.schema.conmem import STAGES, ConMem, Stage
 
 M = TypeVar("M", bound=BaseModel)
-
-LOCAL = "local"
 
 PROMPTS: dict[str, Stage] = {
     "probe": "probe",
@@ -31,38 +29,40 @@ PROMPTS: dict[str, Stage] = {
     "tie_break": "tie_break",
     "reason": "reason",
 }
-"""Every prompt, with the stage whose model gets it."""
+"""Each prompt, with the stage whose model receives it."""
 
-JUDGES: frozenset[Stage] = frozenset({"validation", "quality", "audit", "tie_break", "reason"})
-"""Stages that a model named `judge` serves."""
+JUDGE_STAGES: frozenset[Stage] = frozenset(
+    {"validation", "quality", "audit", "tie_break", "reason"}
+)
+"""Stages that use the model named `judge`."""
 
-# Read now, with the module: a gate may be made inside a running event loop.
+# Read at import: a gate may be created inside a running event loop, which must not read files.
 for _name in PROMPTS:
     load_prompt("conmem", _name)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Panel:
-    """The models of a case."""
+class StageModels:
+    """The models and prompts of all stages."""
 
     spec: ConMem
     """Settings."""
-    models: Mapping[Stage, Model]
-    """One per stage."""
+    by_stage: Mapping[Stage, Model]
+    """The model of each stage."""
     prompts: Mapping[str, Prompt]
-    """By name."""
+    """Prompts by short name, for example `probe`."""
 
     @property
     def fingerprint(self) -> str:
-        """Of models and prompts, by name; what can change a ruling, settings aside."""
-        models = ",".join(self.models[stage].name for stage in STAGES)
+        """Names the models and prompts: everything but the settings that can change a decision."""
+        models = ",".join(self.by_stage[stage].name for stage in STAGES)
         prompts = ",".join(self.prompts[name].digest for name in sorted(self.prompts))
         return f"{models}:{prompts}"
 
     async def ask(
         self, prompt: str, schema: type[M], *, slots: Mapping[str, str], parse: Parse[M] | None
     ) -> Answer[M]:
-        """Ask the model of a prompt's stage for an object.
+        """Send a prompt to its stage's model and parse the answer.
 
         Raises:
             ModelConfigurationError: If the model cannot be used as configured.
@@ -70,87 +70,86 @@ class Panel:
         """
         stage = PROMPTS[prompt]
         return await ask(
-            self.models[stage],
+            self.by_stage[stage],
             self.prompts[prompt].render(**slots),
             schema,
             settings=self._settings(stage),
             name=f"conmem.{stage}",
             parse=parse,
+            # A schema in the request comes before the prompt and defeats prefix caching.
             constrain=self.spec.json_schema,
         )
 
     async def respond(self, *, information: str, request: str) -> TextAnswer:
-        """Answer a probe; both arms go through here.
+        """Answer a probe. Both arms use this method, so that they differ in `information` alone.
 
         Raises:
             ModelConfigurationError: If the model cannot be used as configured.
             BudgetExhaustedError: If the run's budget is spent.
         """
         return await ask_text(
-            self.models["arms"],
+            self.by_stage["arms"],
             self.prompts["respond"].render(information=information, request=request),
             settings=self._settings("arms"),
             name="conmem.arms",
         )
 
     def _settings(self, stage: Stage) -> CallSettings:
-        given = getattr(self.spec.stages, stage)
-        return CallSettings(
-            temperature=given.temperature,
-            seed=given.seed,
-            max_tokens=given.max_tokens,
-            reasoning_effort=given.reasoning_effort,
-        )
+        settings = getattr(self.spec.stages, stage)
+        return CallSettings(**settings.model_dump())
 
 
 def prompt_names() -> tuple[str, ...]:
-    """The prompts that can be replaced, by full name."""
+    """Full names of the prompts that can be replaced, for example `conmem/probe`."""
     return tuple(f"conmem/{name}" for name in PROMPTS)
 
 
-def make_panel(
+def resolve_stage_models(
     model: "ModelLike | None",
     *,
     spec: ConMem,
     models: Mapping[str, ModelLike] | None = None,
     prompts: Mapping[str, Prompt] | None = None,
-) -> Panel:
-    """Choose the model and the prompt of each stage.
+) -> StageModels:
+    """Resolve the model and the prompt of each stage.
 
     Args:
-        model: Serves every stage that `models` names none for.
+        model: Used for every stage that `models` does not name.
         spec: Settings.
-        models: By stage; `judge` serves the stages that judge.
+        models: Models by stage; `judge` names one for all stages that judge.
         prompts: Your own prompts by name, for example `conmem/quality`.
 
     Raises:
         ConfigurationError: If a stage has no language model, or a prompt cannot be used.
     """
-    known = dict(models or {})
+    named = dict(models or {})
+    # Stages that share a model share its client and its limiter: each is resolved once.
     resolved: dict[int | str, Model] = {}
     chosen: dict[Stage, Model] = {}
     for stage in STAGES:
-        like = known.get(stage) or (known.get("judge") if stage in JUDGES else None) or model
+        judge = named.get("judge") if stage in JUDGE_STAGES else None
+        like = named.get(stage) or judge or model
         key = like if isinstance(like, str) else id(like)
         if key not in resolved:
             resolved[key] = _language_model(like, stage=stage)
         chosen[stage] = resolved[key]
-    own = prompts or {}
-    return Panel(
+    overrides = prompts or {}
+    return StageModels(
         spec=spec,
-        models=chosen,
+        by_stage=chosen,
         prompts={
-            name: prompt_or_own("conmem", name, override=own.get(f"conmem/{name}"))
+            name: prompt_or_own("conmem", name, override=overrides.get(f"conmem/{name}"))
             for name in PROMPTS
         },
     )
 
 
 def _language_model(like: "ModelLike | None", *, stage: Stage) -> Model:
-    if like == LOCAL:
+    # A clear error here; resolving "local" would fail later, and say less.
+    if like == "local":
         msg = (
-            "ConMem asks a language model to write, answer and judge requests, and 'local' is none "
-            f"(stage {stage!r}): pass model='openai:NAME', a chat model, or 'llamacpp:FILE.gguf'"
+            f"ConMem needs a language model at every stage, and 'local' is not one ({stage!r}): "
+            "pass model='openai:NAME', a chat model, or 'llamacpp:FILE.gguf'"
         )
         raise ConfigurationError(msg, code=ErrorCode.MODEL_MISSING)
     return resolve_model(like)

@@ -1,4 +1,4 @@
-"""The frozen spec of ConMem: weights, ablations, stages, and the named presets."""
+"""Settings of ConMem: weights, ablations, the models' settings by stage, and the named presets."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self, cast
@@ -22,13 +22,13 @@ ROLES: tuple[ProbeRole, ...] = ("relevant", "irrelevant", "risk")
 Stage = Literal["probe", "validation", "arms", "quality", "audit", "tie_break", "reason"]
 """The kinds of model call of a case.
 
-* `probe`: writes the three probes, and mends them.
+* `probe`: generates the three probes, and repairs them.
 * `validation`: says which probes are valid.
 * `arms`: answers a probe, without and with the memory.
-* `quality`: says blindly which of two answers is better.
-* `audit`: says whether the memory was used, changed the answer, and how.
-* `tie_break`: decides where the effect is neither good nor bad.
-* `reason`: names why a candidate was rejected; changes no decision.
+* `quality`: the judge; says which of two answers is better, without knowing which had the memory.
+* `audit`: the auditor; says whether the memory was used, whether it changed the answer, and how.
+* `tie_break`: decides where the effect is zero.
+* `reason`: classifies why a candidate was rejected; changes no decision.
 """
 
 STAGES: tuple[Stage, ...] = (
@@ -46,17 +46,17 @@ OnZero = Literal["tie_break", "admit", "reject"]
 """What an effect of zero leads to: the tie-break judge, or one of the paper's ablations."""
 
 Effort = Literal["minimal", "low", "medium", "high"]
-"""How long a model that reasons may think."""
+"""How much a reasoning model may think before it answers."""
 
 Weight = Annotated[float, Field(ge=0.0, le=1000.0, allow_inf_nan=False)]
 """A gain, or a cost without its sign."""
 
 
 class Weights(Frozen):
-    """What each outcome of a probe adds or takes. Defaults: arXiv 2610.33432, section 4.5.
+    """What each outcome of a probe adds or subtracts. Defaults: arXiv 2610.33432, section 4.5.
 
-    Seven independent numbers, none negative: what is a cost is taken off. The paper's grid moves
-    three of them: `irrelevant_unnecessary`, `risk_helpful` and `risk_risk`.
+    Seven independent numbers, none negative; a cost is subtracted. The paper's grid varies three of
+    them: `irrelevant_unnecessary`, `risk_helpful` and `risk_risk`.
     """
 
     relevant_helpful: Weight = 1.0
@@ -76,16 +76,16 @@ class Weights(Frozen):
 
 
 class StageSettings(Frozen):
-    """How the model of one stage is asked; what a model refuses is left out, with a note."""
+    """Settings of one stage's model. A setting that a model refuses is dropped, with a note."""
 
     temperature: Annotated[float, Field(ge=0.0, le=2.0)] | None = 0.0
-    """Sampling temperature; `None` leaves the model's own."""
+    """Sampling temperature; `None` uses the model's default."""
     seed: int | None = 42
-    """Seed, where the provider has one; `None` sends none."""
+    """Sampling seed, for providers that take one; `None` sends none."""
     max_tokens: Annotated[int, Field(ge=1)] | None = 2_048
-    """The most tokens of an answer; `None` leaves the model's own."""
+    """Maximum tokens of an answer; `None` uses the model's default."""
     reasoning_effort: Effort | None = "medium"
-    """For models that reason; `None` leaves the model's own."""
+    """For reasoning models; `None` uses the model's default."""
 
 
 _HIGH = StageSettings(reasoning_effort="high")
@@ -95,84 +95,87 @@ class Stages(Frozen):
     """The settings of each stage. Defaults: arXiv 2610.33432, section 5.2."""
 
     probe: StageSettings = StageSettings()
-    """Writing and mending the probes."""
+    """Generating and repairing the probes."""
     validation: StageSettings = _HIGH
     """Validating the probes."""
     arms: StageSettings = StageSettings(max_tokens=8_192)
-    """Both answers to a probe: one setting, so that they differ in the memory alone."""
+    """Both answers to a probe. They share one setting, so that they differ in the memory alone."""
     quality: StageSettings = StageSettings()
-    """Comparing two answers blindly."""
+    """The judge: which of two answers is better."""
     audit: StageSettings = _HIGH
-    """Attributing the difference to the memory."""
+    """The auditor: what the memory did to the answer."""
     tie_break: StageSettings = _HIGH
     """Deciding where the effect is zero."""
     reason: StageSettings = StageSettings()
-    """Naming why a candidate was rejected; the paper states no effort for it."""
+    """Classifying a rejection; the paper states no effort for it."""
 
     @model_validator(mode="before")
     @classmethod
-    def _fill(cls, given: Any) -> Any:
-        """Settings of a stage that are left out are that stage's own defaults."""
-        if not isinstance(given, Mapping):
-            return given
-        stages = cast("Mapping[str, Any]", given)
-        return {stage: _over(cls.model_fields, stage, value) for stage, value in stages.items()}
+    def _fill(cls, data: Any) -> Any:
+        """Fill missing settings of a stage from that stage's defaults."""
+        if not isinstance(data, Mapping):
+            return data
+        stages = cast("Mapping[str, Any]", data)
+        # Without this, `{"arms": {"seed": 1}}` would reset the arms' cap to the class default.
+        return {stage: _merge(cls.model_fields, stage, value) for stage, value in stages.items()}
 
 
 class ConMem(Frozen):
     """Settings of ConMem: what does a memory do to later answers? arXiv 2610.33432.
 
-    What is left out is what the preset says; numbers left out of `weights={...}` too.
+    Missing settings, and missing numbers in `weights={...}`, come from the preset.
     """
 
     preset: Literal["default", "paper"] = "default"
-    """Where settings that are left out come from; see `CONMEM_PRESETS`."""
+    """Where missing settings come from; see `CONMEM_PRESETS`."""
     weights: Weights = Weights()
-    """What each outcome of a probe adds or takes."""
+    """What each outcome of a probe adds or subtracts."""
     epsilon: Annotated[float, Field(ge=0.0, lt=0.1, allow_inf_nan=False)] = 1e-12
-    """Half-width of the zero effect, per probe; the sum of three is held against three times it."""
+    """Half-width of a zero effect, per probe; the sum is compared with three times this value."""
     quality_judge: bool = True
-    """Ask the blind judge. Without it (an ablation) every utility counts as helpful."""
+    """Ask the judge. Without it (an ablation) every utility counts as helpful."""
     auditor: bool = True
-    """Ask the attribution auditor. Without it (an ablation) the preferred answer decides alone:
-    there is a gain where that is the treatment, and no cost."""
+    """Ask the auditor. Without it (an ablation) the judge's preference decides alone: there is a
+    gain where it prefers the treatment, and no cost."""
     harmful_as_risk: bool = False
-    """Without auditor: an answer that the memory made worse costs what a risk costs."""
+    """Without the auditor: an answer that the memory made worse costs what a risk costs."""
     zero: OnZero = "tie_break"
     """What an effect of zero leads to."""
     speculate: bool = True
-    """Answer and judge the probes while they are validated; what was spent on a probe that turns
-    out invalid is thrown away and counted."""
+    """Answer and judge the first probes while they are validated. Work on a probe that turns out
+    to be invalid is discarded and counted."""
     classify_reason: bool = True
-    """Ask for the reason of a rejection, one more call; changes no decision."""
+    """Ask for the reason of a rejection, in one more call; changes no decision."""
     json_schema: bool = False
-    """Have the server hold answers to a JSON schema, where it can. Off, the prompts of a case begin
-    alike over all stages, which providers cache; a weak model needs it on."""
+    """Let the server constrain answers to a JSON schema, where it can. A weak model needs this.
+    Without it, the prompts of a case share their beginning over all stages, and providers cache
+    it."""
     seed: int = 42
-    """Decides, with case and role, which answer the blind judge sees first."""
+    """Decides, with case and role, which answer the judge sees first."""
     regenerations: Annotated[int, Field(ge=0, le=10)] = 2
-    """Rounds in which all invalid probes are written again, with the auditor's reasons."""
+    """Rounds that generate all invalid probes again, with the validator's reasons."""
     repairs: Annotated[int, Field(ge=0, le=10)] = 1
-    """Rounds, after these, in which each invalid probe is mended by itself."""
+    """Rounds, after these, that repair each invalid probe on its own."""
     reconstructions: Annotated[int, Field(ge=0, le=10)] = 1
-    """Rounds, after these, that begin afresh. A probe invalid after all of them contributes 0."""
+    """Rounds, after these, that start over. A probe that is still invalid then contributes 0."""
     history_turns: Annotated[int, Field(ge=1)] = 200
-    """Turns of the history shown: those the candidate names, then the newest."""
+    """Maximum turns of the history shown: those the candidate names, then the newest."""
     history_chars: Annotated[int, Field(ge=200)] = 48_000
-    """Characters of the history shown; what is left out is noted on the receipt."""
+    """Maximum characters of the history shown; the receipt notes what was omitted."""
     max_candidate_chars: Annotated[int, Field(ge=10)] = 2_000
     """A longer candidate is refused: a memory is one fact."""
     stages: Stages = Stages()
-    """How the model of each stage is asked."""
+    """Settings of each stage's model."""
     on_inconclusive: OnInconclusive = "quarantine"
-    """What becomes of a candidate with two or more inconclusive probes."""
+    """What to do with a candidate that has two or more inconclusive probes."""
 
+    # Before validation: afterwards a default cannot be told from a value that the user set.
     @model_validator(mode="before")
     @classmethod
-    def _from_preset(cls, given: Any) -> Any:
-        if not isinstance(given, Mapping):
-            return given
-        fields = cast("Mapping[str, Any]", given)
+    def _from_preset(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        fields = cast("Mapping[str, Any]", data)
         base = _PRESET_FIELDS.get(str(fields.get("preset", "default")), {})
         filled = {**base, **fields}
         if isinstance(filled.get("weights"), Mapping) and "weights" in base:
@@ -180,18 +183,21 @@ class ConMem(Frozen):
         return filled
 
     @model_validator(mode="after")
-    def _makes_sense(self) -> Self:
+    def _check_ablations(self) -> Self:
         if not (self.quality_judge or self.auditor):
-            msg = "without quality judge and auditor there is no evidence: leave one of them on"
+            msg = (
+                "without judge and auditor there is no evidence: leave quality_judge or auditor on"
+            )
             raise ValueError(msg)
+        # A setting without effect would make an experiment look like one that it is not.
         if self.harmful_as_risk and self.auditor:
             msg = "harmful_as_risk has no effect with the auditor: set auditor=False, or leave it"
             raise ValueError(msg)
         return self
 
 
-def _over(fields: Mapping[str, Any], stage: str, value: Any) -> Any:
-    """The given settings of a stage over its defaults; what cannot be merged is left to fail."""
+def _merge(fields: Mapping[str, Any], stage: str, value: Any) -> Any:
+    """Settings of a stage over its defaults; what cannot be merged fails validation later."""
     if stage not in fields or not isinstance(value, Mapping):
         return value
     default: StageSettings = fields[stage].default
@@ -199,14 +205,14 @@ def _over(fields: Mapping[str, Any], stage: str, value: Any) -> Any:
 
 
 _PRESET_FIELDS: dict[str, dict[str, Any]] = {
-    # The penalty of an attributed risk on the risk probe is 1.0, not 1.5: at 1.5 a memory that
-    # helps where it should and is misused where it should not is always rejected, and the paper's
-    # own grid has that setting as the worst of 27 (arXiv 2610.33432, appendix A). At 1.0 the two
-    # balance, and the tie-break judge looks at them.
+    # The penalty of an attributed risk on the risk probe is 1.0 here and 1.5 in the paper. At 1.5,
+    # a memory that helps on the relevant probe and is misused on the risk probe is always rejected,
+    # and of the paper's own grid of 27 that setting is the worst (appendix A). At 1.0 the two
+    # balance, and the tie-break judge decides.
     "default": {"weights": {"risk_risk": 1.0}, "speculate": True},
     "paper": {"weights": {}, "speculate": False},
 }
 
 CONMEM_PRESETS: dict[str, ConMem] = {"default": ConMem(), "paper": ConMem(preset="paper")}
-"""`paper`: the paper's rules. `default`: penalty 1.0 for a risk on the risk probe, and
+"""`paper`: the paper's rules. `default`: a penalty of 1.0 for a risk on the risk probe, and
 speculation; nothing else differs."""

@@ -1,0 +1,369 @@
+"""The rules of ConMem: from verdicts to an effect, and from the effect to a decision. Pure.
+
+ConMem, arXiv 2610.33432, sections 4.4 and 4.5. The decision rests on the exact sum of the
+contributions, never on a float divided by three, so that neither order nor rounding can change it.
+"""
+
+import hashlib
+import math
+from collections.abc import Sequence
+from itertools import product
+
+from memguard.methods.conmem.config import ROLES, ConMem, ProbeRole, Weights
+from memguard.methods.conmem.log import (
+    Attribution,
+    AttributionVerdict,
+    Cmte,
+    CmteRuling,
+    CounterfactualLog,
+    Preference,
+    ProbeFlag,
+    ProbeScore,
+    ProbeTrial,
+    QualityEffect,
+    QualityVerdict,
+    ReasonType,
+    ReasonVerdict,
+    Response,
+    TieBreakVerdict,
+    TrialArm,
+)
+from memguard.policy.admission import INCONCLUSIVE_OUTCOMES
+from memguard.schema.decision import AdmissionDecision, Outcome, ReasonCode
+from memguard.schema.verdict import Inconclusive
+
+METHOD = "conmem"
+"""The method's name in reports and decisions."""
+
+_REASON_SPELLINGS: dict[str, ReasonType] = {
+    "state_memory_use": "stale_memory_use",
+    "identity_mis_inference": "identity_misinference",
+}
+"""Variant spellings in the paper: section 5.3.3 and appendix B.7."""
+
+MAX_INCONCLUSIVE = 1
+"""Inconclusive probes that a ruling tolerates; with more the candidate is inconclusive. Ours."""
+
+GRID = {
+    "irrelevant_unnecessary": (0.25, 0.5, 0.75),
+    "risk_helpful": (0.0, 0.25, 0.5),
+    "risk_risk": (1.0, 1.5, 2.0),
+}
+"""The paper's grid of 27 settings, appendix A."""
+
+# Outcomes that are not in these tables contribute 0.
+_GAINS: dict[ProbeRole, str] = {"relevant": "relevant_helpful", "risk": "risk_helpful"}
+_UNNECESSARY: dict[ProbeRole, str] = {
+    "irrelevant": "irrelevant_unnecessary",
+    "risk": "risk_unnecessary",
+}
+_RISK: dict[ProbeRole, str] = {role: f"{role}_risk" for role in ROLES}
+_EFFECTS: dict[Preference, QualityEffect] = {
+    "treatment": "helpful",
+    "control": "harmful",
+    "tie": "neutral",
+}
+
+
+def shown_as_a(*, seed: int, case_id: str, role: ProbeRole) -> TrialArm:
+    """Which arm the judge sees as A: the lowest bit of sha256(seed, case id, role)."""
+    # A hash instead of a random generator: the order can be checked from the receipt alone.
+    digest = hashlib.sha256("\x1f".join((str(seed), case_id, role)).encode()).digest()
+    return "treatment" if digest[-1] & 1 else "control"
+
+
+def label_of(verdict: AttributionVerdict) -> Attribution:
+    """The label that counts: neutral for a memory that was not used or changed nothing."""
+    return verdict.label if verdict.used and verdict.changed else "neutral"
+
+
+def is_inconsistent(verdict: AttributionVerdict) -> bool:
+    """Whether the auditor named an effect and also denied any."""
+    return verdict.label != label_of(verdict)
+
+
+def effect_of(preference: Preference, *, attribution: AttributionVerdict | None) -> QualityEffect:
+    """The effect on quality, section 4.4.
+
+    Without an auditor (`attribution=None`) it follows the preference alone.
+    """
+    if attribution is not None and not (attribution.used and attribution.changed):
+        return "neutral"
+    return _EFFECTS[preference]
+
+
+def contribution_of(
+    role: ProbeRole,
+    *,
+    label: Attribution | None,
+    effect: QualityEffect | None,
+    weights: Weights,
+    harmful_as_risk: bool = False,
+) -> float:
+    """What one probe adds to the sum, section 4.5. Combinations that it does not list are 0.
+
+    Args:
+        role: What the probe tests.
+        label: What the memory did; `None` without the auditor: a helpful answer then gains, and
+            nothing costs.
+        effect: The effect on quality; `None` without the judge: every utility then gains.
+        weights: The seven numbers.
+        harmful_as_risk: Without the auditor, whether a harmful answer costs what a risk costs.
+    """
+    # A risk counts whatever the judge prefers: a harmful memory can still read well.
+    if label == "risk" or (label is None and harmful_as_risk and effect == "harmful"):
+        # `0.0 -` instead of a minus sign: a weight of 0 must not become a negative zero.
+        return 0.0 - _weight(weights, _RISK.get(role))
+    if label == "unnecessary":
+        return 0.0 - _weight(weights, _UNNECESSARY.get(role))
+    if label in {"utility", None} and effect in {"helpful", None}:
+        return _weight(weights, _GAINS.get(role))
+    return 0.0
+
+
+def rule_on_total(total: float, *, epsilon: float) -> CmteRuling:
+    """Positive, negative or a tie: the sum compared with three times epsilon, section 4.5."""
+    # Three contributions, each with a rounding error of up to epsilon.
+    tolerance = 3 * epsilon
+    if total > tolerance:
+        return "positive"
+    return "negative" if total < -tolerance else "tie"
+
+
+def score_probe(trial: ProbeTrial, *, spec: ConMem) -> ProbeScore:
+    """The contribution of one probe."""
+    # The ladder ended without a valid probe: a result of the method, so 0 and not inconclusive.
+    if trial.failure is None and not trial.valid:
+        return ProbeScore(role=trial.role, contribution=0.0, flags=("invalid_probe",))
+    quality, attribution = trial.quality, trial.attribution
+    # A verdict that an ablation switched off is not missing; a failed one is.
+    usable = (
+        trial.failure is None
+        and isinstance(trial.control, Response)
+        and isinstance(trial.treatment, Response)
+        and (isinstance(quality, QualityVerdict) or not spec.quality_judge)
+        and (isinstance(attribution, AttributionVerdict) or not spec.auditor)
+    )
+    if not usable:
+        return ProbeScore(
+            role=trial.role, contribution=None, flags=("inconclusive", *_truncation_flags(trial))
+        )
+    judged = quality if spec.quality_judge and isinstance(quality, QualityVerdict) else None
+    audited = attribution if spec.auditor and isinstance(attribution, AttributionVerdict) else None
+    label = None if audited is None else label_of(audited)
+    effect = None if judged is None else effect_of(judged.preference, attribution=audited)
+    flags: tuple[ProbeFlag, ...] = ()
+    if audited is not None and is_inconsistent(audited):
+        flags = ("attribution_inconsistent",)
+    return ProbeScore(
+        role=trial.role,
+        contribution=contribution_of(
+            trial.role,
+            label=label,
+            effect=effect,
+            weights=spec.weights,
+            harmful_as_risk=spec.harmful_as_risk,
+        ),
+        effect=effect,
+        label=label,
+        flags=(*flags, *_truncation_flags(trial)),
+    )
+
+
+def score_trials(trials: Sequence[ProbeTrial], *, spec: ConMem) -> Cmte:
+    """The effect of a candidate over its probes.
+
+    An invalid probe contributes 0. An inconclusive one contributes nothing and does not count in
+    the mean; two of them make the candidate inconclusive.
+    """
+    probes = tuple(score_probe(trial, spec=spec) for trial in trials)
+    parts = [probe.contribution for probe in probes if probe.contribution is not None]
+    # `fsum` is exact, so the order of the probes cannot change the sum.
+    total = math.fsum(parts)
+    is_inconclusive = len(probes) - len(parts) > MAX_INCONCLUSIVE
+    return Cmte(
+        ruling="inconclusive" if is_inconclusive else rule_on_total(total, epsilon=spec.epsilon),
+        total=total,
+        cmte=total / len(parts) if parts else None,
+        n_valid=sum("invalid_probe" not in p.flags and p.contribution is not None for p in probes),
+        probes=probes,
+    )
+
+
+def grid(weights: Weights) -> tuple[Weights, ...]:
+    """The paper's 27 settings; the four weights that its grid does not vary stay as they are."""
+    return tuple(
+        weights.model_copy(update=dict(zip(GRID, point, strict=True)))
+        for point in product(*GRID.values())
+    )
+
+
+def rescore(trials: Sequence[ProbeTrial], *, spec: ConMem) -> Cmte:
+    """Score stored trials under another spec, with no model call.
+
+    Raises:
+        ValueError: If the spec needs verdicts that the log does not have.
+    """
+    # Trials without answers never reached the judges, and say nothing about who was asked.
+    judged = [trial for trial in trials if isinstance(trial.treatment, Response)]
+    missing = [
+        name
+        for name, wanted, verdicts in (
+            ("quality", spec.quality_judge, [trial.quality for trial in judged]),
+            ("attribution", spec.auditor, [trial.attribution for trial in judged]),
+        )
+        if wanted and judged and all(verdict is None for verdict in verdicts)
+    ]
+    if missing:
+        msg = f"the log holds no {missing[0]} verdicts: that judge was switched off"
+        raise ValueError(msg)
+    return score_trials(trials, spec=spec)
+
+
+def _truncation_flags(trial: ProbeTrial) -> tuple[ProbeFlag, ...]:
+    arms = (trial.control, trial.treatment)
+    truncated = any(isinstance(arm, Response) and arm.cut_off for arm in arms)
+    return ("answer_cut_off",) if truncated else ()
+
+
+def _weight(weights: Weights, name: str | None) -> float:
+    return float(getattr(weights, name)) if name else 0.0
+
+
+def decide_on_effect(
+    score: Cmte,
+    *,
+    spec: ConMem,
+    tie_break: TieBreakVerdict | Inconclusive | None = None,
+) -> AdmissionDecision:
+    """Decide on a candidate by its effect.
+
+    Args:
+        score: The effect over all probes.
+        spec: Says what to do with ties and with inconclusive candidates.
+        tie_break: The tie-break judge's verdict, if the sum is zero and the judge was asked.
+    """
+    outcome, reason, explanation = _outcome(score, spec=spec, tie_break=tie_break)
+    return AdmissionDecision(outcome=outcome, reason=reason, explanation=explanation, method=METHOD)
+
+
+def redecide(log: CounterfactualLog, *, spec: ConMem) -> tuple[Cmte, AdmissionDecision | None]:
+    """Score and decide a stored case under another spec, with no model call.
+
+    Returns:
+        The score, and the decision. The decision is `None` if the new settings lead to a tie and
+        the log has no verdict of a tie-break judge.
+
+    Raises:
+        ValueError: If the candidate was refused, or the spec needs verdicts that the log lacks.
+    """
+    if log.score is None:
+        msg = "the candidate was refused before anything was asked: there is nothing to score"
+        raise ValueError(msg)
+    score = rescore(log.trials, spec=spec)
+    # A new tie needs a verdict that was never bought: undecided is the only honest answer.
+    if score.ruling == "tie" and spec.zero == "tie_break" and log.tie_break is None:
+        return score, None
+    return score, decide_on_effect(score, spec=spec, tie_break=log.tie_break)
+
+
+def _outcome(
+    score: Cmte, *, spec: ConMem, tie_break: TieBreakVerdict | Inconclusive | None
+) -> tuple[Outcome, ReasonCode, str]:
+    explanation = explain_score(score)
+    if score.ruling == "positive":
+        return "admit", "positive_effect", explanation
+    if score.ruling == "negative":
+        return "reject", "negative_effect", explanation
+    if score.ruling == "tie" and spec.zero != "tie_break":
+        return spec.zero, "zero_effect", f"{explanation}; an effect of zero is set to {spec.zero}"
+    if score.ruling == "tie" and isinstance(tie_break, TieBreakVerdict):
+        outcome: Outcome = "admit" if tie_break.store else "reject"
+        return outcome, "tie_break", f"{explanation}; tie-break: {tie_break.reason or outcome}"
+    # What is left is inconclusive: too few verdicts, or a tie that nobody could break.
+    fallback = INCONCLUSIVE_OUTCOMES[spec.on_inconclusive]
+    if score.ruling == "inconclusive":
+        return fallback, "inconclusive", f"not judged: {explanation}"
+    failed = f": {tie_break.reason}" if isinstance(tie_break, Inconclusive) else ""
+    return (
+        fallback,
+        "inconclusive",
+        f"{explanation}; the tie-break judge gave nothing usable{failed}",
+    )
+
+
+def explain_score(score: Cmte) -> str:
+    """`CMTE +0.50 (relevant +1.00, irrelevant +0.00, risk +0.50)`."""
+    parts = ", ".join(f"{probe.role} {_signed(probe)}" for probe in score.probes)
+    mean = "without a value" if score.cmte is None else f"{score.cmte:+.2f}"
+    return f"CMTE {mean} ({parts})"
+
+
+def _signed(probe: ProbeScore) -> str:
+    if probe.contribution is None:
+        return "inconclusive"
+    if "invalid_probe" in probe.flags:
+        return "without a valid probe"
+    return f"{probe.contribution:+.2f}"
+
+
+def explain_evidence(
+    trials: tuple[ProbeTrial, ...],
+    *,
+    score: Cmte,
+    tie_break: TieBreakVerdict | Inconclusive | None = None,
+) -> str:
+    """Describe the evidence in words for the reason classifier, without weights and numbers.
+
+    The paper shows the classifier an admission explanation, which only a tie-break produces. So
+    the explanation is built from the probes here.
+    """
+    by_role = {probe.role: probe for probe in score.probes}
+    lines = [_explain_trial(trial, by_role[trial.role]) for trial in trials]
+    if isinstance(tie_break, TieBreakVerdict):
+        lines.append(f"The tie-break judge: {tie_break.reason}")
+    return " ".join(lines)
+
+
+def _explain_trial(trial: ProbeTrial, probe: ProbeScore) -> str:
+    names: dict[ProbeRole, str] = {
+        "relevant": "On a request where the memory should help",
+        "irrelevant": "On a request that has nothing to do with the memory",
+        "risk": "On a request where the memory should not carry over",
+    }
+    request = names[trial.role]
+    if probe.contribution is None:
+        return f"{request}, nothing could be concluded."
+    if "invalid_probe" in probe.flags:
+        return f"{request}, no valid test was found."
+    clauses: list[str] = []
+    if isinstance(trial.attribution, AttributionVerdict):
+        used = "was used" if trial.attribution.used else "was not used"
+        changed = "changed" if trial.attribution.changed else "did not change"
+        clauses.append(f"it {used} and {changed} the answer; this was {probe.label}")
+        if trial.attribution.reason:
+            clauses.append(trial.attribution.reason)
+    if isinstance(trial.quality, QualityVerdict):
+        better = {
+            "treatment": "the answer with the memory was better",
+            "control": "the answer without the memory was better",
+            "tie": "neither answer was better",
+        }
+        clauses.append(better[trial.quality.preference])
+    return f"{request}: {'; '.join(clauses)}."
+
+
+def with_reason(decision: AdmissionDecision, reason: ReasonVerdict | None) -> AdmissionDecision:
+    """The same decision with the reason in its explanation; outcome and code do not change."""
+    # A candidate in quarantine has no verdict yet, so no reason of rejection either.
+    if reason is None or decision.outcome != "reject":
+        return decision
+    detail = f": {reason.explanation}" if reason.explanation else ""
+    explanation = f"{decision.explanation}; {reason.reason_type}{detail}"
+    return decision.model_copy(update={"explanation": explanation})
+
+
+def canonical_reason(word: str) -> str:
+    """A reason in the spelling of the closed list; an unknown one is returned in lower case."""
+    plain = word.strip().casefold().replace("-", "_").replace(" ", "_")
+    return _REASON_SPELLINGS.get(plain, plain)
