@@ -20,6 +20,7 @@ from typing import Any, Literal, cast
 from chromadb.api.models.Collection import Collection
 from chromadb.errors import NotFoundError
 
+from memguard import compat
 from memguard.errors import ErrorCode, StoreConfigurationError
 from memguard.schema.base import Namespace
 from memguard.stores.chroma.connection import Connection
@@ -158,13 +159,10 @@ Chroma scans the log of all unsaved writes, of every collection, at each write. 
 
 
 def _check_metric(collection: Collection) -> None:
-    # As JSON: the parsed form warns about an embedding function that was never set.
-    configuration = cast("Mapping[str, Any]", collection.configuration_json)
-    index = configuration.get("hnsw") or configuration.get("spann") or {}
-    found = index.get("space", "l2")
-    if found != METRIC:
+    distance = compat.distance_of_collection(collection)
+    if distance != METRIC:
         msg = (
-            f"The collection {collection.name!r} measures {found!r} and memguard ranks by "
+            f"The collection {collection.name!r} measures {distance!r} and memguard ranks by "
             f"{METRIC!r}; Chroma cannot change it. Pass another `collection=` or another path"
         )
         raise StoreConfigurationError(msg, code=ErrorCode.STORE_METRIC)

@@ -12,12 +12,12 @@ from typing import Any, Protocol, TypeVar, cast
 
 import chromadb
 import httpx
-from chromadb.api import ServerAPI
 from chromadb.api.models.Collection import Collection
-from chromadb.config import Settings, System
+from chromadb.config import Settings
 from chromadb.errors import ChromaError, NotFoundError
 from filelock import FileLock, Timeout
 
+from memguard import compat
 from memguard.errors import ErrorCode, StoreConfigurationError, StoreError
 from memguard.stores.chroma.places import Local, Place, Server
 
@@ -113,7 +113,7 @@ def connect(place: Place) -> Connection:
         return _connect_local(place)
     if isinstance(place, Server):
         return _connect_server(place)
-    return Connection(place=place, client=_MemoryClient(), release=_nothing)
+    return Connection(place=place, client=compat.MemoryChroma(_settings()), release=_nothing)
 
 
 def unreachable(place: Place, error: Exception) -> StoreError:
@@ -181,7 +181,7 @@ def _connect_server(place: Server) -> Connection:
             database=place.database,
             settings=_settings(),
         )
-        close = functools.partial(_close_sockets, client)
+        close = functools.partial(compat.close_chroma_sockets, client)
         return Connection(place=place, client=cast("Client", client), release=close)
     except (httpx.HTTPError, ValueError) as error:  # chromadb hides a refused connection in both
         raise unreachable(place, error) from error
@@ -190,56 +190,8 @@ def _connect_server(place: Server) -> Connection:
         raise StoreError(msg, code=ErrorCode.STORE_FAILED) from error
 
 
-def _close_sockets(client: object) -> None:
-    """Close what chromadb 1.5's own `close` leaves open until the garbage collector comes by."""
-    # The client's admin half makes an HTTP session of its own.
-    for half in (client, getattr(client, "_admin_client", None)):
-        session = getattr(getattr(half, "_server", None), "_session", None)
-        if isinstance(session, httpx.Client):
-            session.close()
-
-
-class _MemoryClient:
-    """A Chroma of its own.
-
-    `chromadb.EphemeralClient` would share one database between all stores of the process, and
-    refuse to open at all if somebody else made one with other settings.
-    """
-
-    def __init__(self) -> None:
-        self._system = System(
-            _settings(is_persistent=False, chroma_api_impl="chromadb.api.rust.RustBindingsAPI")
-        )
-        self._server = self._system.instance(ServerAPI)
-        self._system.start()
-
-    def list_collections(
-        self, limit: int | None = None, offset: int | None = None
-    ) -> Sequence[Collection]:
-        return [
-            Collection(client=self._server, model=model, embedding_function=None)
-            for model in self._server.list_collections(limit, offset)
-        ]
-
-    def get_or_create_collection(self, name: str, **settings: Any) -> Collection:
-        settings.pop("embedding_function", None)
-        model = self._server.create_collection(name, get_or_create=True, **settings)
-        return Collection(client=self._server, model=model, embedding_function=None)
-
-    def get_collection(self, name: str, **settings: Any) -> Collection:
-        settings.pop("embedding_function", None)
-        model = self._server.get_collection(name, **settings)
-        return Collection(client=self._server, model=model, embedding_function=None)
-
-    def get_max_batch_size(self) -> int:
-        return self._server.get_max_batch_size()
-
-    def close(self) -> None:
-        self._system.stop()
-
-
-def _settings(**more: Any) -> Settings:
-    return Settings(anonymized_telemetry=False, **more)
+def _settings() -> Settings:
+    return Settings(anonymized_telemetry=False)
 
 
 def _nothing() -> None:
