@@ -4,8 +4,8 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from memguard.chroma.store import ChromaStore
     from memguard.stores.audit import Audit
-    from memguard.stores.chroma.store import ChromaStore
     from memguard.stores.commit import recover
     from memguard.stores.journal import Journal
     from memguard.stores.quarantine import Quarantine
@@ -28,7 +28,7 @@ __all__ = [
 # LangGraph and LangChain cost a second to import; `import memguard.stores` does not.
 _HOMES = {
     "Audit": "memguard.stores.audit",
-    "ChromaStore": "memguard.stores.chroma.store",
+    "ChromaStore": "memguard.chroma.store",
     "Journal": "memguard.stores.journal",
     "Quarantine": "memguard.stores.quarantine",
     "ReceiptFilter": "memguard.stores.receipt_rows",

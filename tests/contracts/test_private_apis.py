@@ -23,7 +23,7 @@ SELF = frozenset({"self", "cls", "_self"})
 
 
 def is_private(name: str) -> bool:
-    return name.startswith("_") and not name.endswith("__") and name != "_"
+    return name.startswith("_") and not name.endswith("__") and name not in {"_", "_replace"}
 
 
 def uses(tree: ast.AST) -> Iterator[str]:
@@ -35,7 +35,7 @@ def uses(tree: ast.AST) -> Iterator[str]:
         node.attr
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
-    }
+    } | {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]

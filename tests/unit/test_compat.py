@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -35,6 +35,13 @@ def graph_of(node: Any, **options: Any) -> CompiledStateGraph[Any, Any, Any, Any
     builder.add_edge(START, "node")
     builder.add_edge("node", END)
     return builder.compile(**options)
+
+
+def answer(x: int) -> Callable[[State], State]:
+    def node(_: State) -> State:
+        return {"x": x}
+
+    return node
 
 
 class TestLangGraph:
@@ -85,7 +92,7 @@ class TestLangGraph:
         assert not compat.is_task({"thread_id": "t"})
 
     async def test_an_uncheckpointed_graph_is_saved_by_no_host(self) -> None:
-        inner = graph_of(lambda _: {"x": 2}, checkpointer=None)
+        inner = graph_of(answer(2), checkpointer=None)
         saver = InMemorySaver()
 
         def node(state: State) -> Any:
@@ -94,14 +101,16 @@ class TestLangGraph:
         host = graph_of(node, checkpointer=saver)
         config: Any = {"configurable": {"thread_id": "t"}}
         assert host.invoke({"x": 1}, config, durability="sync") == {"x": 2}
-        spaces = {each.config["configurable"]["checkpoint_ns"] for each in saver.list(config)}
+        spaces = {
+            (each.config.get("configurable") or {})["checkpoint_ns"] for each in saver.list(config)
+        }
         assert spaces == {""}
 
     def test_a_graph_can_be_recast(self) -> None:
         class Named(CompiledStateGraph[Any, Any, Any, Any]):
             pass
 
-        graph = graph_of(lambda _: {"x": 3})
+        graph = graph_of(answer(3))
         same = compat.recast_graph(graph, Named)
         assert isinstance(same, Named)
         assert same.invoke({"x": 1}) == {"x": 3}
@@ -196,7 +205,7 @@ class TestChroma:
 
         class Half:
             def __init__(self) -> None:
-                self._server = type("Server", (), {"_session": httpx.Client()})()
+                self._server: Any = type("Server", (), {"_session": httpx.Client()})()
 
         client: Any = Half()
         client._admin_client = Half()

@@ -6,9 +6,11 @@ that cannot be compared, and nothing but the name tells them apart.
 
 import asyncio
 import functools
+import hashlib
 import inspect
 import math
 import threading
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
 from typing import Any, NoReturn, cast
@@ -18,7 +20,6 @@ from langgraph.store.base import ensure_embeddings
 
 from memguard.errors import ErrorCode, InvalidInputError, MemguardError, StoreError
 from memguard.portal import run_sync
-from memguard.stores.chroma.queries import QueryVectors
 
 Vector = list[float]
 EmbedFunction = Callable[[Sequence[str]], list[Vector]]
@@ -28,15 +29,55 @@ Embed = Embeddings | EmbedFunction | AsyncEmbedFunction | str
 
 _PROBE = "memguard"
 _NAMES = ("name", "model", "model_name", "model_id", "deployment")
-"""Attributes under which embedders keep the name of their model, the telling ones first."""
+"""Attributes with the name of an embedder's model, the most specific first."""
+
+
+MAX_QUERIES = 64
+"""Vectors of queries that are kept; 1,536 numbers each make about 3 MB."""
+
+
+class QueryVectors:
+    """The vectors of the queries that were used last; safe in any thread and any event loop.
+
+    A read searches twice: for its own query, and for safety constraints by one text that never
+    changes. With an embedder behind a network that second search cost a request per read. Failures
+    are not kept, and nothing waits here: two callers who miss at once both ask the embedder.
+
+    Args:
+        size: How many to keep.
+    """
+
+    def __init__(self, *, size: int = MAX_QUERIES) -> None:
+        self._size = size
+        self._lock = threading.Lock()
+        self._vectors: OrderedDict[bytes, list[float]] = OrderedDict()
+
+    def get(self, text: str) -> list[float] | None:
+        """The vector of a text, if it is kept; not to be changed."""
+        key = _digest(text)
+        with self._lock:
+            vector = self._vectors.get(key)
+            if vector is not None:
+                self._vectors.move_to_end(key)
+            return vector
+
+    def keep(self, text: str, vector: list[float]) -> list[float]:
+        """Keep the vector of a text, and give it back; the one used longest ago makes room."""
+        key = _digest(text)
+        with self._lock:
+            self._vectors[key] = vector
+            self._vectors.move_to_end(key)
+            while len(self._vectors) > self._size:
+                self._vectors.popitem(last=False)
+        return vector
 
 
 class Embedder:
-    """One embedder behind one shape, made on first use.
+    """One interface to any embedder, which is created on first use.
 
     Args:
         embed: The caller's embedder; `None` for the built-in one.
-        name: Its name in the stamp; derived when not given.
+        name: Its name in the stamp; by default derived from its class and model.
         dims: Its dimension, if known.
     """
 
@@ -65,8 +106,8 @@ class Embedder:
 
     def dims(self) -> int:
         """The dimension; embeds one word if nothing else tells."""
-        known = self.known_dims
-        return known if known is not None else len(self.documents([_PROBE])[0])
+        dims = self.known_dims
+        return dims if dims is not None else len(self.documents([_PROBE])[0])
 
     def documents(self, texts: Sequence[str]) -> list[Vector]:
         """Vectors of texts to store, from a thread without an event loop.
@@ -83,14 +124,14 @@ class Embedder:
 
     def query(self, text: str) -> Vector:
         """Vector of a search text, from a thread without an event loop; kept for the next time."""
-        known = self._queries.get(text)
-        return known if known is not None else self._queries.keep(text, self._query(text))
+        vector = self._queries.get(text)
+        return vector if vector is not None else self._queries.keep(text, self._query(text))
 
     async def aquery(self, text: str, *, pool: Executor) -> Vector:
         """As `query`, on the caller's loop if the embedder is async, else in the pool."""
-        known = self._queries.get(text)
-        if known is not None:
-            return known
+        vector = self._queries.get(text)
+        if vector is not None:
+            return vector
         return self._queries.keep(text, await self._aquery(text, pool=pool))
 
     def _query(self, text: str) -> Vector:
@@ -102,8 +143,8 @@ class Embedder:
     async def _aquery(self, text: str, *, pool: Executor) -> Vector:
         backend = await self._aready(pool)
         if isinstance(backend, Embeddings):
-            found = await self._aembed(backend, _encodable(text), pool=pool)
-            return self._checked([text], [found])[0]
+            vector = await self._aembed(backend, _encodable(text), pool=pool)
+            return self._checked([text], [vector])[0]
         return (await self.adocuments([text], pool=pool))[0]
 
     def _call(self, texts: list[str]) -> Any:
@@ -135,7 +176,7 @@ class Embedder:
             return function(argument)
         except MemguardError:
             raise
-        except Exception as error:  # an embedder is foreign code and may raise anything
+        except Exception as error:  # an embedder is user code and may raise anything
             raise self._failed(error) from error
 
     async def _awaited(self, function: Callable[[Any], Awaitable[Any]], argument: Any) -> Any:
@@ -143,15 +184,15 @@ class Embedder:
             return await function(argument)
         except MemguardError:
             raise
-        except Exception as error:  # an embedder is foreign code and may raise anything
+        except Exception as error:  # an embedder is user code and may raise anything
             raise self._failed(error) from error
 
     def _failed(self, error: Exception) -> StoreError:
         msg = f"The embedder {self.name!r} raised {error!r}. Nothing was written; try again"
         return StoreError(msg, code=ErrorCode.EMBEDDER_FAILED)
 
-    def _checked(self, texts: Sequence[str], found: Any) -> list[Vector]:
-        vectors = [[float(number) for number in row] for row in found]
+    def _checked(self, texts: Sequence[str], rows: Any) -> list[Vector]:
+        vectors = [[float(number) for number in row] for row in rows]
         if len(vectors) != len(texts):
             self._refuse(f"gave {len(vectors)} vectors for {len(texts)} texts")
         for row in vectors:
@@ -170,7 +211,7 @@ class Embedder:
         raise StoreError(msg, code=ErrorCode.EMBEDDER_OUTPUT)
 
     async def _aready(self, pool: Executor) -> Embeddings | EmbedFunction | AsyncEmbedFunction:
-        # Making the embedder imports and reads files: never on the loop.
+        # Creating the embedder imports modules and reads files, which must not block the loop.
         return self._ready if self._ready is not None else await _in_pool(pool, self._backend)
 
     def _backend(self) -> Embeddings | EmbedFunction | AsyncEmbedFunction:
@@ -182,7 +223,7 @@ class Embedder:
 
 
 def check_embed(embed: object) -> None:
-    """Refuse what can be no embedder, before anything is opened.
+    """Refuse what cannot be an embedder, before anything is opened.
 
     Raises:
         InvalidInputError: If it is none of the kinds `Embed` names.
@@ -210,7 +251,7 @@ def _resolve(embed: Embed | None) -> Embeddings | EmbedFunction | AsyncEmbedFunc
         return ensure_embeddings(embed)
     except (ImportError, ValueError) as error:
         hint = "Install what it needs" if isinstance(error, ImportError) else "See name and key"
-        msg = f"The embedder {embed!r} cannot be made: {error}. {hint}"
+        msg = f"The embedder {embed!r} cannot be created: {error}. {hint}"
         raise InvalidInputError(msg, code=ErrorCode.EMBEDDER_MISSING) from error
 
 
@@ -241,10 +282,10 @@ def _derive_name(embed: object) -> str:
     if isinstance(embed, str):
         return embed
     if not isinstance(embed, Embeddings):
-        found = embed if hasattr(embed, "__qualname__") else type(embed)
-        return f"{found.__module__}.{found.__qualname__}"  # pyright: ignore[reportAttributeAccessIssue]
-    told = (getattr(embed, attribute, None) for attribute in _NAMES)
-    model = next((each for each in told if isinstance(each, str) and each), None)
+        named: Any = embed if hasattr(embed, "__qualname__") else type(embed)
+        return f"{named.__module__}.{named.__qualname__}"
+    values = (getattr(embed, attribute, None) for attribute in _NAMES)
+    model = next((value for value in values if isinstance(value, str) and value), None)
     kind = type(embed).__name__
     return f"{kind}:{model}" if model else kind
 
@@ -262,3 +303,8 @@ def _encodable(text: str) -> str:
 
 async def _in_pool(pool: Executor, call: Callable[[], Any]) -> Any:
     return await asyncio.get_running_loop().run_in_executor(pool, call)
+
+
+def _digest(text: str) -> bytes:
+    """By digest: a long text costs no more to keep than a short one."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
