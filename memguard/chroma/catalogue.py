@@ -93,6 +93,7 @@ class Collections:
     def establish(self, stamp: Stamp) -> Stamp:
         """Create the catalogue with a stamp; a stamp that is there already wins."""
         with self._lock:
+            # Asked again under the lock: two first writes may arrive together.
             if self.stamp is None:
                 catalogue = self._create(self._name, metadata=_write_stamp(stamp))
                 self.stamp = _read_stamp(catalogue)
@@ -118,6 +119,7 @@ class Collections:
     def shard_of(self, namespace: Namespace) -> int:
         """The shard of a namespace; the same in every process."""
         count = self.stamp.shards if self.stamp else 1
+        # Not `hash`, which differs from process to process.
         digest = hashlib.sha256(encode_namespace(namespace).encode()).digest()
         return int.from_bytes(digest[:8], "big") % count
 
@@ -140,6 +142,7 @@ class Collections:
             client.get_or_create_collection,
             name=name,
             metadata=metadata,
+            # Vectors are always passed. Without this Chroma would load an embedder of its own.
             embedding_function=None,
             configuration={"hnsw": {"space": METRIC, **INDEX_SETTINGS}},
         )
@@ -214,6 +217,7 @@ class Catalogue:
 
     def load(self) -> None:
         """Read the mirror of the sole writer."""
+        # With other writers a mirror would be out of date at once, so there is none.
         if not self._connection.is_shared:
             self._mirror(self._read(None))
 
@@ -315,6 +319,7 @@ class Catalogue:
             )
             for row in page["metadatas"] or []:
                 namespace = decode_namespace(str(row[NS]))
+                # `$contains` compares whole entries, but the check costs nothing.
                 if is_under(namespace, prefix or ()):
                     listed[namespace] = bool(row[_EXPIRING])
             read += len(page["ids"])

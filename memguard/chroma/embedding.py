@@ -11,8 +11,9 @@ import inspect
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from typing import Any, NoReturn, cast
 
 from langchain_core.embeddings import Embeddings
@@ -67,6 +68,7 @@ class QueryVectors:
         with self._lock:
             self._vectors[key] = vector
             self._vectors.move_to_end(key)
+            # A dictionary keeps its order, so the first entry is the one used longest ago.
             while len(self._vectors) > self._size:
                 self._vectors.popitem(last=False)
         return vector
@@ -137,65 +139,62 @@ class Embedder:
     def _query(self, text: str) -> Vector:
         backend = self._backend()
         if isinstance(backend, Embeddings):
-            return self._checked([text], [self._guarded(backend.embed_query, _encodable(text))])[0]
+            with self._reporting():
+                row = backend.embed_query(_encodable(text))
+            return self._checked([text], [row])[0]
         return self.documents([text])[0]
 
     async def _aquery(self, text: str, *, pool: Executor) -> Vector:
         backend = await self._aready(pool)
         if isinstance(backend, Embeddings):
-            vector = await self._aembed(backend, _encodable(text), pool=pool)
-            return self._checked([text], [vector])[0]
+            if not _is_natively_async(backend, "aembed_query"):
+                return await _in_pool(pool, functools.partial(self._query, text))
+            with self._reporting():
+                row = await backend.aembed_query(_encodable(text))
+            return self._checked([text], [row])[0]
         return (await self.adocuments([text], pool=pool))[0]
 
     def _call(self, texts: list[str]) -> Any:
         backend = self._backend()
-        clean = [_encodable(text) for text in texts]
-        if isinstance(backend, Embeddings):
-            return self._guarded(backend.embed_documents, clean)
-        if _is_async(backend):
-            return run_sync(self._awaited(cast("AsyncEmbedFunction", backend), clean))
-        return self._guarded(backend, clean)
+        if not isinstance(backend, Embeddings) and _is_async(backend):
+            # This thread has no loop. On the portal's, the function can reuse its connections.
+            return run_sync(self._await_function(cast("AsyncEmbedFunction", backend), texts))
+        function = backend.embed_documents if isinstance(backend, Embeddings) else backend
+        with self._reporting():
+            return function([_encodable(text) for text in texts])
 
     async def _acall(self, texts: list[str], *, pool: Executor) -> Any:
         backend = self._backend()
-        clean = [_encodable(text) for text in texts]
         if isinstance(backend, Embeddings):
             if _is_natively_async(backend, "aembed_documents"):
-                return await self._awaited(backend.aembed_documents, clean)
+                return await self._await_function(backend.aembed_documents, texts)
         elif _is_async(backend):
-            return await self._awaited(cast("AsyncEmbedFunction", backend), clean)
+            return await self._await_function(cast("AsyncEmbedFunction", backend), texts)
         return await _in_pool(pool, functools.partial(self._call, texts))
 
-    async def _aembed(self, backend: Embeddings, text: str, *, pool: Executor) -> Any:
-        if _is_natively_async(backend, "aembed_query"):
-            return await self._awaited(backend.aembed_query, text)
-        return await _in_pool(pool, functools.partial(self._guarded, backend.embed_query, text))
+    async def _await_function(
+        self, function: Callable[[list[str]], Awaitable[Any]], texts: list[str]
+    ) -> Any:
+        with self._reporting():
+            return await function([_encodable(text) for text in texts])
 
-    def _guarded(self, function: Callable[[Any], Any], argument: Any) -> Any:
+    @contextmanager
+    def _reporting(self) -> Generator[None]:
+        """Turn what an embedder raises into our error; it is user code and may raise anything."""
         try:
-            return function(argument)
+            yield
         except MemguardError:
             raise
-        except Exception as error:  # an embedder is user code and may raise anything
-            raise self._failed(error) from error
-
-    async def _awaited(self, function: Callable[[Any], Awaitable[Any]], argument: Any) -> Any:
-        try:
-            return await function(argument)
-        except MemguardError:
-            raise
-        except Exception as error:  # an embedder is user code and may raise anything
-            raise self._failed(error) from error
-
-    def _failed(self, error: Exception) -> StoreError:
-        msg = f"The embedder {self.name!r} raised {error!r}. Nothing was written; try again"
-        return StoreError(msg, code=ErrorCode.EMBEDDER_FAILED)
+        except Exception as error:  # as the docstring says
+            msg = f"The embedder {self.name!r} raised {error!r}. Nothing was written; try again"
+            raise StoreError(msg, code=ErrorCode.EMBEDDER_FAILED) from error
 
     def _checked(self, texts: Sequence[str], rows: Any) -> list[Vector]:
         vectors = [[float(number) for number in row] for row in rows]
         if len(vectors) != len(texts):
             self._refuse(f"gave {len(vectors)} vectors for {len(texts)} texts")
         for row in vectors:
+            # The first vector says how long all others must be.
             if self._dims is None:
                 self._dims = len(row)
             if len(row) != self._dims or not row:
@@ -215,6 +214,7 @@ class Embedder:
         return self._ready if self._ready is not None else await _in_pool(pool, self._backend)
 
     def _backend(self) -> Embeddings | EmbedFunction | AsyncEmbedFunction:
+        # Checked twice, so that only the first callers ever wait for the lock.
         if self._ready is None:
             with self._lock:
                 if self._ready is None:

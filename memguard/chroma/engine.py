@@ -4,9 +4,10 @@ Everything here blocks and runs in worker threads. Stores that are opened on the
 collection in one process share one engine, and with it the locks and the blocks in memory.
 """
 
+import itertools
 import logging
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -14,7 +15,16 @@ from chromadb.api.models.Collection import Collection
 
 from memguard.chroma.catalogue import Catalogue, Collections
 from memguard.chroma.connection import Connection, connect
-from memguard.chroma.rows import Block, Blocks, Stored, as_matrix, from_rows, head_from, head_id
+from memguard.chroma.rows import (
+    Block,
+    Blocks,
+    RawRow,
+    Stored,
+    as_matrix,
+    from_rows,
+    head_from,
+    head_id,
+)
 from memguard.chroma.settings import Local, Location
 from memguard.chroma.values import NS, Address, encode_namespace, namespace_of
 from memguard.schema.base import Namespace
@@ -49,6 +59,8 @@ class Engine:
             else None
         )
         """Threads for requests to a server that need not wait for one another."""
+        # One lock per shard and not per namespace: 10,000 namespaces would need as many locks, and
+        # Chroma runs one write at a time anyway.
         self._locks: dict[int, threading.RLock] = {}
         self._locks_lock = threading.Lock()
         self.collections.attach()
@@ -107,6 +119,7 @@ class Engine:
 
         Inside the shard's lock, and only for the sole writer.
         """
+        # A budget of 0 means that there may be other writers, whose items the block would hide.
         if self.blocks.budget > 0:
             self.blocks.keep(Block(namespace, dims=self.dims))
 
@@ -160,9 +173,9 @@ class Engine:
 
     def _read(
         self, collection: Collection, namespaces: Sequence[Namespace], *, vectors: bool
-    ) -> "dict[Namespace, _RawRows]":
+    ) -> dict[Namespace, list[RawRow]]:
         include: list[Any] = ["metadatas", "embeddings"] if vectors else ["metadatas"]
-        rows = {name: _RawRows() for name in namespaces}
+        rows: dict[Namespace, list[RawRow]] = {name: [] for name in namespaces}
         offset = 0
         while True:
             page = self.connection.call(
@@ -172,15 +185,16 @@ class Engine:
                 limit=_PAGE,
                 offset=offset,
             )
-            metadatas = page["metadatas"] or []
-            embeddings: Any = page["embeddings"] if vectors else None
-            for index, (row_id, metadata) in enumerate(zip(page["ids"], metadatas, strict=True)):
-                rows_of_one = rows.get(namespace_of(metadata))
-                if rows_of_one is not None:
-                    vector = None if embeddings is None else embeddings[index]
-                    rows_of_one.add(row_id, metadata, vector)
-            offset += len(metadatas)
-            if len(metadatas) < _PAGE:
+            ids, metadatas = page["ids"], page["metadatas"] or []
+            embeddings: Any = (
+                page["embeddings"] if vectors and ids else itertools.repeat(None, len(ids))
+            )
+            for row in zip(ids, metadatas, embeddings, strict=True):
+                # Checked here too, whatever Chroma's filter let through.
+                if (namespace := namespace_of(row[1])) in rows:
+                    rows[namespace].append(row)
+            offset += len(ids)
+            if len(ids) < _PAGE:
                 return rows
 
     def _fetch_heads(
@@ -198,34 +212,17 @@ class Engine:
         return items
 
 
-class _RawRows:
-    """Rows of one namespace as they came."""
-
-    def __init__(self) -> None:
-        self.ids: list[str] = []
-        self.metadatas: list[Mapping[str, Any]] = []
-        self.embeddings: list[Sequence[float]] | None = None
-
-    def add(self, row_id: str, metadata: Mapping[str, Any], vector: Any) -> None:
-        self.ids.append(row_id)
-        self.metadatas.append(metadata)
-        if vector is not None:
-            if self.embeddings is None:
-                self.embeddings = []
-            self.embeddings.append(vector)
-
-
 def scope(key: str, namespaces: Sequence[Namespace]) -> Any:
     """A Chroma filter for exactly these namespaces."""
     texts = [encode_namespace(name) for name in namespaces]
     return {key: texts[0]} if len(texts) == 1 else {key: {"$in": texts}}
 
 
-def _to_block(namespace: Namespace, rows: _RawRows, *, dims: int) -> tuple[Block, list[str]]:
+def _to_block(
+    namespace: Namespace, rows: Iterable[RawRow], *, dims: int
+) -> tuple[Block, list[str]]:
     block = Block(namespace, dims=dims)
-    items, strays = from_rows(
-        namespace, ids=rows.ids, metadatas=rows.metadatas, embeddings=rows.embeddings
-    )
+    items, strays = from_rows(namespace, rows)
     for item in items:
         block.put(item.record, expires=item.expires, vectors=as_matrix(item.vectors, dims=dims))
     return block, strays
@@ -265,6 +262,7 @@ def acquire(location: Location, *, collection: str, budget: int) -> Engine:
                     shared.connection, name=collection, budget=budget
                 )
         except BaseException:
+            # Just opened for this engine, which failed: the lock on the path must not stay.
             if shared.users == 0:
                 shared.connection.close()
             raise

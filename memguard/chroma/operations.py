@@ -254,6 +254,7 @@ def make_plan(ops: Iterable[Op], *, settings: Settings) -> Plan:
         size = index + 1
         if isinstance(op, PutOp):
             address, put = _plan_put(op, settings)
+            # Removed first, so that the last put of an address is also last in the order.
             writes.pop(address, None)
             writes[address] = put
         else:
@@ -277,6 +278,7 @@ def _plan_read(op: object, settings: Settings) -> PlannedRead:
         return op._replace(namespace=check_namespace(op.namespace), key=str(op.key))
     if isinstance(op, SearchOp):
         _check_page(op.limit, op.offset)
+        # A store without an index ignores the query, as LangGraph's own stores do.
         checked = op._replace(
             namespace_prefix=check_labels(op.namespace_prefix), filter=check_filter(op.filter)
         )
@@ -313,6 +315,7 @@ def texts_of(
     if index is False:
         return ()
     paths = fields if index is None else check_fields(index)
+    # LangGraph's own path syntax, so that a value is indexed here as it is in its stores.
     texts = (
         text
         for path in paths

@@ -151,6 +151,7 @@ def _ranked(blocks: Sequence[Block], query: Matrix, request: Search) -> list[Hit
         best, keys = block.ranked(query, need=request.need, accept=request.accepts)
         ranked[block.namespace] = keys
         scored += [(score, block, record) for score, record in best]
+    # A stable sort by score alone: items with the same score stay in the order of their blocks.
     scored.sort(key=lambda entry: -entry[0])
     hits = [
         Hit(item=_stored(block, record), score=score)
@@ -189,6 +190,7 @@ def _ranked_by_chroma(
         collection = engine.collections.shard(shard)
         if collection is not None:
             hits += _ask_shard(engine, collection, group, request)
+    # Each shard answered in its own order.
     hits.sort(key=lambda hit: -(hit.score or 0.0))
     return hits if len(hits) >= request.need else None
 
@@ -227,6 +229,7 @@ def _pool(
 ) -> list[Hit]:
     """Rows to items, each by its nearest row; rows of an older revision are ignored."""
     heads = {row_id: row for row_id, row in zip(ids, metadatas, strict=True) if is_head(row_id)}
+    # The nearest row of an item with several vectors need not be its head.
     absent = sorted({head_of(row_id) for row_id in ids} - set(heads))
     if absent:
         page = engine.connection.call(collection.get, ids=absent, include=["metadatas"])

@@ -10,8 +10,8 @@ it, and changed after it has acknowledged a write. Only the sole writer of a loc
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,16 +74,13 @@ class Rows(NamedTuple):
     metadatas: list[dict[str, Any]]
 
 
-@dataclass(slots=True)
-class _Parts:
-    head: tuple[Record, float] | None = None
-    vectors: dict[int, tuple[str, Sequence[float]]] = field(
-        default_factory=dict[int, "tuple[str, Sequence[float]]"]
-    )
+RawRow = tuple[str, Mapping[str, Any], Sequence[float] | None]
+"""Id, metadata and vector as Chroma returns them; `None` where vectors were not asked for."""
 
 
 def row_ids(address: Address, count: int, *, start: int = 0) -> list[str]:
     """Ids of an item's rows."""
+    # Ordinals are appended to a digest, so the head of any row can be named without reading it.
     stem = address.row_id
     return [f"{stem}{_ORDINAL}{ordinal}" for ordinal in range(start, count)]
 
@@ -121,55 +118,36 @@ def head_from(metadata: Mapping[str, Any]) -> tuple[Record, float]:
     return loads_record(str(metadata[RECORD])), float(metadata[EXPIRES])
 
 
-def from_rows(
-    namespace: Namespace,
-    *,
-    ids: Sequence[str],
-    metadatas: Sequence[Mapping[str, Any]],
-    embeddings: Sequence[Sequence[float]] | None,
-) -> tuple[list[Stored], list[str]]:
+def from_rows(namespace: Namespace, rows: Iterable[RawRow]) -> tuple[list[Stored], list[str]]:
     """Items of one namespace from its rows, and the ids of rows that belong to no item.
 
     A process that dies between a put with fewer vectors and the removal of the old ones leaves
-    rows of an older revision; a server's other client may be about to. They count as absent.
+    rows of an older revision; a server's other client may be about to remove them. They count as
+    absent.
     """
-    encoded = encode_namespace(namespace)
-    parts: dict[str, _Parts] = {}
-    for index, (row_id, metadata) in enumerate(zip(ids, metadatas, strict=True)):
-        if metadata[NS] != encoded:  # checked here, whatever Chroma's filter let through
-            continue
-        stem, _, ordinal = row_id.partition(_ORDINAL)
-        part = parts.setdefault(stem, _Parts())
-        revision = str(metadata[RECORD])
-        if ordinal == "0":
-            part.head = head_from(metadata)
-            revision = part.head[0].revision
-        vector = () if embeddings is None else embeddings[index]
-        part.vectors[int(ordinal)] = (revision, vector)
+    by_item: dict[str, dict[int, RawRow]] = {}
+    for row in rows:
+        stem, _, ordinal = row[0].partition(_ORDINAL)
+        by_item.setdefault(stem, {})[int(ordinal)] = row
     items: list[Stored] = []
     strays: list[str] = []
-    for stem, part in parts.items():
-        item, outdated = _assemble(namespace, part, with_vectors=embeddings is not None)
-        strays += [f"{stem}{_ORDINAL}{ordinal}" for ordinal in outdated]
-        if item is not None:
-            items.append(item)
+    for item_rows in by_item.values():
+        current: list[RawRow] = []
+        if (head := item_rows.get(0)) is not None:
+            record, expires = head_from(head[1])
+            # By ordinal: the order of the vectors is the order of the item's texts.
+            current = [
+                row
+                for ordinal, row in sorted(item_rows.items())
+                if ordinal == 0 or (ordinal < record.rows and row[1][RECORD] == record.revision)
+            ]
+            vectors = [row[2] for row in current if row[2] is not None] if record.vectors else []
+            items.append(
+                Stored(namespace=namespace, record=record, expires=expires, vectors=vectors)
+            )
+        valid = {row[0] for row in current}
+        strays += [row[0] for row in item_rows.values() if row[0] not in valid]
     return items, strays
-
-
-def _assemble(
-    namespace: Namespace, part: _Parts, *, with_vectors: bool
-) -> tuple[Stored | None, list[int]]:
-    if part.head is None:
-        return None, list(part.vectors)
-    record, expires = part.head
-    current = {
-        ordinal: vector
-        for ordinal, (revision, vector) in sorted(part.vectors.items())
-        if revision == record.revision and ordinal < record.rows
-    }
-    ranked = list(current.values()) if with_vectors and record.vectors else []
-    item = Stored(namespace=namespace, record=record, expires=expires, vectors=ranked)
-    return item, [ordinal for ordinal in part.vectors if ordinal not in current]
 
 
 class Block:
@@ -194,6 +172,7 @@ class Block:
 
     def put(self, record: Record, *, expires: float, vectors: Matrix) -> None:
         """Set one item; `vectors` has a row per vector that has a meaning, perhaps none."""
+        # Outside the lock: it is the costly part, and searches wait for the lock.
         unit = normalised(vectors)
         with self._lock:
             self._forget(record.key)
@@ -229,6 +208,7 @@ class Block:
 
         An item with several vectors counts by its best one.
         """
+        # Under the lock: a put may reuse a slot, and its score would go to another item.
         with self._lock:
             scores = cosines(self._matrix[: len(self._owners)], query)
             best: list[tuple[float, Record]] = []
@@ -319,8 +299,10 @@ def as_matrix(rows: Sequence[Sequence[float]], *, dims: int) -> Matrix:
 
 def normalised(vectors: Matrix) -> Matrix:
     """Rows scaled to length 1, so that a product is a cosine."""
+    # In double precision: the squares of small numbers vanish in single precision.
     wide = vectors.astype(np.float64)
     lengths = np.linalg.norm(wide, axis=-1, keepdims=True)
+    # A vector of zeros stays one, and its cosine with everything is 0.
     return (wide / np.where(lengths == 0, 1.0, lengths)).astype(np.float32)
 
 

@@ -165,6 +165,7 @@ def check_options(options: StoreOptions) -> Settings:
 def _embedder(options: StoreOptions, index: object) -> Embedder | None:
     embed = options.get("embed")
     check_embed(embed)
+    # `False` is a choice; `None` is the built-in embedder.
     if index is False:
         if embed is not None:
             msg = "`index=False` means that nothing is embedded, yet `embed=` was given. Drop one"
@@ -193,6 +194,7 @@ def _embedder(options: StoreOptions, index: object) -> Embedder | None:
 
 def _whole(name: str, number: object, minimum: int, maximum: int | None) -> int:
     top = math.inf if maximum is None else maximum
+    # `True` is an int in Python and never a number of anything here.
     if isinstance(number, int) and not isinstance(number, bool) and minimum <= number <= top:
         return number
     span = f"from {minimum} up" if maximum is None else f"from {minimum} to {maximum}"

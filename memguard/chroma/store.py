@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
 from langgraph.store.base import Op, Result, TTLConfig
@@ -121,6 +120,7 @@ class ChromaStore(AnyLabelStore):
         self._sweeper: Sweeper | None = None
         self._sweep_failures = 0
         self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="memguard-chroma")
+        # Opening reads files, which must not block a running loop.
         if not _in_loop():
             self.open()
 
@@ -202,6 +202,7 @@ class ChromaStore(AnyLabelStore):
         """Close; a second call does nothing. What was acknowledged is on disk already."""
         if self._mark_closed():
             self._blocking(self._release)
+            # Without waiting: a task of the pool may be what closes the store.
             self._pool.shutdown(wait=False)
 
     async def aclose(self) -> None:
@@ -213,23 +214,13 @@ class ChromaStore(AnyLabelStore):
     def __enter__(self) -> Self:
         return self.open()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     async def __aenter__(self) -> Self:
         return await self.aopen()
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     # -- batches ------------------------------------------------------------------------------
@@ -247,6 +238,7 @@ class ChromaStore(AnyLabelStore):
         plan = self._plan(ops)
         if not plan.size:
             return []
+        # Opened before anything is embedded: a store that cannot be used must not cost a request.
         if self._engine is None:
             await self.aopen()
         vectors, queries = await self._aembed(plan)
@@ -303,6 +295,7 @@ class ChromaStore(AnyLabelStore):
             sweeper, self._sweeper = self._sweeper, None
         if sweeper is None:
             return True
+        # Outside the lock, which a sweep that has to open the store needs itself.
         self._sweep_failures += sweeper.failures
         return sweeper.stop(timeout=timeout)
 

@@ -265,6 +265,7 @@ def encode_value(value: object, *, address: Address) -> str:
     """
     if not isinstance(value, Mapping):
         _refuse("$", value, address, "Pass a dict with string keys")
+    # A copy, so that a caller's own kind of mapping becomes a plain object.
     content = dict(cast("Mapping[Any, Any]", value))
     _check_value(content, path="$", depth=0, address=address)
     try:
@@ -296,6 +297,7 @@ def _fields(record: Record, namespace: Namespace) -> dict[str, Any]:
 
 def to_microseconds(moment: datetime) -> int:
     """Microseconds since 1970, exact."""
+    # Whole numbers all the way: `timestamp()` is a float and loses microseconds.
     return (moment - _EPOCH) // _MICROSECOND
 
 
@@ -414,6 +416,7 @@ def _apply(stored: Any, name: str, operand: Any) -> bool:
         return bool(stored == operand)
     if name == "$ne":
         return bool(stored != operand)
+    # LangGraph compares by `float(...)`, so that "9" is less than 10; texts are our addition.
     left, right = _number(stored), _number(operand)
     if left is not None and right is not None:
         return _ORDER[name](left, right)
