@@ -3,6 +3,17 @@
 memguard is written once, as coroutines. A sync caller hands its coroutine to the portal and waits.
 The loop lives as long as the process, so that HTTP connections outlive one call: a client that is
 used from one `asyncio.run` after another fails with "Event loop is closed".
+
+Why this is not anyio's `BlockingPortal` (tried with 4.16; it carries context variables and serves
+notebooks too):
+
+* When a waiting caller is interrupted, anyio cancels the work at every `await` until it is over.
+  The cleanup of a cancelled write awaits: it releases slots and closes streams. asyncio cancels
+  once, and the cleanup finishes.
+* A coroutine that raises `SystemExit` ends anyio's task group, and with it the work of every other
+  caller and the portal itself.
+* Its context manager must be left in the process that entered it. After a fork, in the child, the
+  garbage collector leaves it and waits for a thread that is not there.
 """
 
 import asyncio
@@ -17,7 +28,6 @@ import types
 import typing
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
-from concurrent.futures import CancelledError, Future
 from typing import Any, TypeVar, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
@@ -30,15 +40,24 @@ T = TypeVar("T")
 _JOIN_SECONDS = 5.0
 """How long the end of the process waits for the loop to close what is open on it."""
 
+_blocked: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
+"""Loops that wait for a portal."""
+
+_depth: contextvars.ContextVar[int] = contextvars.ContextVar("memguard_portal_depth", default=0)
+"""How many portals the running work has come through."""
+
+_threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+"""The portals' threads."""
+
 
 def run_sync(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine on the portal's loop and wait for its result.
 
-    Context variables of the caller are seen inside. Works in a script, in worker threads and
-    inside a running loop (a notebook), where it blocks that loop until the result is there.
+    The coroutine sees the caller's context variables. `run_sync` works in a script, in worker
+    threads and inside a running loop (a notebook), which it blocks until the result is there.
 
     Args:
-        work: The coroutine; closed unrun if it cannot be run here.
+        work: The coroutine; closed without being run if it cannot be run here.
 
     Raises:
         ConfigurationError: If called from the portal's own loop, which would wait for itself.
@@ -51,10 +70,11 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
             f"wait for itself for ever; await the async form there"
         )
         raise ConfigurationError(msg, code=ErrorCode.INPUT_INVALID)
-    # A worker thread that was begun by work on the portal gets the next one: the first may be
+    # A worker thread that was started by work on the portal gets the next portal: the first may be
     # blocked by a sync `invoke` that waits for exactly this thread.
+    depth = _depth.get()
     with _blocking():
-        return _portal_at(_depth.get()).run(work, depth=_depth.get() + 1)
+        return _portals.at(depth).run(work, depth=depth + 1)
 
 
 def waits_for_portal(loop: asyncio.AbstractEventLoop) -> bool:
@@ -77,71 +97,35 @@ def _blocking() -> Generator[None]:
         _blocked.discard(loop)
 
 
-_blocked: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
-"""Loops that wait for a portal."""
-
-
-_depth: contextvars.ContextVar[int] = contextvars.ContextVar("memguard_portal_depth", default=0)
-"""How many portals the running work has come through."""
-
-_threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
-"""The portals' threads."""
-
-
 class _Portal:
     """One thread, one loop, from first use to the end of the process."""
 
     def __init__(self) -> None:
-        self.pid = os.getpid()
         self._loop = asyncio.new_event_loop()
-        self._tasks: set[asyncio.Task[Any]] = set()
         self._thread = threading.Thread(target=self._serve, name="memguard-portal", daemon=True)
         _threads.add(self._thread)
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T], *, depth: int) -> T:
-        done: Future[T] = Future()
         context = contextvars.copy_context()
         context.run(_depth.set, depth)
-        self._loop.call_soon_threadsafe(self._start, work, done, context)
+        # The task is created in the context that is current here, hence `context.run`.
+        future = context.run(asyncio.run_coroutine_threadsafe, _outcome(work), self._loop)
         try:
-            return done.result()
+            result, end = future.result()
         except BaseException:
             # KeyboardInterrupt reaches the waiting thread only: take the work down with it.
-            if not done.done():
-                done.cancel()
+            future.cancel()
             raise
+        if end is not None:
+            raise end
+        return cast("T", result)
 
     def close(self) -> None:
         """Cancel what runs, close what is open on the loop, and join the thread."""
-        if self.pid != os.getpid() or not self._thread.is_alive():
-            return
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(_JOIN_SECONDS)
-
-    def _start(
-        self, work: Coroutine[Any, Any, T], done: Future[T], context: contextvars.Context
-    ) -> None:
-        task = self._loop.create_task(work, context=context)
-        self._tasks.add(task)  # the loop itself keeps only a weak reference
-        task.add_done_callback(functools.partial(self._finish, done))
-        done.add_done_callback(
-            lambda future: (
-                self._loop.call_soon_threadsafe(task.cancel) if future.cancelled() else None
-            )
-        )
-
-    def _finish(self, done: "Future[T]", task: "asyncio.Task[T]") -> None:
-        self._tasks.discard(task)
-        if done.cancelled():
-            if not task.cancelled():
-                task.exception()  # retrieved, so that asyncio does not log it as lost
-        elif task.cancelled():
-            done.set_exception(CancelledError())
-        elif (error := task.exception()) is not None:
-            done.set_exception(error)
-        else:
-            done.set_result(task.result())
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(_JOIN_SECONDS)
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -161,41 +145,49 @@ class _Portal:
         await self._loop.shutdown_asyncgens()
 
 
-class _Slot:
-    """Where this process keeps its portals."""
+async def _outcome(
+    work: Coroutine[Any, Any, T],
+) -> tuple[T | None, SystemExit | KeyboardInterrupt | None]:
+    """The result of the work, or what asks to end the process.
+
+    asyncio lets these two end the loop, and everybody who waits for it would wait for ever. They
+    are handed to the caller, in whose thread they belong.
+    """
+    try:
+        return await work, None
+    except (SystemExit, KeyboardInterrupt) as end:
+        return None, end
+
+
+class _Portals:
+    """The portals of this process by depth; there is one, save for calls within calls."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.portals: dict[int, _Portal] = {}
+        self.after_fork()
 
-    def clear(self) -> None:
-        """After a fork: the threads did not come along, and the lock may be held by nobody."""
-        self.lock = threading.Lock()
-        self.portals = {}
+    def after_fork(self) -> None:
+        """Start afresh: the threads did not come along, and one of them may hold the lock."""
+        self._lock = threading.Lock()
+        self._by_depth: dict[int, _Portal] = {}
+
+    def at(self, depth: int) -> _Portal:
+        """The portal of a depth, started on first use."""
+        with self._lock:
+            if depth not in self._by_depth:
+                self._by_depth[depth] = _Portal()
+            return self._by_depth[depth]
 
     def close(self) -> None:
-        """At the end of the process."""
-        for portal in self.portals.values():
+        """End all of them, at the end of the process."""
+        for portal in self._by_depth.values():
             portal.close()
-        self.portals = {}
+        self._by_depth = {}
 
 
-_slot = _Slot()
-atexit.register(_slot.close)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_slot.clear)
-
-
-def _portal_at(depth: int) -> _Portal:
-    """The portal of a depth, begun on first use; there is one, save for calls within calls."""
-    portal = _slot.portals.get(depth)
-    if portal is not None and portal.pid == os.getpid():
-        return portal
-    with _slot.lock:
-        portal = _slot.portals.get(depth)
-        if portal is None or portal.pid != os.getpid():
-            portal = _slot.portals[depth] = _Portal()
-        return portal
+_portals = _Portals()
+atexit.register(_portals.close)
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_portals.after_fork)
 
 
 NodeFunction = Callable[..., Awaitable[Any]]
@@ -227,8 +219,8 @@ def dual(
 class _DualNode(RunnableLambda[Any, Any]):
     """A node with both halves.
 
-    A plain `RunnableLambda` would do; it traces each node a second time, beside LangGraph's own
-    trace, which costs more than the hop itself. So the two entry points are written here.
+    A plain `RunnableLambda` would do, but it traces each node a second time, in addition to
+    LangGraph's own trace. That costs more than the hop itself, so the entry points are overridden.
     """
 
     def __init__(
@@ -246,9 +238,9 @@ class _DualNode(RunnableLambda[Any, Any]):
             return run_sync(cast("Coroutine[Any, Any, Any]", node(*args, **kwargs)))
 
         super().__init__(sync_half, node, name=name or function.__name__)
-        named = inspect.signature(node).parameters
-        self._wants_runtime = "runtime" in named
-        self._wants_config = "config" in named
+        parameters = inspect.signature(node).parameters
+        self._wants_runtime = "runtime" in parameters
+        self._wants_config = "config" in parameters
         self._node = node
         self._show_types(function, node)
 
@@ -259,6 +251,8 @@ class _DualNode(RunnableLambda[Any, Any]):
         def call(_self: Any, *args: Any, **kwargs: Any) -> Any:
             return node(*args, **kwargs)
 
+        # LangGraph reads the type hints of `node.__call__`. They are resolved here: a hint that is
+        # a string names something in the module of the function, and `call` lives in this one.
         try:
             call.__annotations__ = typing.get_type_hints(function)
         except (NameError, TypeError):
@@ -273,19 +267,14 @@ class _DualNode(RunnableLambda[Any, Any]):
     @functools.cached_property
     def deps(self) -> list[Runnable[Any, Any]]:
         """Graphs that the function reaches, for drawing and for streams of subgraphs."""
-        return (
-            [*self._asks]
-            + [
-                found
-                for value in inspect.getclosurevars(_unwrapped(self._node)).nonlocals.values()
-                if isinstance(found := getattr(value, "__self__", value), Runnable)
-            ]
-            + [
-                value
-                for value in getattr(self._node, "keywords", {}).values()
-                if isinstance(value, Runnable)
-            ]
-        )
+        variables = inspect.getclosurevars(_unwrapped(self._node)).nonlocals.values()
+        # A bound method, such as `graph.ainvoke`, stands for its graph.
+        owners = [getattr(value, "__self__", value) for value in variables]
+        arguments = getattr(self._node, "keywords", {}).values()
+        return [
+            *self._asks,
+            *(value for value in (*owners, *arguments) if isinstance(value, Runnable)),
+        ]
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002
         """Run the node on the portal and wait."""
@@ -301,12 +290,12 @@ class _DualNode(RunnableLambda[Any, Any]):
         return await self._call(input, config, kwargs)
 
     async def _call(self, state: Any, config: RunnableConfig | None, kwargs: Any) -> Any:
-        given: dict[str, Any] = dict(kwargs)
+        arguments: dict[str, Any] = dict(kwargs)
         if self._wants_runtime:
-            given.setdefault("runtime", get_runtime())
+            arguments.setdefault("runtime", get_runtime())
         if self._wants_config:
-            given.setdefault("config", config or {})
-        return await self._node(state, **given)
+            arguments.setdefault("config", config or {})
+        return await self._node(state, **arguments)
 
 
 def _unwrapped(node: Callable[..., Any]) -> Callable[..., Any]:

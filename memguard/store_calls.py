@@ -1,12 +1,12 @@
-"""Calling a store of any make, from whatever event loop the work runs in."""
+"""Calling any store from whatever event loop the work runs in."""
 
 import asyncio
 from collections.abc import Sequence
 from typing import Any
 
 from langgraph.store.base import BaseStore, Op
-from langgraph.store.base.batch import AsyncBatchedBaseStore
 
+from memguard import compat
 from memguard.errors import ErrorCode, StoreConfigurationError
 from memguard.portal import waits_for_portal
 
@@ -14,22 +14,22 @@ from memguard.portal import waits_for_portal
 async def call_store(store: BaseStore, ops: Sequence[Op]) -> list[Any]:
     """The results of some operations, in their order.
 
-    A store that has only `batch` (LangGraph's `SqliteStore`) is called in a worker thread, and so
-    is one that is bound to another event loop (`AsyncSqliteStore`, `AsyncPostgresStore`) than the
-    one that runs here, as it is under a sync `invoke`.
+    A store that has only `batch` (LangGraph's `SqliteStore`) is called in a worker thread. So is
+    one that is bound to another event loop than the running one, as `AsyncSqliteStore` and
+    `AsyncPostgresStore` are under a sync `invoke`.
 
     Raises:
         StoreConfigurationError: If the store is bound to a loop that is blocked until this ends.
     """
-    bare = getattr(store, "unguarded", store)
-    home: Any = getattr(bare, "_loop", None) if isinstance(bare, AsyncBatchedBaseStore) else None
-    if home is None or home is asyncio.get_running_loop():
+    backend = getattr(store, "unguarded", store)
+    loop = compat.loop_of_store(backend)
+    if loop is None or loop is asyncio.get_running_loop():
         try:
             return await store.abatch(ops)
         except NotImplementedError:
             pass
-    elif waits_for_portal(home):
-        name = type(bare).__name__
+    elif waits_for_portal(loop):
+        name = type(backend).__name__
         msg = (
             f"the store {name} belongs to an event loop that was blocked by a sync call, and "
             "could never answer: use the async form (`ainvoke`, `aput`) there, or call the sync "

@@ -9,19 +9,11 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import var_child_runnable_config
-from langgraph.constants import CONF, CONFIG_KEY_CHECKPOINTER
 from langgraph.graph.state import CompiledStateGraph
 
-_TASK_ID = "__pregel_task_id"
-"""In the config of whatever a graph runs as one of its tasks. The key is LangGraph's own, and so is
-the one below; a test holds them."""
+from memguard import compat
 
-# Compiling with `checkpointer=False` would say the same in public words. In LangGraph 1.2 it fails
-# in a host that runs with `durability="sync"`, and graphs within it are saved all the same.
-_NONE = {CONFIG_KEY_CHECKPOINTER: None, "__pregel_durability": "async"}
-
-UNSAVED: RunnableConfig = {CONF: _NONE}
+UNSAVED: RunnableConfig = {"configurable": compat.UNCHECKPOINTED}
 """The config with which a graph, and those within it, are run without a checkpointer."""
 
 
@@ -56,15 +48,13 @@ def unsaved(graph: CompiledStateGraph[Any, Any, Any, Any]) -> UnsavedGraph:
     Args:
         graph: The graph; none of its nodes may interrupt.
     """
-    same = UnsavedGraph.__new__(UnsavedGraph)
-    vars(same).update(vars(graph))
-    return same
+    return compat.recast_graph(graph, UnsavedGraph)
 
 
 def _within(config: RunnableConfig | None) -> RunnableConfig | None:
     """The config without the checkpointer of the graph that runs this one, where one does."""
-    given = (config or {}).get(CONF) or {}
-    around = (var_child_runnable_config.get() or {}).get(CONF) or {}
-    if _TASK_ID not in given and _TASK_ID not in around:
+    configurable = (config or {}).get("configurable") or {}
+    surrounding = compat.surrounding_config().get("configurable") or {}
+    if not compat.is_task(configurable) and not compat.is_task(surrounding):
         return config
-    return {**(config or {}), CONF: {**given, **_NONE}}
+    return {**(config or {}), "configurable": {**configurable, **compat.UNCHECKPOINTED}}

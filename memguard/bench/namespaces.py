@@ -24,8 +24,8 @@ from chromadb.config import Settings
 from langgraph.store.base import PutOp
 from numpy.typing import NDArray
 
+from memguard.chroma.settings import DEFAULT_CACHE_BYTES
 from memguard.stores import ChromaStore
-from memguard.stores.chroma.settings import DEFAULT_CACHE_BYTES
 
 DIMS = 384
 _CLUSTERS = 50

@@ -22,6 +22,7 @@ from langgraph.runtime import get_runtime
 from langgraph.types import interrupt
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator
 
+from memguard import compat
 from memguard.errors import ConfigurationError, ErrorCode, MemguardError
 from memguard.guard.backing import Backing, Backings
 from memguard.guard.gates import digest_of
@@ -45,10 +46,6 @@ ACTION = "store_memory"
 """The action that a person is asked about; its one argument is `text`."""
 _RULINGS: tuple[ReviewRuling, ...] = ("approve", "edit", "reject", "respond")
 _REVIEWER = "reviewer"
-
-_CHECKPOINTER_KEY = "__pregel_checkpointer"
-"""Where LangGraph keeps the run's checkpointer. Without one `interrupt` does not raise: the run
-returns as if it had ended, and nobody is ever asked."""
 
 
 class _Said(BaseModel):
@@ -139,7 +136,7 @@ def add_review(builder: StateGraph[Any, Any, Any, Any], reviewing: Reviewing) ->
 async def hold(state: WriteState, *, reviewing: Reviewing) -> dict[str, Any]:
     """Keep what the run has spent: it may go on in another process, days later."""
     held = held_receipts(state)
-    can_wait = get_config().get("configurable", {}).get(_CHECKPOINTER_KEY) is not None
+    can_wait = compat.has_checkpointer(get_config().get("configurable", {}))
     emit("held", candidates=len(held), asks=can_wait)
     unasked = (
         f"nobody was asked about {len(held)} held candidates, because the graph has no "

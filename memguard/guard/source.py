@@ -3,11 +3,11 @@
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, cast
 
 from langgraph.config import get_config
 from langgraph.store.base import PutOp
 
+from memguard import compat
 from memguard.conversations import read_conversation
 from memguard.conversations.messages import ConversationLike
 from memguard.schema.memory import Conversation
@@ -16,10 +16,6 @@ SourceLike = Callable[[PutOp], ConversationLike | None] | ConversationLike
 """A conversation, or a function that finds one for a write; `None` where there is none."""
 
 _SOURCE: ContextVar[Conversation | None] = ContextVar("memguard_source", default=None)
-
-_READ_KEY = "__pregel_read"
-"""Where LangGraph keeps the function that reads the state of the run in progress. A tool that
-writes to a store is not given the conversation; this is the only way to it."""
 
 _MESSAGES = "messages"
 _DIALOGUE = 10
@@ -81,7 +77,7 @@ def _of_run() -> Conversation | None:
         configurable = get_config().get("configurable", {})
     except RuntimeError:
         return None  # no graph runs here
-    read = cast("Callable[[str], Any] | None", configurable.get(_READ_KEY))
+    read = compat.state_reader(configurable)
     if read is None:
         return None
     try:

@@ -14,6 +14,8 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from memguard import compat
+
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
@@ -41,29 +43,31 @@ async def chat_on_this_loop(model: Model) -> BaseChatModel:
     A model of another family is returned as it is. An HTTP client of the user's own is kept; only
     the SDK's retries are turned off, since attempts are counted here.
     """
-    if not _is_openai_driven(model.chat):
+    if compat.openai_client(model.chat) is None:
         return model.chat
     loop = asyncio.get_running_loop()
     with _LOCK:
         _forget_ended_loops()
-        mine = _LOOPS.setdefault(loop, _LoopClients())
-    found = mine.copies.get(id(model.chat))
-    if found is not None and found[0]() is model.chat:
-        return found[1]
-    return await _build_once(mine, model)
+        clients = _LOOPS.setdefault(loop, _LoopClients())
+    # By `id`, since a chat model cannot be hashed; the weak reference tells whether the object is
+    # still the same one, because an id is used again.
+    cached = clients.copies.get(id(model.chat))
+    if cached is not None and cached[0]() is model.chat:
+        return cached[1]
+    return await _build_once(clients, model)
 
 
-async def _build_once(mine: _LoopClients, model: Model) -> BaseChatModel:
+async def _build_once(clients: _LoopClients, model: Model) -> BaseChatModel:
     # Everything here runs on one loop, so a plain dictionary is lock enough.
     key = id(model.chat)
-    if key not in mine.building:
-        mine.building[key] = asyncio.ensure_future(_build(mine, model))
-        mine.building[key].add_done_callback(lambda _: mine.building.pop(key, None))
+    if key not in clients.building:
+        clients.building[key] = asyncio.ensure_future(_build(clients, model))
+        clients.building[key].add_done_callback(lambda _: clients.building.pop(key, None))
     # Shielded: a caller that is cancelled must not take the client from those who wait with it.
-    return await asyncio.shield(mine.building[key])
+    return await asyncio.shield(clients.building[key])
 
 
-async def _build(mine: _LoopClients, model: Model) -> BaseChatModel:
+async def _build(clients: _LoopClients, model: Model) -> BaseChatModel:
     options: dict[str, Any] = {"max_retries": 0, "timeout": model.timeout}
     closer: AsyncGenerator[None, None] | None = None
     if not _has_own_client(model.chat):
@@ -71,19 +75,22 @@ async def _build(mine: _LoopClients, model: Model) -> BaseChatModel:
         client = await asyncio.to_thread(_new_client, model.chat, model.timeout)
         closer = _close_with_the_loop(client)
         await anext(closer)
-        mine.closers.append(closer)
+        clients.closers.append(closer)
         options["http_client"] = client
-    root: Any = model.chat.root_async_client.with_options(**options)  # pyright: ignore[reportAttributeAccessIssue]
-    copy = model.chat.model_copy(
-        update={"root_async_client": root, "async_client": root.chat.completions}
-    )
-    gone = weakref.ref(model.chat, _dropper(mine, id(model.chat), closer))
-    mine.copies[id(model.chat)] = (gone, copy)
+    openai = compat.openai_client(model.chat).with_options(**options)
+    copy = compat.with_openai_client(model.chat, openai)
+    # The copy must not keep the model alive, or neither would ever be garbage.
+    reference = weakref.ref(model.chat, _dropper(clients, id(model.chat), closer))
+    clients.copies[id(model.chat)] = (reference, copy)
     return copy
 
 
 async def _close_with_the_loop(client: Any) -> AsyncGenerator[None, None]:
-    """Wait in a generator that was begun on the loop: `shutdown_asyncgens` runs the `finally`."""
+    """Close the client when the loop ends.
+
+    A generator that was started on a loop is closed by the loop's `shutdown_asyncgens`, which
+    `asyncio.run` and the portal call. asyncio has no other hook for the end of a loop.
+    """
     try:
         yield
     finally:
@@ -91,27 +98,30 @@ async def _close_with_the_loop(client: Any) -> AsyncGenerator[None, None]:
 
 
 def _dropper(
-    mine: _LoopClients, key: int, closer: AsyncGenerator[None, None] | None
+    clients: _LoopClients, key: int, closer: AsyncGenerator[None, None] | None
 ) -> Callable[[object], None]:
     """Close the client when its model is garbage before its loop ends."""
-    of_loop, of_mine = weakref.ref(asyncio.get_running_loop()), weakref.ref(mine)
-    of_closer = None if closer is None else weakref.ref(closer)
+    # Weak references only: this function lives as long as the model, which may outlive the loop.
+    loop_ref, clients_ref = weakref.ref(asyncio.get_running_loop()), weakref.ref(clients)
+    closer_ref = None if closer is None else weakref.ref(closer)
 
     async def close() -> None:
-        clients, opened = of_mine(), None if of_closer is None else of_closer()
-        if opened is not None:
-            if clients is not None and opened in clients.closers:
-                clients.closers.remove(opened)
-            await opened.aclose()
+        clients = clients_ref()
+        closer = None if closer_ref is None else closer_ref()
+        if closer is not None:
+            if clients is not None and closer in clients.closers:
+                clients.closers.remove(closer)
+            await closer.aclose()
 
-    def dropped(_ref: object) -> None:
-        loop, clients = of_loop(), of_mine()
+    def drop(_ref: object) -> None:
+        # The garbage collector calls this in any thread, so the loop is asked to do the rest.
+        loop, clients = loop_ref(), clients_ref()
         if clients is not None:
             clients.copies.pop(key, None)
         if loop is not None and not loop.is_closed():
             _schedule(loop, close)
 
-    return dropped
+    return drop
 
 
 def _schedule(
@@ -129,10 +139,6 @@ def _schedule(
 
 
 _CLOSING: set[asyncio.Task[None]] = set()
-
-
-def _is_openai_driven(chat: BaseChatModel) -> bool:
-    return hasattr(getattr(chat, "root_async_client", None), "with_options")
 
 
 def _has_own_client(chat: BaseChatModel) -> bool:

@@ -120,44 +120,47 @@ class LlamaCppChat(BaseChatModel):
             abandoned.set()
 
     def _body(
-        self, messages: list[BaseMessage], stop: list[str] | None, given: Mapping[str, Any]
+        self, messages: list[BaseMessage], stop: list[str] | None, keywords: Mapping[str, Any]
     ) -> dict[str, Any]:
-        asked = {**given, **(given.get("extra_body") or {})}
-        for name in ("extra_body", "timeout"):  # what ChatOpenAI takes besides
-            asked.pop(name, None)
-        for name in asked.keys() - _KEYWORDS:
+        settings = {**keywords, **(keywords.get("extra_body") or {})}
+        for name in ("extra_body", "timeout"):  # what ChatOpenAI takes in addition
+            settings.pop(name, None)
+        for name in settings.keys() - _KEYWORDS:
             msg = f"LlamaCppChat got an unexpected keyword argument '{name}'"
             raise TypeError(msg)
-        own = {"temperature": self.temperature, "seed": self.seed, "stop": stop}
+        defaults = {"temperature": self.temperature, "seed": self.seed, "stop": stop}
         return {
             "messages": convert_to_openai_messages(messages),
-            **{name: value for name, value in own.items() if value is not None},
-            **asked,
-            "max_tokens": min(self.max_tokens, asked.get("max_tokens") or self.max_tokens),
+            **{name: value for name, value in defaults.items() if value is not None},
+            **settings,
+            "max_tokens": min(self.max_tokens, settings.get("max_tokens") or self.max_tokens),
         }
 
     def _answer(self, body: dict[str, Any], abandoned: threading.Event) -> ChatResult:
         """All answers, in rounds of as many as the engine has room for."""
         engine = _engine_of(self)
-        left, drawn = int(body.pop("n", None) or 1), list[_Choice]()
+        wanted, choices = int(body.pop("n", None) or 1), list[_Choice]()
         prompt_tokens = completion_tokens = 0
-        while left > 0 and not abandoned.is_set():
-            n = min(left, self.n_parallel)
-            sent = {**body, "n": n}
+        for start in range(0, wanted, self.n_parallel):
+            if abandoned.is_set():
+                break
+            request = {**body, "n": min(wanted - start, self.n_parallel)}
             if "seed" in body:
-                sent["seed"] = int(body["seed"]) + len(drawn)  # a round repeats no other
-            answered = engine.complete(sent, abandoned)
-            drawn += answered.choices
-            prompt_tokens += answered.prompt_tokens
-            completion_tokens += answered.completion_tokens
-            left -= n
+                # Another seed in each round, or every round would repeat the first one.
+                request["seed"] = int(body["seed"]) + len(choices)
+            response = engine.complete(request, abandoned)
+            choices += response.choices
+            prompt_tokens += response.prompt_tokens
+            completion_tokens += response.completion_tokens
         usage = UsageMetadata(
             input_tokens=prompt_tokens,
             output_tokens=completion_tokens,
             total_tokens=prompt_tokens + completion_tokens,
         )
         return ChatResult(
-            generations=[ChatGeneration(message=self._message(one, usage)) for one in drawn],
+            generations=[
+                ChatGeneration(message=self._message(choice, usage)) for choice in choices
+            ],
             llm_output={
                 "token_usage": {
                     "prompt_tokens": prompt_tokens,
@@ -206,12 +209,12 @@ def gguf_problem(file: Path) -> str:
     """Why a path cannot be a GGUF file, and what to do; empty if it may be one."""
     try:
         with file.expanduser().open("rb") as opened:
-            begins = opened.read(len(_MAGIC))
+            magic = opened.read(len(_MAGIC))
     except FileNotFoundError:
         return f"there is no file {str(file)!r}; check the path (this is {str(Path.cwd())!r})"
     except OSError as error:
         return f"{str(file)!r} cannot be read ({error.strerror}); name a GGUF file"
-    if begins != _MAGIC:
+    if magic != _MAGIC:
         return f"{str(file)!r} is not a GGUF file; convert or download the model as GGUF"
     return ""
 
@@ -227,7 +230,7 @@ class _Choice:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Answered:
+class _Response:
     choices: list[_Choice]
     prompt_tokens: int
     completion_tokens: int
@@ -241,7 +244,7 @@ class _Engine:
         self._lock = threading.Lock()
         self._server: Any = None
 
-    def complete(self, body: Mapping[str, Any], abandoned: threading.Event) -> _Answered:
+    def complete(self, body: Mapping[str, Any], abandoned: threading.Event) -> _Response:
         """One request. Blocks until it is answered or abandoned."""
         server = self._loaded()
         if abandoned.is_set():
@@ -252,25 +255,25 @@ class _Engine:
             chunks.append(chunk)
             return abandoned.is_set()  # true ends the request and frees its slots
 
-        # Streamed inside, for two reasons: only so can it be ended early, and only so are the
-        # tokens of every answer counted (the whole response has those of the first alone).
-        asked = {
+        # Streamed for two reasons. Only a stream can be ended early, and only a stream counts the
+        # tokens of every answer; the whole response has those of the first alone.
+        request = {
             **body,
             "stream": True,
             "stream_options": {"include_usage": True},
             "return_progress": True,
         }
         try:
-            server.handle_chat_completions(asked, take)
+            server.handle_chat_completions(request, take)
         except ValueError as error:  # a request that it cannot read: messages, schema, grammar
             raise LlamaCppError(str(error), status_code=400) from error
         for chunk in chunks:
             if "error" in chunk:
-                said: Mapping[str, Any] = chunk["error"]
+                problem: Mapping[str, Any] = chunk["error"]
                 raise LlamaCppError(
-                    str(said.get("message", said)),
-                    status_code=int(said.get("code") or 500),
-                    kind=str(said.get("type") or ""),
+                    str(problem.get("message", problem)),
+                    status_code=int(problem.get("code") or 500),
+                    kind=str(problem.get("type") or ""),
                 )
         return _assemble(chunks)
 
@@ -330,7 +333,7 @@ def _params(library: Any, settings: LlamaCppChat) -> Any:
     return params
 
 
-def _assemble(chunks: Sequence[Mapping[str, Any]]) -> _Answered:
+def _assemble(chunks: Sequence[Mapping[str, Any]]) -> _Response:
     """The answers out of the pieces they came in."""
     choices: dict[int, _Choice] = {}
     prompt_tokens = completion_tokens = 0
@@ -345,7 +348,7 @@ def _assemble(chunks: Sequence[Mapping[str, Any]]) -> _Answered:
             choice.reasoning += delta.get("reasoning_content") or ""
             choice.logprobs += (piece.get("logprobs") or {}).get("content") or ()
             choice.finish_reason = piece.get("finish_reason") or choice.finish_reason
-    return _Answered(
+    return _Response(
         choices=[choices[index] for index in sorted(choices)],
         prompt_tokens=prompt_tokens,
         completion_tokens=completion_tokens,

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from memguard import compat
 from memguard.errors import ErrorCode, ModelConfigurationError
 from memguard.llm.learned import Learned, learned_about
 from memguard.schema.usage import Usage
@@ -33,7 +34,6 @@ _PACKAGES = {
     "ollama": "langchain-ollama",
 }
 
-_STREAMS = ("_stream", "_astream")
 
 _URL_FIELDS = (
     "openai_api_base",
@@ -97,11 +97,9 @@ class Model:
         """Whether it takes the keywords of OpenAI's chat completions, by that client or itself."""
         if getattr(self.chat, "openai_keywords", False):
             return True
-        root = getattr(self.chat, "root_async_client", None)
-        if root is None or not hasattr(root, "with_options"):
+        if compat.openai_client(self.chat) is None:
             return False
-        by_responses = getattr(self.chat, "_use_responses_api", None)
-        return by_responses is None or not by_responses({})
+        return not compat.uses_responses_api(self.chat)
 
     @property
     def takes_n(self) -> bool:
@@ -258,11 +256,8 @@ def _never_streaming(chat: BaseChatModel) -> BaseChatModel:
     Under a host's `stream_mode="messages"` LangChain would stream our calls too, which loses the
     answers after the first; and a cache would make K samples one.
     """
-    from langchain_core.language_models import BaseChatModel  # noqa: PLC0415
-
-    kind = type(chat)
     update: dict[str, Any] = {}
-    if any(getattr(kind, name) is not getattr(BaseChatModel, name) for name in _STREAMS):
+    if compat.can_stream(chat):
         update["disable_streaming"] = True
     if getattr(chat, "streaming", False):
         update["streaming"] = False
@@ -272,8 +267,7 @@ def _never_streaming(chat: BaseChatModel) -> BaseChatModel:
 
 
 def _name_of(chat: BaseChatModel) -> str:
-    kind: str = getattr(chat, "_llm_type", type(chat).__name__)
-    provider = kind.removesuffix("-chat")
+    provider = compat.kind_of_chat(chat).removesuffix("-chat")
     for attribute in ("model_name", "model", "model_id", "deployment_name"):
         name = getattr(chat, attribute, None)
         if isinstance(name, str) and name:
@@ -282,10 +276,9 @@ def _name_of(chat: BaseChatModel) -> str:
 
 
 def _address_of(chat: BaseChatModel) -> str:
-    root = getattr(chat, "root_async_client", None)
-    addresses = [getattr(root, "base_url", None)]
+    addresses = [getattr(compat.openai_client(chat), "base_url", None)]
     addresses += [getattr(chat, name, None) for name in _URL_FIELDS]
-    url = next((str(value) for value in addresses if value), "")
+    url = next((str(address) for address in addresses if address), "")
     # A user name and password in the address are a key too.
     return re.sub(r"//[^/@]*@", "//", url).rstrip("/")
 

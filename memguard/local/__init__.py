@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 # Importing numpy, onnxruntime and tokenizers costs a second; `import memguard.local` does not.
-_HOMES = {
+_MODULES = {
     "LocalAdjudicator": "memguard.local.adjudicator",
     "LocalDecomposer": "memguard.local.adjudicator",
     "LocalEmbeddings": "memguard.local.embedder",
@@ -38,11 +38,11 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
+    module = _MODULES.get(name)
+    if module is None:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    return getattr(importlib.import_module(home), name)
+    return getattr(importlib.import_module(module), name)
 
 
 def __dir__() -> list[str]:

@@ -13,17 +13,20 @@ import hashlib
 import os
 import re
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import resources
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 
+from memguard import compat
 from memguard.errors import ConfigurationError, ErrorCode, GuardError, InvalidInputError
 from memguard.local.weights import Weights, find_weights, read_weights
 
@@ -69,12 +72,22 @@ class _Model(NamedTuple):
     inputs: frozenset[str]
 
 
+class _Forkable(Protocol):
+    def after_fork(self) -> None: ...
+
+
+_after_fork_in: "weakref.WeakSet[_Forkable]" = weakref.WeakSet()
+"""What has threads, locks or a session that a forked process must not use."""
+
+
 class MiniLmEncoder:
     """The model itself: text in, token or sentence vectors out.
 
-    Safe to share between threads; the weights are loaded once, on first use. Calls from several
-    threads run side by side, so a caller who wants a bounded load uses one thread. Build it after
-    a fork, not before: neither the session nor its threads survive one.
+    Every encoder of the process with the same weights and number of threads uses one loaded model,
+    which is opened on first use and stays open. Encoders are safe to share between threads. Calls
+    from several threads run side by side, so a caller who wants a bounded load uses one thread. A
+    process that was forked opens a model of its own. If its parent had one open, it has to end with
+    `os._exit`, as those of `multiprocessing` do: ONNX Runtime's own clean-up never returns there.
 
     Args:
         path: A file of your own instead of the packaged one.
@@ -98,8 +111,8 @@ class MiniLmEncoder:
         self._sha256 = sha256
         self._download = download
         self._threads = threads or min(2, os.cpu_count() or 1)
-        self._lock = threading.Lock()
         self._model: _Model | None = None
+        _after_fork_in.add(self)
 
     def warm(self) -> Weights:
         """Load the weights and run once, so that the first real text pays nothing.
@@ -139,9 +152,9 @@ class MiniLmEncoder:
         vectors: dict[int, Matrix] = {}
         for indices, hidden, mask in self._runs(encodings):
             for row, index in enumerate(indices):
-                own = hidden[row, : int(mask[row].sum())].copy()
-                own.setflags(write=False)
-                vectors[index] = own
+                tokens = hidden[row, : int(mask[row].sum())].copy()
+                tokens.setflags(write=False)
+                vectors[index] = tokens
         return [
             TokenVectors(
                 text=texts[index],
@@ -181,7 +194,7 @@ class MiniLmEncoder:
             hidden = model.session.run(
                 None, {key: value for key, value in feeds.items() if key in model.inputs}
             )[0]
-        except _runtime_errors() as error:
+        except compat.onnxruntime_errors() as error:
             msg = f"The local embedder failed on {ids.shape[0]} texts: {error!r}. Try again"
             raise GuardError(msg, code=ErrorCode.EMBEDDER_FAILED) from error
         if hidden.shape != (*ids.shape, DIMS) or not np.isfinite(hidden).all():
@@ -193,13 +206,46 @@ class MiniLmEncoder:
         return hidden
 
     def _load(self) -> _Model:
-        with self._lock:
-            if self._model is None:
+        model = self._model
+        if model is None:
+            with _models.lock:
+                # Under the lock: finding the weights hashes 23 MB, once for all who wait.
                 weights = find_weights(
                     path=self._path, sha256=self._sha256, download=self._download
                 )
-                self._model = _open(weights, threads=self._threads)
-            return self._model
+                model = self._model = _models.get(weights, threads=self._threads)
+        return model
+
+    def after_fork(self) -> None:
+        """Forget the parent's model: the threads of its session are not in this process."""
+        self._model = None
+
+
+class _Models:
+    """The models that are loaded in this process.
+
+    One model takes 125 MB and 0.7 s of CPU. They are never dropped: a process that embedded once
+    will do so again, and a store that is closed cannot know who else uses its model.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self._loaded: dict[tuple[Path, str, int], _Model] = {}
+        self._inherited: list[object] = []
+
+    def get(self, weights: Weights, *, threads: int) -> _Model:
+        """The model of these weights, opened by the first caller. Call it with the lock held."""
+        key = (weights.path, weights.sha256, threads)
+        if key not in self._loaded:
+            self._loaded[key] = _open(weights, threads=threads)
+        return self._loaded[key]
+
+    def after_fork(self) -> None:
+        """Start afresh: a thread of the parent may have held the lock."""
+        self.lock = threading.Lock()
+        # Kept: a session that is freed waits for its threads, which do not exist in this process.
+        self._inherited.append(self._loaded)
+        self._loaded = {}
 
 
 class LocalEmbeddings(Embeddings):
@@ -237,7 +283,13 @@ class LocalEmbeddings(Embeddings):
         cache_size: int = 4096,
     ) -> None:
         self.encoder = MiniLmEncoder(path=path, sha256=sha256, download=download, threads=threads)
-        self._cache = _VectorCache(cache_size)
+        self._cache_size = cache_size
+        self.after_fork()
+        _after_fork_in.add(self)
+
+    def after_fork(self) -> None:
+        """Make what has locks and threads anew; called in a forked process."""
+        self._cache = _VectorCache(self._cache_size)
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memguard-embedder")
 
     def warm(self) -> Weights:
@@ -251,14 +303,14 @@ class LocalEmbeddings(Embeddings):
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Vectors of texts, in the order given; each distinct text is computed once."""
         keys = [_key(text) for text in _check_texts(texts)]
-        known = self._cache.get(keys)
-        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
+        rows = self._cache.get(keys)
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in rows}
         if missing:
-            rows = self.encoder.encode(list(missing.values()))
-            fresh = dict(zip(missing, rows, strict=True))
+            computed = self.encoder.encode(list(missing.values()))
+            fresh = dict(zip(missing, computed, strict=True))
             self._cache.put(fresh)
-            known |= fresh
-        return [known[key].tolist() for key in keys]
+            rows |= fresh
+        return [rows[key].tolist() for key in keys]
 
     def embed_query(self, text: str) -> list[float]:
         """Vector of one text; queries and documents are treated alike."""
@@ -284,10 +336,10 @@ class _VectorCache:
 
     def get(self, keys: Iterable[bytes]) -> dict[bytes, Matrix]:
         with self._lock:
-            known = {key: self._rows[key] for key in keys if key in self._rows}
-            for key in known:
+            rows = {key: self._rows[key] for key in keys if key in self._rows}
+            for key in rows:
                 self._rows.move_to_end(key)
-            return known
+            return rows
 
     def put(self, rows: Mapping[bytes, Matrix]) -> None:
         with self._lock:
@@ -297,6 +349,20 @@ class _VectorCache:
                 self._rows.move_to_end(key)
             while len(self._rows) > self._size:
                 self._rows.popitem(last=False)
+
+
+_models = _Models()
+
+
+def _after_fork() -> None:
+    # The models first: nothing else may drop the last reference to a session.
+    _models.after_fork()
+    for user in tuple(_after_fork_in):
+        user.after_fork()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _open(weights: Weights, *, threads: int) -> _Model:
@@ -315,36 +381,18 @@ def _open(weights: Weights, *, threads: int) -> _Model:
         session: Any = onnxruntime.InferenceSession(
             read_weights(weights), options, providers=["CPUExecutionProvider"]
         )
-    except _runtime_errors() as error:
+    except compat.onnxruntime_errors() as error:
         msg = f"{str(weights.path)!r} is not an ONNX model: {error!r}. Pass the right `path=`"
         raise ConfigurationError(msg, code=ErrorCode.EMBEDDER_MISSING) from error
     data = resources.files("memguard.local").joinpath("data", "tokenizer.json")
     tokenizer = Tokenizer.from_str(data.read_text(encoding="utf-8"))
     tokenizer.enable_truncation(MAX_TOKENS)
-    inputs = frozenset(str(each.name) for each in session.get_inputs())
+    inputs = frozenset(str(tensor.name) for tensor in session.get_inputs())
     return _Model(weights=weights, tokenizer=tokenizer, session=session, inputs=inputs)
 
 
-def _runtime_errors() -> tuple[type[Exception], ...]:
-    """What onnxruntime raises: its errors share no base, and missing inputs are a `ValueError`."""
-    # Late, as above; a compiled module, so the type checker sees nothing in it.
-    from onnxruntime.capi import (  # noqa: PLC0415
-        onnxruntime_pybind11_state as ort,  # pyright: ignore[reportAttributeAccessIssue]
-    )
-
-    return (
-        ort.Fail,
-        ort.InvalidArgument,
-        ort.InvalidGraph,
-        ort.InvalidProtobuf,
-        ort.NotImplemented,
-        ort.RuntimeException,
-        ValueError,
-    )
-
-
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Indices by rising length, cut where padding would cost more than a run of its own.
+    """Indices by rising length, split where padding would cost more than a run of its own.
 
     A padded batch holds `_BATCH_TOKENS` at most.
     """

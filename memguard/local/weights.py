@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
+from memguard import compat
 from memguard.errors import ConfigurationError, ErrorCode
 
 Source = Literal["path", "package", "chroma-cache"]
@@ -84,16 +85,16 @@ def find_weights(
     if sha256 is not None:
         msg = f"`sha256={sha256!r}` was given without `path=`. Name the file it belongs to"
         raise ConfigurationError(msg, code=ErrorCode.INPUT_INVALID)
-    found = _from_package() or _from_chroma(Path.home() / _CHROMA_CACHE)
-    if found is None and download:
-        found = _from_chroma(download_with_chroma())
-    if found is None:
+    weights = _from_package() or _from_chroma(Path.home() / _CHROMA_CACHE)
+    if weights is None and download:
+        weights = _from_chroma(download_with_chroma())
+    if weights is None:
         msg = (
             f"The local embedder has no weights: neither the package {PACKAGE!r} nor Chroma's "
             f"cache {str(Path.home() / _CHROMA_CACHE)!r} is there. {_HOW_TO_GET}"
         )
         raise ConfigurationError(msg, code=ErrorCode.EMBEDDER_MISSING)
-    return found
+    return weights
 
 
 def read_weights(weights: Weights) -> bytes:
@@ -114,7 +115,7 @@ def read_weights(weights: Weights) -> bytes:
         raise _unreadable(weights.path, error) from error
     digest = hashlib.sha256(data).hexdigest()
     if digest != weights.sha256:
-        raise _altered(weights.path, expected=weights.sha256, found=digest)
+        raise _altered(weights.path, expected=weights.sha256, actual=digest)
     return data
 
 
@@ -129,21 +130,18 @@ def download_with_chroma() -> Path:
     """
     # Late, because importing chromadb takes seconds.
     import httpx  # noqa: PLC0415
-    from chromadb.utils.embedding_functions import ONNXMiniLM_L6_V2  # noqa: PLC0415
 
     try:
-        # Chroma has no public name for "fetch without embedding".
-        ONNXMiniLM_L6_V2()._download_model_if_not_exists()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        return compat.download_chroma_minilm()
     except (httpx.HTTPError, OSError, ValueError, tarfile.TarError) as error:
         msg = f"Chroma could not fetch the weights: {error!r}. {_HOW_TO_GET}"
         raise ConfigurationError(msg, code=ErrorCode.EMBEDDER_MISSING) from error
-    return Path(ONNXMiniLM_L6_V2.DOWNLOAD_PATH)
 
 
 def _checked_path(path: Path, *, sha256: str | None) -> Weights:
     digest = _digest(path)
     if sha256 is not None and digest != sha256.lower():
-        raise _altered(path, expected=sha256.lower(), found=digest)
+        raise _altered(path, expected=sha256.lower(), actual=digest)
     if sha256 is None and digest not in PINNED:
         msg = (
             f"{str(path)!r} is not a known file of all-MiniLM-L6-v2: its sha256 is {digest}, the "
@@ -163,7 +161,7 @@ def _from_package() -> Weights | None:
     path = Path(str(located))
     digest = _digest(path)
     if digest != _PACKAGE_SHA256:
-        raise _altered(path, expected=_PACKAGE_SHA256, found=digest)
+        raise _altered(path, expected=_PACKAGE_SHA256, actual=digest)
     return Weights(source="package", path=path, sha256=digest, precision="int8")
 
 
@@ -175,20 +173,20 @@ def _from_chroma(folder: Path) -> Weights | None:
     if digest not in PINNED:
         expected = _archived_digest(folder / _CHROMA_ARCHIVE)
         if digest != expected:
-            raise _altered(path, expected=expected, found=digest)
+            raise _altered(path, expected=expected, actual=digest)
     return Weights(source="chroma-cache", path=path, sha256=digest, precision="fp32")
 
 
 def _archived_digest(archive: Path) -> str:
     """The digest of the model inside Chroma's archive, once the archive is Chroma's."""
-    found = _digest(archive)
-    if found != _CHROMA_ARCHIVE_SHA256:
-        raise _altered(archive, expected=_CHROMA_ARCHIVE_SHA256, found=found)
+    actual = _digest(archive)
+    if actual != _CHROMA_ARCHIVE_SHA256:
+        raise _altered(archive, expected=_CHROMA_ARCHIVE_SHA256, actual=actual)
     with tarfile.open(archive, mode="r:gz") as tar:
         # A path, so that a leading `./` makes no difference.
         name = PurePosixPath(_CHROMA_MODEL)
         member = next(
-            (tar.extractfile(each) for each in tar if PurePosixPath(each.name) == name), None
+            (tar.extractfile(entry) for entry in tar if PurePosixPath(entry.name) == name), None
         )
         if member is None:
             msg = f"{str(archive)!r} holds no {_CHROMA_MODEL!r}. {_HOW_TO_GET}"
@@ -210,10 +208,10 @@ def _unreadable(path: Path, error: OSError) -> ConfigurationError:
     return ConfigurationError(msg, code=ErrorCode.FILE_UNREADABLE)
 
 
-def _altered(path: Path, *, expected: str, found: str) -> ConfigurationError:
+def _altered(path: Path, *, expected: str, actual: str) -> ConfigurationError:
     msg = (
         f"{str(path)!r} is truncated or altered and was refused: expected sha256 {expected}, found "
-        f"{found}. Delete it and install it again (`pip install --force-reinstall "
+        f"{actual}. Delete it and install it again (`pip install --force-reinstall "
         f"{PACKAGE}==1.0.0`, or `download=True` for Chroma's copy)"
     )
     return ConfigurationError(msg, code=ErrorCode.EMBEDDER_MISSING)

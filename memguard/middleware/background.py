@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
+from memguard import compat
 from memguard.portal import run_sync
 from memguard.schema.write import WriteReport
 
@@ -31,7 +32,7 @@ class Background:
         with self._lock:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="memguard-background")
-                _before_exit(self._finish)
+                compat.run_before_threads_end(self._finish)
             # Pools start jobs in order, so what is waited for has always been started.
             earlier = self._last.get(thread) if thread else None
             future = self._pool.submit(_run, work, earlier=earlier)
@@ -85,14 +86,3 @@ def _run(work: Work, *, earlier: "Future[WriteReport] | None") -> WriteReport:
     if earlier is not None:
         earlier.exception()  # waits; its failure is its own
     return run_sync(work())
-
-
-def _before_exit(finish: Callable[[], None]) -> None:
-    """Have a function run at the end of the process while threads can still be started.
-
-    `atexit` runs too late: by then `concurrent.futures` refuses new work, and a write needs the
-    threads of stores and of the journal. What `concurrent.futures` itself uses runs in time.
-    """
-    register: Any = getattr(threading, "_register_atexit", None)
-    if register is not None:
-        register(finish)

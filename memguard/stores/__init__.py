@@ -4,13 +4,13 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from memguard.chroma.store import ChromaStore
     from memguard.journal.audit import Audit
     from memguard.journal.commit import recover
     from memguard.journal.journal import Journal
     from memguard.journal.quarantine import Quarantine
     from memguard.journal.receipts import ReceiptFilter, ReceiptLog
     from memguard.journal.removal import delete_memory, forget_memory
-    from memguard.stores.chroma.store import ChromaStore
 
 __all__ = [
     "Audit",
@@ -27,7 +27,7 @@ __all__ = [
 # LangGraph and LangChain cost a second to import; `import memguard.stores` does not.
 _HOMES = {
     "Audit": "memguard.journal.audit",
-    "ChromaStore": "memguard.stores.chroma.store",
+    "ChromaStore": "memguard.chroma.store",
     "Journal": "memguard.journal.journal",
     "Quarantine": "memguard.journal.quarantine",
     "ReceiptFilter": "memguard.journal.receipts",

@@ -9,9 +9,9 @@ import numpy as np
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from memguard.chroma.rows import Block, as_matrix, best_first, cosines, normalised
+from memguard.chroma.values import Record
 from memguard.stores import ChromaStore
-from memguard.stores.chroma.resident import Block, as_matrix, best_first, cosines, normalised
-from memguard.stores.chroma.values import Record
 
 DIMS = 3
 # Whole numbers of few values: many vectors are equal, opposite or at right angles.

@@ -7,6 +7,7 @@
 # pyright: reportUnknownLambdaType=false
 
 import asyncio
+import concurrent.futures
 import contextvars
 import functools
 import os
@@ -81,13 +82,36 @@ def test_errors_come_through():
         run_sync(fails())
 
 
+@pytest.mark.parametrize("end", [SystemExit(3), KeyboardInterrupt()], ids=repr)
+def test_what_ends_the_process_reaches_the_caller_and_not_the_portal(end: BaseException):
+    async def ends():
+        raise end
+
+    with pytest.raises(type(end)) as caught:
+        run_sync(ends())
+    assert caught.value is end
+    assert [entry.name for entry in caught.traceback][-1] == "ends"
+    assert run_sync(double(1)) == 2
+
+
+def test_a_cancellation_inside_the_work_is_an_error_for_the_caller():
+    async def cancelled():
+        raise asyncio.CancelledError
+
+    with pytest.raises(concurrent.futures.CancelledError):
+        run_sync(cancelled())
+
+
 def test_context_variables_are_seen():
     async def read():
+        return VARIABLE.get(), await asyncio.create_task(read_in_a_task())
+
+    async def read_in_a_task():
         return VARIABLE.get()
 
     token = VARIABLE.set("mine")
     try:
-        assert run_sync(read()) == "mine"
+        assert run_sync(read()) == ("mine", "mine")
     finally:
         VARIABLE.reset(token)
 
@@ -131,6 +155,7 @@ async def work():
     try:
         await asyncio.sleep(60)
     finally:
+        await asyncio.sleep(0.01)  # cleanup may wait: it is cancelled once, not at every await
         ended.set()
 threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:

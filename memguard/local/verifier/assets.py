@@ -55,7 +55,7 @@ class Calibration:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Assets:
-    """Everything the verifier needs beside the embedder."""
+    """Everything the verifier needs in addition to the embedder."""
 
     head: Head
     """The network."""
@@ -94,20 +94,20 @@ def load_assets(folder: Path | None = None, *, pinned: Mapping[str, str] = PINNE
 
 
 def _read(name: str, folder: Path | None, expected: str) -> bytes:
-    place = folder / name if folder else resources.files("memguard.local").joinpath("data", name)
+    file = folder / name if folder else resources.files("memguard.local").joinpath("data", name)
     try:
-        data = place.read_bytes()
+        data = file.read_bytes()
     except OSError as error:
         msg = (
-            f"The support verifier's file {str(place)!r} cannot be read: {error!r}. "
+            f"The support verifier's file {str(file)!r} cannot be read: {error!r}. "
             "Install langgraph-memguard again"
         )
         raise ConfigurationError(msg, code=ErrorCode.FILE_UNREADABLE) from error
-    found = hashlib.sha256(data).hexdigest()
-    if found != expected:
+    actual = hashlib.sha256(data).hexdigest()
+    if actual != expected:
         msg = (
-            f"{str(place)!r} is truncated or altered and was refused: expected sha256 {expected}, "
-            f"found {found}. Install langgraph-memguard again"
+            f"{str(file)!r} is truncated or altered and was refused: expected sha256 {expected}, "
+            f"found {actual}. Install langgraph-memguard again"
         )
         raise ConfigurationError(msg, code=ErrorCode.FILE_UNREADABLE)
     return data

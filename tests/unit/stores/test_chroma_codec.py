@@ -9,25 +9,24 @@ from hypothesis import strategies as st
 from langgraph.store.base import InvalidNamespaceError, ListNamespacesOp, MatchCondition
 from langgraph.store.memory import InMemoryStore
 
-from memguard.errors import ErrorCode, InvalidInputError
-from memguard.stores.chroma.filters import check_filter, matches
-from memguard.stores.chroma.namespaces import (
+from memguard.chroma.values import (
+    Address,
+    Record,
+    check_filter,
     check_labels,
     check_namespace,
     decode_namespace,
     encode_namespace,
-    is_under,
-    page_namespaces,
-    select_namespaces,
-)
-from memguard.stores.chroma.values import (
-    Address,
-    Record,
     encode_value,
     from_microseconds,
+    is_under,
     loads_record,
+    matches,
+    page_namespaces,
+    select_namespaces,
     to_microseconds,
 )
+from memguard.errors import ErrorCode, InvalidInputError
 from memguard.testing import strategies
 
 HERE = Address(("a",), "k")

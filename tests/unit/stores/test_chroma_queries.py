@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from langchain_core.embeddings import Embeddings
 
+from memguard.chroma.embedding import MAX_QUERIES, QueryVectors
 from memguard.errors import StoreError
 from memguard.guard.recall import SAFETY_QUERIES, recall
 from memguard.schema.recall import Recall
 from memguard.stores import ChromaStore
-from memguard.stores.chroma.queries import MOST_QUERIES, QueryVectors
 from memguard.testing.embeddings import HashEmbeddings
 
 
@@ -101,4 +101,4 @@ def test_those_used_last_are_kept() -> None:
     assert kept.get("c") == [3.0]
     kept.keep("\ud800", [4.0])
     assert kept.get("\ud800") == [4.0]
-    assert MOST_QUERIES < 100
+    assert MAX_QUERIES < 100

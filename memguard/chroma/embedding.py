@@ -6,11 +6,14 @@ that cannot be compared, and nothing but the name tells them apart.
 
 import asyncio
 import functools
+import hashlib
 import inspect
 import math
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from typing import Any, NoReturn, cast
 
 from langchain_core.embeddings import Embeddings
@@ -18,7 +21,6 @@ from langgraph.store.base import ensure_embeddings
 
 from memguard.errors import ErrorCode, InvalidInputError, MemguardError, StoreError
 from memguard.portal import run_sync
-from memguard.stores.chroma.queries import QueryVectors
 
 Vector = list[float]
 EmbedFunction = Callable[[Sequence[str]], list[Vector]]
@@ -28,15 +30,56 @@ Embed = Embeddings | EmbedFunction | AsyncEmbedFunction | str
 
 _PROBE = "memguard"
 _NAMES = ("name", "model", "model_name", "model_id", "deployment")
-"""Attributes under which embedders keep the name of their model, the telling ones first."""
+"""Attributes with the name of an embedder's model, the most specific first."""
+
+
+MAX_QUERIES = 64
+"""Vectors of queries that are kept; 1,536 numbers each make about 3 MB."""
+
+
+class QueryVectors:
+    """The vectors of the queries that were used last; safe in any thread and any event loop.
+
+    A read searches twice: for its own query, and for safety constraints by one text that never
+    changes. With an embedder behind a network that second search cost a request per read. Failures
+    are not kept, and nothing waits here: two callers who miss at once both ask the embedder.
+
+    Args:
+        size: How many to keep.
+    """
+
+    def __init__(self, *, size: int = MAX_QUERIES) -> None:
+        self._size = size
+        self._lock = threading.Lock()
+        self._vectors: OrderedDict[bytes, list[float]] = OrderedDict()
+
+    def get(self, text: str) -> list[float] | None:
+        """The vector of a text, if it is kept; not to be changed."""
+        key = _digest(text)
+        with self._lock:
+            vector = self._vectors.get(key)
+            if vector is not None:
+                self._vectors.move_to_end(key)
+            return vector
+
+    def keep(self, text: str, vector: list[float]) -> list[float]:
+        """Keep the vector of a text, and give it back; the one used longest ago makes room."""
+        key = _digest(text)
+        with self._lock:
+            self._vectors[key] = vector
+            self._vectors.move_to_end(key)
+            # A dictionary keeps its order, so the first entry is the one used longest ago.
+            while len(self._vectors) > self._size:
+                self._vectors.popitem(last=False)
+        return vector
 
 
 class Embedder:
-    """One embedder behind one shape, made on first use.
+    """One interface to any embedder, which is created on first use.
 
     Args:
         embed: The caller's embedder; `None` for the built-in one.
-        name: Its name in the stamp; derived when not given.
+        name: Its name in the stamp; by default derived from its class and model.
         dims: Its dimension, if known.
     """
 
@@ -65,8 +108,8 @@ class Embedder:
 
     def dims(self) -> int:
         """The dimension; embeds one word if nothing else tells."""
-        known = self.known_dims
-        return known if known is not None else len(self.documents([_PROBE])[0])
+        dims = self.known_dims
+        return dims if dims is not None else len(self.documents([_PROBE])[0])
 
     def documents(self, texts: Sequence[str]) -> list[Vector]:
         """Vectors of texts to store, from a thread without an event loop.
@@ -83,78 +126,75 @@ class Embedder:
 
     def query(self, text: str) -> Vector:
         """Vector of a search text, from a thread without an event loop; kept for the next time."""
-        known = self._queries.get(text)
-        return known if known is not None else self._queries.keep(text, self._query(text))
+        vector = self._queries.get(text)
+        return vector if vector is not None else self._queries.keep(text, self._query(text))
 
     async def aquery(self, text: str, *, pool: Executor) -> Vector:
         """As `query`, on the caller's loop if the embedder is async, else in the pool."""
-        known = self._queries.get(text)
-        if known is not None:
-            return known
+        vector = self._queries.get(text)
+        if vector is not None:
+            return vector
         return self._queries.keep(text, await self._aquery(text, pool=pool))
 
     def _query(self, text: str) -> Vector:
         backend = self._backend()
         if isinstance(backend, Embeddings):
-            return self._checked([text], [self._guarded(backend.embed_query, _encodable(text))])[0]
+            with self._reporting():
+                row = backend.embed_query(_encodable(text))
+            return self._checked([text], [row])[0]
         return self.documents([text])[0]
 
     async def _aquery(self, text: str, *, pool: Executor) -> Vector:
         backend = await self._aready(pool)
         if isinstance(backend, Embeddings):
-            found = await self._aembed(backend, _encodable(text), pool=pool)
-            return self._checked([text], [found])[0]
+            if not _is_natively_async(backend, "aembed_query"):
+                return await _in_pool(pool, functools.partial(self._query, text))
+            with self._reporting():
+                row = await backend.aembed_query(_encodable(text))
+            return self._checked([text], [row])[0]
         return (await self.adocuments([text], pool=pool))[0]
 
     def _call(self, texts: list[str]) -> Any:
         backend = self._backend()
-        clean = [_encodable(text) for text in texts]
-        if isinstance(backend, Embeddings):
-            return self._guarded(backend.embed_documents, clean)
-        if _is_async(backend):
-            return run_sync(self._awaited(cast("AsyncEmbedFunction", backend), clean))
-        return self._guarded(backend, clean)
+        if not isinstance(backend, Embeddings) and _is_async(backend):
+            # This thread has no loop. On the portal's, the function can reuse its connections.
+            return run_sync(self._await_function(cast("AsyncEmbedFunction", backend), texts))
+        function = backend.embed_documents if isinstance(backend, Embeddings) else backend
+        with self._reporting():
+            return function([_encodable(text) for text in texts])
 
     async def _acall(self, texts: list[str], *, pool: Executor) -> Any:
         backend = self._backend()
-        clean = [_encodable(text) for text in texts]
         if isinstance(backend, Embeddings):
             if _is_natively_async(backend, "aembed_documents"):
-                return await self._awaited(backend.aembed_documents, clean)
+                return await self._await_function(backend.aembed_documents, texts)
         elif _is_async(backend):
-            return await self._awaited(cast("AsyncEmbedFunction", backend), clean)
+            return await self._await_function(cast("AsyncEmbedFunction", backend), texts)
         return await _in_pool(pool, functools.partial(self._call, texts))
 
-    async def _aembed(self, backend: Embeddings, text: str, *, pool: Executor) -> Any:
-        if _is_natively_async(backend, "aembed_query"):
-            return await self._awaited(backend.aembed_query, text)
-        return await _in_pool(pool, functools.partial(self._guarded, backend.embed_query, text))
+    async def _await_function(
+        self, function: Callable[[list[str]], Awaitable[Any]], texts: list[str]
+    ) -> Any:
+        with self._reporting():
+            return await function([_encodable(text) for text in texts])
 
-    def _guarded(self, function: Callable[[Any], Any], argument: Any) -> Any:
+    @contextmanager
+    def _reporting(self) -> Generator[None]:
+        """Turn what an embedder raises into our error; it is user code and may raise anything."""
         try:
-            return function(argument)
+            yield
         except MemguardError:
             raise
-        except Exception as error:  # an embedder is foreign code and may raise anything
-            raise self._failed(error) from error
+        except Exception as error:  # as the docstring says
+            msg = f"The embedder {self.name!r} raised {error!r}. Nothing was written; try again"
+            raise StoreError(msg, code=ErrorCode.EMBEDDER_FAILED) from error
 
-    async def _awaited(self, function: Callable[[Any], Awaitable[Any]], argument: Any) -> Any:
-        try:
-            return await function(argument)
-        except MemguardError:
-            raise
-        except Exception as error:  # an embedder is foreign code and may raise anything
-            raise self._failed(error) from error
-
-    def _failed(self, error: Exception) -> StoreError:
-        msg = f"The embedder {self.name!r} raised {error!r}. Nothing was written; try again"
-        return StoreError(msg, code=ErrorCode.EMBEDDER_FAILED)
-
-    def _checked(self, texts: Sequence[str], found: Any) -> list[Vector]:
-        vectors = [[float(number) for number in row] for row in found]
+    def _checked(self, texts: Sequence[str], rows: Any) -> list[Vector]:
+        vectors = [[float(number) for number in row] for row in rows]
         if len(vectors) != len(texts):
             self._refuse(f"gave {len(vectors)} vectors for {len(texts)} texts")
         for row in vectors:
+            # The first vector says how long all others must be.
             if self._dims is None:
                 self._dims = len(row)
             if len(row) != self._dims or not row:
@@ -170,10 +210,11 @@ class Embedder:
         raise StoreError(msg, code=ErrorCode.EMBEDDER_OUTPUT)
 
     async def _aready(self, pool: Executor) -> Embeddings | EmbedFunction | AsyncEmbedFunction:
-        # Making the embedder imports and reads files: never on the loop.
+        # Creating the embedder imports modules and reads files, which must not block the loop.
         return self._ready if self._ready is not None else await _in_pool(pool, self._backend)
 
     def _backend(self) -> Embeddings | EmbedFunction | AsyncEmbedFunction:
+        # Checked twice, so that only the first callers ever wait for the lock.
         if self._ready is None:
             with self._lock:
                 if self._ready is None:
@@ -182,7 +223,7 @@ class Embedder:
 
 
 def check_embed(embed: object) -> None:
-    """Refuse what can be no embedder, before anything is opened.
+    """Refuse what cannot be an embedder, before anything is opened.
 
     Raises:
         InvalidInputError: If it is none of the kinds `Embed` names.
@@ -210,7 +251,7 @@ def _resolve(embed: Embed | None) -> Embeddings | EmbedFunction | AsyncEmbedFunc
         return ensure_embeddings(embed)
     except (ImportError, ValueError) as error:
         hint = "Install what it needs" if isinstance(error, ImportError) else "See name and key"
-        msg = f"The embedder {embed!r} cannot be made: {error}. {hint}"
+        msg = f"The embedder {embed!r} cannot be created: {error}. {hint}"
         raise InvalidInputError(msg, code=ErrorCode.EMBEDDER_MISSING) from error
 
 
@@ -241,10 +282,10 @@ def _derive_name(embed: object) -> str:
     if isinstance(embed, str):
         return embed
     if not isinstance(embed, Embeddings):
-        found = embed if hasattr(embed, "__qualname__") else type(embed)
-        return f"{found.__module__}.{found.__qualname__}"  # pyright: ignore[reportAttributeAccessIssue]
-    told = (getattr(embed, attribute, None) for attribute in _NAMES)
-    model = next((each for each in told if isinstance(each, str) and each), None)
+        named: Any = embed if hasattr(embed, "__qualname__") else type(embed)
+        return f"{named.__module__}.{named.__qualname__}"
+    values = (getattr(embed, attribute, None) for attribute in _NAMES)
+    model = next((value for value in values if isinstance(value, str) and value), None)
     kind = type(embed).__name__
     return f"{kind}:{model}" if model else kind
 
@@ -262,3 +303,8 @@ def _encodable(text: str) -> str:
 
 async def _in_pool(pool: Executor, call: Callable[[], Any]) -> Any:
     return await asyncio.get_running_loop().run_in_executor(pool, call)
+
+
+def _digest(text: str) -> bytes:
+    """By digest: a long text costs no more to keep than a short one."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()

@@ -4,37 +4,88 @@ import asyncio
 import contextlib
 import functools
 import itertools
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
 from langgraph.store.base import Op, Result, TTLConfig
 
-from memguard.errors import ErrorCode, StoreConfigurationError
+from memguard.chroma.embedding import Vector
+from memguard.chroma.operations import AnyLabelStore, Plan, make_plan
+from memguard.chroma.settings import (
+    Local,
+    Location,
+    Memory,
+    Server,
+    Settings,
+    StoreOptions,
+    check_options,
+    check_ttl,
+)
+from memguard.chroma.values import check_namespace
+from memguard.errors import ErrorCode, MemguardError, StoreConfigurationError
 from memguard.schema.base import Namespace
-from memguard.stores.chroma.embedding import Vector
-from memguard.stores.chroma.namespaces import check_namespace
-from memguard.stores.chroma.operations import AnyLabelStore
-from memguard.stores.chroma.places import Local, Memory, Place, Server
-from memguard.stores.chroma.plan import Plan, check_ttl, make_plan
-from memguard.stores.chroma.settings import Settings, StoreOptions, check_options
-from memguard.stores.chroma.ttl import DEFAULT_SWEEP_MINUTES, Sweeper
 
 if TYPE_CHECKING:
-    from memguard.stores.chroma.engine import Engine
+    from memguard.chroma.engine import Engine
 
+logger = logging.getLogger(__name__)
+
+_SECONDS_PER_MINUTE = 60.0
 T = TypeVar("T")
 
 JOURNAL_FILE = "memguard.sqlite3"
 """Receipts and quarantine of what is written into a local store, in the same directory."""
+DEFAULT_SWEEP_MINUTES = 5.0
 
 _WORKERS = 4
 """Threads of one store for its async methods; Chroma itself runs one write at a time."""
 _serials = itertools.count()
+
+
+class Sweeper:
+    """A daemon thread that sweeps at an interval until stopped.
+
+    Args:
+        sweep: Removes what has expired and returns how many items.
+        interval: Minutes between two sweeps.
+    """
+
+    def __init__(self, sweep: Callable[[], int], *, interval: float) -> None:
+        self._sweep = sweep
+        self._seconds = interval * _SECONDS_PER_MINUTE
+        self._stopped = threading.Event()
+        self.failures = 0
+        """Sweeps that failed since the start; each one is logged with its error."""
+        self._thread = threading.Thread(target=self._run, name="memguard-ttl", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the thread is alive and was not asked to stop."""
+        return self._thread.is_alive() and not self._stopped.is_set()
+
+    def stop(self, *, timeout: float | None = None) -> bool:
+        """Ask the thread to end and wait for it; `False` if it did not end in time."""
+        self._stopped.set()
+        if threading.current_thread() is not self._thread:
+            self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(self._seconds):
+            try:
+                removed = self._sweep()
+            except MemguardError:
+                # The next sweep may succeed; a dead thread would let expired items pile up.
+                self.failures += 1
+                logger.exception("a sweep of expired items failed; the next one is due as planned")
+            else:
+                logger.debug("swept %d expired items", removed)
 
 
 class ChromaStore(AnyLabelStore):
@@ -45,7 +96,7 @@ class ChromaStore(AnyLabelStore):
 
     Namespaces may hold any text (dots, spaces, `/`, any script) and integers, which are stored as
     their `str`. A put replaces the whole item, in one transaction; `created_at` is kept. Values are
-    what JSON can say, and come back equal; anything else is refused before it is embedded.
+    what JSON can hold, and come back equal; anything else is refused before it is embedded.
 
     A search finds items at or below its namespace. With a query, items come by
     `score = min(1, max(0, cosine(query, item)))`, an item with several indexed texts counting by
@@ -53,14 +104,14 @@ class ChromaStore(AnyLabelStore):
     come by their latest change. Pages run over that one order.
 
     Args:
-        place: Where the data is.
-        options: As `StoreOptions` says.
+        location: Where the data is.
+        **options: See `StoreOptions`.
     """
 
     supports_ttl: bool = True
 
-    def __init__(self, place: Place, **options: Unpack[StoreOptions]) -> None:
-        self._place = place
+    def __init__(self, location: Location, **options: Unpack[StoreOptions]) -> None:
+        self._location = location
         self._settings: Settings = check_options(options)
         self.ttl_config: TTLConfig | None = self._settings.ttl
         self._lock = threading.Lock()
@@ -69,6 +120,7 @@ class ChromaStore(AnyLabelStore):
         self._sweeper: Sweeper | None = None
         self._sweep_failures = 0
         self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="memguard-chroma")
+        # Opening reads files, which must not block a running loop.
         if not _in_loop():
             self.open()
 
@@ -76,12 +128,12 @@ class ChromaStore(AnyLabelStore):
     def local(cls, path: str | os.PathLike[str], **options: Unpack[StoreOptions]) -> Self:
         """A store in a directory, which one process may have open at a time.
 
-        Opened at once, so that what is wrong is said here; inside a running event loop on first
-        use or by `aopen`, in a worker thread.
+        Opened at once, so that a mistake is reported here. Inside a running event loop it is opened
+        on first use or by `aopen`, in a worker thread.
 
         Args:
-            path: The directory; made if it does not exist.
-            **options: As `StoreOptions` says.
+            path: The directory; created if it does not exist.
+            **options: See `StoreOptions`.
 
         Raises:
             StoreConfigurationError: If the path, the metric or the embedder does not fit.
@@ -114,20 +166,27 @@ class ChromaStore(AnyLabelStore):
             headers: Sent with every request, such as a token.
             tenant: Chroma's tenant.
             database: Chroma's database.
-            **options: As `StoreOptions` says.
+            **options: See `StoreOptions`.
 
         Raises:
             StoreError: If the server cannot be reached.
         """
-        place = Server.at(host, port, ssl=ssl, headers=headers, tenant=tenant, database=database)
-        return cls(place, **options)
+        location = Server(
+            host=host,
+            port=port,
+            ssl=ssl,
+            headers=tuple(sorted((headers or {}).items())),
+            tenant=tenant,
+            database=database,
+        )
+        return cls(location, **options)
 
     @property
     def journal_path(self) -> Path | None:
-        """Where the journal of guarded writes is kept: beside the data of a local store."""
-        return self._place.path / JOURNAL_FILE if isinstance(self._place, Local) else None
+        """Where the journal of guarded writes is kept: with the data of a local store."""
+        return self._location.path / JOURNAL_FILE if isinstance(self._location, Local) else None
 
-    # -- life ---------------------------------------------------------------------------------
+    # -- lifetime -----------------------------------------------------------------------------
 
     def open(self) -> Self:
         """Open now instead of on first use; does nothing if it is open."""
@@ -143,6 +202,7 @@ class ChromaStore(AnyLabelStore):
         """Close; a second call does nothing. What was acknowledged is on disk already."""
         if self._mark_closed():
             self._blocking(self._release)
+            # Without waiting: a task of the pool may be what closes the store.
             self._pool.shutdown(wait=False)
 
     async def aclose(self) -> None:
@@ -154,23 +214,13 @@ class ChromaStore(AnyLabelStore):
     def __enter__(self) -> Self:
         return self.open()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     async def __aenter__(self) -> Self:
         return await self.aopen()
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     # -- batches ------------------------------------------------------------------------------
@@ -178,7 +228,7 @@ class ChromaStore(AnyLabelStore):
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Carry out operations: reads on the state before the batch, then the writes.
 
-        The last put of a key counts. What is wrong with any operation is said before one is done.
+        The last put of a key counts. If any operation is wrong, none is carried out.
         """
         plan = self._plan(ops)
         return self._blocking(functools.partial(self._run, plan)) if plan.size else []
@@ -188,6 +238,7 @@ class ChromaStore(AnyLabelStore):
         plan = self._plan(ops)
         if not plan.size:
             return []
+        # Opened before anything is embedded: a store that cannot be used must not cost a request.
         if self._engine is None:
             await self.aopen()
         vectors, queries = await self._aembed(plan)
@@ -195,7 +246,7 @@ class ChromaStore(AnyLabelStore):
             functools.partial(self._run, plan, vectors=vectors, queries=queries)
         )
 
-    # -- more than LangGraph asks for ---------------------------------------------------------
+    # -- in addition to LangGraph's methods ---------------------------------------------------
 
     def count(self, namespace: Namespace) -> int:
         """Items in exactly this namespace; expired ones and those below it do not count."""
@@ -230,11 +281,11 @@ class ChromaStore(AnyLabelStore):
             sweep_interval_minutes: Instead of the setting of that name; 5 minutes without either.
         """
         self._check_open()
-        wanted = check_ttl(sweep_interval_minutes)
+        override = check_ttl(sweep_interval_minutes)
         configured = (self.ttl_config or {}).get("sweep_interval_minutes")
         with self._lock:
             if self._sweeper is None or not self._sweeper.is_running:
-                interval = wanted or configured or DEFAULT_SWEEP_MINUTES
+                interval = override or configured or DEFAULT_SWEEP_MINUTES
                 self._sweeper = Sweeper(self._sweep, interval=interval)
             return self._sweeper
 
@@ -244,6 +295,7 @@ class ChromaStore(AnyLabelStore):
             sweeper, self._sweeper = self._sweeper, None
         if sweeper is None:
             return True
+        # Outside the lock, which a sweep that has to open the store needs itself.
         self._sweep_failures += sweeper.failures
         return sweeper.stop(timeout=timeout)
 
@@ -257,11 +309,11 @@ class ChromaStore(AnyLabelStore):
 
     def _plan(self, ops: Iterable[Op]) -> Plan:
         self._check_open()
-        return make_plan(ops, rules=self._settings)
+        return make_plan(ops, settings=self._settings)
 
     def _check_open(self) -> None:
         if self._closed:
-            msg = f"This store ({self._place}) was closed. Make a new one"
+            msg = f"This store ({self._location}) was closed. Create a new one"
             raise StoreConfigurationError(msg, code=ErrorCode.STORE_CLOSED)
 
     def _open(self) -> "Engine":
@@ -270,16 +322,17 @@ class ChromaStore(AnyLabelStore):
         with self._lock:
             if self._engine is None:
                 # Late: chromadb costs a second to import, and opening it reads files.
-                from memguard.stores.chroma import running, sharing  # noqa: PLC0415
+                from memguard.chroma.engine import acquire, release  # noqa: PLC0415
+                from memguard.chroma.writing import check_stamp  # noqa: PLC0415
 
                 settings = self._settings
-                engine = sharing.acquire(
-                    self._place, collection=settings.collection, budget=settings.cache_bytes
+                engine = acquire(
+                    self._location, collection=settings.collection, budget=settings.cache_bytes
                 )
                 try:
-                    running.check_stamp(engine.collections.stamp, settings.embedder)
+                    check_stamp(engine.collections.stamp, settings.embedder)
                 except BaseException:
-                    sharing.release(engine)
+                    release(engine)
                     raise
                 self._engine = engine
             return self._engine
@@ -294,9 +347,9 @@ class ChromaStore(AnyLabelStore):
         with self._lock:
             engine, self._engine = self._engine, None
         if engine is not None:
-            from memguard.stores.chroma import sharing  # noqa: PLC0415  # late, as in `_open`
+            from memguard.chroma.engine import release  # noqa: PLC0415  # late, as in `_open`
 
-            sharing.release(engine)
+            release(engine)
 
     def _run(
         self,
@@ -305,7 +358,7 @@ class ChromaStore(AnyLabelStore):
         vectors: Mapping[str, Vector] | None = None,
         queries: Mapping[str, Vector] | None = None,
     ) -> list[Result]:
-        from memguard.stores.chroma.running import run_plan  # noqa: PLC0415  # late, as in `_open`
+        from memguard.chroma.writing import run_plan  # noqa: PLC0415  # late, as in `_open`
 
         engine = self._open()
         if vectors is None or queries is None:
@@ -327,27 +380,27 @@ class ChromaStore(AnyLabelStore):
             return {}, {}
         texts, queries = plan.texts, plan.queries
         vectors = await embedder.adocuments(texts, pool=self._pool) if texts else []
-        found = await asyncio.gather(
+        query_vectors = await asyncio.gather(
             *(embedder.aquery(query, pool=self._pool) for query in queries)
         )
         return (
             dict(zip(texts, vectors, strict=True)),
-            dict(zip(queries, found, strict=True)),
+            dict(zip(queries, query_vectors, strict=True)),
         )
 
     def _count(self, namespace: Namespace) -> int:
-        from memguard.stores.chroma.reading import count  # noqa: PLC0415  # late, as in `_open`
+        from memguard.chroma.reading import count  # noqa: PLC0415  # late, as in `_open`
 
-        keeps = not (self.ttl_config or {}).get("omit_expired", True)
-        return count(self._open(), namespace, now=None if keeps else self._now())
+        omits = (self.ttl_config or {}).get("omit_expired", True)
+        return count(self._open(), namespace, now=self._now() if omits else None)
 
     def _delete_namespace(self, namespace: Namespace) -> int:
-        from memguard.stores.chroma.writing import delete_namespace  # noqa: PLC0415
+        from memguard.chroma.writing import delete_namespace  # noqa: PLC0415
 
         return delete_namespace(self._open(), namespace, now=self._now())
 
     def _sweep(self) -> int:
-        from memguard.stores.chroma.writing import sweep  # noqa: PLC0415  # late, as in `_open`
+        from memguard.chroma.writing import sweep  # noqa: PLC0415  # late, as in `_open`
 
         return sweep(self._open(), now=self._now())
 

@@ -1,0 +1,324 @@
+"""LangGraph's store operations: the methods that make them, and the plan of a batch of them.
+
+What is wrong with a value, a namespace or a filter is reported when the batch is planned: before
+an embedder is paid and before anything is written.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, cast
+
+from langgraph.store.base import (
+    NOT_PROVIDED,
+    BaseStore,
+    GetOp,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    NamespacePath,
+    NotProvided,
+    Op,
+    PutOp,
+    SearchItem,
+    SearchOp,
+    get_text_at_path,
+    tokenize_path,
+)
+
+from memguard.chroma.settings import WHOLE, Settings, check_fields, check_ttl
+from memguard.chroma.values import (
+    Address,
+    check_filter,
+    check_labels,
+    check_namespace,
+    check_writable,
+    encode_value,
+)
+from memguard.errors import ErrorCode, InvalidInputError
+from memguard.schema.base import Namespace, is_blank
+
+
+class AnyLabelStore(BaseStore):
+    """A store that checks namespaces in `batch` and `abatch`, by rules of its own.
+
+    `BaseStore` refuses a label with a dot before a store sees it, and with it every e-mail address.
+    """
+
+    accepts_any_label: ClassVar[bool] = True
+    """Labels need no cleaning before they are used here, unlike in LangGraph's own stores."""
+
+    def get(
+        self, namespace: tuple[str, ...], key: str, *, refresh_ttl: bool | None = None
+    ) -> Item | None:
+        """One item, or `None`."""
+        return self.batch([self._get_op(namespace, key, refresh_ttl)])[0]  # pyright: ignore[reportReturnType]
+
+    async def aget(
+        self, namespace: tuple[str, ...], key: str, *, refresh_ttl: bool | None = None
+    ) -> Item | None:
+        """One item, or `None`."""
+        results = await self.abatch([self._get_op(namespace, key, refresh_ttl)])
+        return cast("Item | None", results[0])
+
+    def search(
+        self,
+        namespace_prefix: tuple[str, ...],
+        /,
+        *,
+        query: str | None = None,
+        filter: dict[str, Any] | None = None,  # noqa: A002  # LangGraph's name
+        limit: int = 10,
+        offset: int = 0,
+        refresh_ttl: bool | None = None,
+    ) -> list[SearchItem]:
+        """Items at or below a namespace; see the class for their order."""
+        refresh = self._refreshes(refresh_ttl)
+        op = SearchOp(namespace_prefix, filter, limit, offset, query, refresh)
+        return cast("list[SearchItem]", self.batch([op])[0])
+
+    async def asearch(
+        self,
+        namespace_prefix: tuple[str, ...],
+        /,
+        *,
+        query: str | None = None,
+        filter: dict[str, Any] | None = None,  # noqa: A002  # LangGraph's name
+        limit: int = 10,
+        offset: int = 0,
+        refresh_ttl: bool | None = None,
+    ) -> list[SearchItem]:
+        """As `search`."""
+        refresh = self._refreshes(refresh_ttl)
+        op = SearchOp(namespace_prefix, filter, limit, offset, query, refresh)
+        return cast("list[SearchItem]", (await self.abatch([op]))[0])
+
+    def put(
+        self,
+        namespace: tuple[str, ...],
+        key: str,
+        value: Mapping[str, Any],
+        index: Literal[False] | list[str] | None = None,
+        *,
+        ttl: float | NotProvided | None = NOT_PROVIDED,
+    ) -> None:
+        """Store an item, replacing the one of that key.
+
+        Args:
+            namespace: Where.
+            key: Its key there.
+            value: A dict of what JSON can hold.
+            index: Paths to embed instead of the store's; `False` for none.
+            ttl: Minutes to live; the store's `default_ttl` when not given.
+        """
+        self.batch([self._put_op(namespace, key, value, index, ttl)])
+
+    async def aput(
+        self,
+        namespace: tuple[str, ...],
+        key: str,
+        value: Mapping[str, Any],
+        index: Literal[False] | list[str] | None = None,
+        *,
+        ttl: float | NotProvided | None = NOT_PROVIDED,
+    ) -> None:
+        """As `put`."""
+        await self.abatch([self._put_op(namespace, key, value, index, ttl)])
+
+    def delete(self, namespace: tuple[str, ...], key: str) -> None:
+        """Delete an item, if it is there."""
+        self.batch([PutOp(namespace, str(key), None)])
+
+    async def adelete(self, namespace: tuple[str, ...], key: str) -> None:
+        """As `delete`."""
+        await self.abatch([PutOp(namespace, str(key), None)])
+
+    def list_namespaces(
+        self,
+        *,
+        prefix: NamespacePath | None = None,
+        suffix: NamespacePath | None = None,
+        max_depth: int | None = None,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> list[tuple[str, ...]]:
+        """Namespaces that hold an item, in order; `"*"` in a path matches any one label."""
+        op = _list_op(prefix, suffix, max_depth, limit, offset)
+        return cast("list[tuple[str, ...]]", self.batch([op])[0])
+
+    async def alist_namespaces(
+        self,
+        *,
+        prefix: NamespacePath | None = None,
+        suffix: NamespacePath | None = None,
+        max_depth: int | None = None,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> list[tuple[str, ...]]:
+        """As `list_namespaces`."""
+        op = _list_op(prefix, suffix, max_depth, limit, offset)
+        return cast("list[tuple[str, ...]]", (await self.abatch([op]))[0])
+
+    def _get_op(self, namespace: Namespace, key: str, refresh_ttl: bool | None) -> GetOp:
+        return GetOp(namespace, str(key), self._refreshes(refresh_ttl))
+
+    def _put_op(
+        self,
+        namespace: Namespace,
+        key: str,
+        value: Mapping[str, Any],
+        index: Literal[False] | list[str] | None,
+        ttl: float | NotProvided | None,
+    ) -> PutOp:
+        default = (self.ttl_config or {}).get("default_ttl")
+        minutes = default if isinstance(ttl, NotProvided) else ttl
+        return PutOp(namespace, str(key), value, index=index, ttl=minutes)
+
+    def _refreshes(self, refresh_ttl: bool | None) -> bool:
+        if refresh_ttl is not None:
+            return refresh_ttl
+        return (self.ttl_config or {}).get("refresh_on_read", True)
+
+
+def _list_op(
+    prefix: NamespacePath | None,
+    suffix: NamespacePath | None,
+    max_depth: int | None,
+    limit: int,
+    offset: int,
+) -> ListNamespacesOp:
+    conditions = (
+        *((MatchCondition("prefix", prefix),) if prefix else ()),
+        *((MatchCondition("suffix", suffix),) if suffix else ()),
+    )
+    return ListNamespacesOp(conditions, max_depth, limit, offset)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlannedPut:
+    """The last put of its address in a batch."""
+
+    address: Address
+    text: str
+    """The value as JSON."""
+    texts: tuple[str, ...]
+    """What to embed."""
+    ttl: float | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlannedSearch:
+    """One search."""
+
+    op: SearchOp
+    """With its prefix and filter checked."""
+    query: str | None
+    """What to embed; `None` if nothing is to be ranked."""
+
+
+PlannedRead = PlannedSearch | GetOp | ListNamespacesOp
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A batch: reads in their order, and the writes that follow them."""
+
+    reads: list[tuple[int, PlannedRead]] = field(default_factory=list[Any])
+    """With the index of each in the batch."""
+    puts: list[PlannedPut] = field(default_factory=list[PlannedPut])
+    deletions: list[Address] = field(default_factory=list[Address])
+    size: int = 0
+    """Operations in the batch."""
+
+    @property
+    def texts(self) -> list[str]:
+        """Every text to store a vector of, once."""
+        return list(dict.fromkeys(text for put in self.puts for text in put.texts))
+
+    @property
+    def queries(self) -> list[str]:
+        """Every search text, once."""
+        queries = (read.query for _, read in self.reads if isinstance(read, PlannedSearch))
+        return list(dict.fromkeys(query for query in queries if query))
+
+
+def make_plan(ops: Iterable[Op], *, settings: Settings) -> Plan:
+    """Check operations and sort them into reads and writes; the last put of an address counts.
+
+    Raises:
+        InvalidInputError: If any operation cannot be carried out; none is then.
+    """
+    plan = Plan()
+    writes: dict[Address, PlannedPut | None] = {}
+    size = 0
+    for index, op in enumerate(ops):
+        size = index + 1
+        if isinstance(op, PutOp):
+            address, put = _plan_put(op, settings)
+            # Removed first, so that the last put of an address is also last in the order.
+            writes.pop(address, None)
+            writes[address] = put
+        else:
+            plan.reads.append((index, _plan_read(op, settings)))
+    plan.puts.extend(put for put in writes.values() if put is not None)
+    plan.deletions.extend(address for address, put in writes.items() if put is None)
+    return replace(plan, size=size)
+
+
+def _plan_put(op: PutOp, settings: Settings) -> tuple[Address, PlannedPut | None]:
+    if op.value is None:
+        return Address(check_namespace(op.namespace), str(op.key)), None
+    address = Address(check_writable(op.namespace), str(op.key))
+    text = encode_value(op.value, address=address)
+    texts = texts_of(op.value, op.index, settings.fields) if settings.is_indexed else ()
+    return address, PlannedPut(address=address, text=text, texts=texts, ttl=check_ttl(op.ttl))
+
+
+def _plan_read(op: object, settings: Settings) -> PlannedRead:
+    if isinstance(op, GetOp):
+        return op._replace(namespace=check_namespace(op.namespace), key=str(op.key))
+    if isinstance(op, SearchOp):
+        _check_page(op.limit, op.offset)
+        # A store without an index ignores the query, as LangGraph's own stores do.
+        checked = op._replace(
+            namespace_prefix=check_labels(op.namespace_prefix), filter=check_filter(op.filter)
+        )
+        query = op.query if settings.is_indexed and op.query else None
+        return PlannedSearch(op=checked, query=query)
+    if isinstance(op, ListNamespacesOp):
+        _check_page(op.limit, op.offset)
+        conditions = tuple(
+            MatchCondition(condition.match_type, check_labels(condition.path))
+            for condition in op.match_conditions or ()
+        )
+        return op._replace(match_conditions=conditions)
+    msg = f"{op!r} is not a store operation. Pass GetOp, SearchOp, PutOp or ListNamespacesOp"
+    raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
+
+
+def _check_page(limit: object, offset: object) -> None:
+    for name, number in (("limit", limit), ("offset", offset)):
+        if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+            msg = f"`{name}` is a whole number from 0 up, not {number!r}"
+            raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
+
+
+def texts_of(
+    value: Mapping[str, Any], index: Literal[False] | list[str] | None, fields: Sequence[str]
+) -> tuple[str, ...]:
+    """The texts to embed for one item, without repeats and blank ones.
+
+    Args:
+        value: A value that JSON can hold.
+        index: The put's own setting: `False` for none, paths, or `None` for the store's paths.
+        fields: The store's paths.
+    """
+    if index is False:
+        return ()
+    paths = fields if index is None else check_fields(index)
+    # LangGraph's own path syntax, so that a value is indexed here as it is in its stores.
+    texts = (
+        text
+        for path in paths
+        for text in get_text_at_path(value, path if path == WHOLE else tokenize_path(path))
+    )
+    return tuple(dict.fromkeys(text for text in texts if not is_blank(text)))

@@ -1,0 +1,441 @@
+"""Batches carried out in a worker thread: reads on the state before them, then the writes.
+
+One namespace's writes never overlap: each shard has a lock, and a server's other clients are
+allowed for where the code says so.
+"""
+
+import secrets
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from chromadb.api.models.Collection import Collection
+from langgraph.store.base import GetOp, ListNamespacesOp, Result, SearchItem
+
+from memguard.chroma.catalogue import Stamp
+from memguard.chroma.embedding import Embedder, Vector
+from memguard.chroma.engine import Engine, scope
+from memguard.chroma.operations import Plan, PlannedPut, PlannedSearch
+from memguard.chroma.reading import Hit, Search, live_namespaces, search
+from memguard.chroma.rows import Rows, Stored, as_matrix, head_from, is_head, row_ids, to_rows
+from memguard.chroma.settings import Settings
+from memguard.chroma.values import (
+    EXPIRES,
+    NEVER,
+    NS,
+    Address,
+    Record,
+    namespace_of,
+    page_namespaces,
+    select_namespaces,
+    to_item,
+    to_microseconds,
+    to_search_item,
+)
+from memguard.errors import ErrorCode, MemguardError, StoreConfigurationError, StoreError
+from memguard.schema.base import Namespace
+
+_SECONDS_PER_MINUTE = 60.0
+_MICROSECONDS = 1_000_000
+_UNINDEXED_DIMS = 4
+_MIN_REFRESH = 0.01
+"""Share of an item's time to live that a read must gain to be written: one write per read of a busy
+item would cost more than the read."""
+
+
+# -- batches ----------------------------------------------------------------------------------
+
+
+def run_plan(
+    engine: Engine,
+    plan: Plan,
+    *,
+    settings: Settings,
+    vectors: Mapping[str, Vector],
+    queries: Mapping[str, Vector],
+) -> list[Result]:
+    """Carry out a checked and embedded batch.
+
+    Args:
+        engine: The store's data.
+        plan: The batch.
+        settings: The store's.
+        vectors: Of every text in `plan.texts`.
+        queries: Of every text in `plan.queries`.
+    """
+    moment = to_microseconds(settings.moment())
+    now = moment / _MICROSECONDS
+    # The moment by which expired items are left out, if they are.
+    cutoff = None if (settings.ttl or {}).get("omit_expired", True) is False else now
+    results: list[Any] = [None] * plan.size
+    items = _run_gets(engine, plan, results, now=cutoff)
+    for index, read in plan.reads:
+        if isinstance(read, PlannedSearch):
+            hits = _run_search(engine, read, queries, now=cutoff)
+            results[index] = [_to_result(hit) for hit in hits]
+            items += [hit.item for hit in hits] if read.op.refresh_ttl else []
+        elif isinstance(read, ListNamespacesOp):
+            results[index] = _run_list(engine, read, now=cutoff)
+    refresh(engine, items, now=now)
+    if plan.puts:
+        _establish(engine, settings, vectors)
+    if plan.puts or plan.deletions:
+        write(engine, plan, vectors=vectors, moment=moment)
+    return results
+
+
+def check_stamp(stamp: Stamp | None, embedder: Embedder | None) -> None:
+    """Whether a store may be used with an embedder.
+
+    Raises:
+        StoreConfigurationError: If it was created with another one.
+    """
+    if stamp is None or embedder is None:
+        return
+    dims = embedder.known_dims
+    if stamp.embedder == embedder.name and (dims is None or dims == stamp.dims):
+        return
+    original = f"{stamp.embedder!r} ({stamp.dims} dimensions)" if stamp.embedder else "no embedder"
+    msg = (
+        f"The store was made with {original} and is opened with {embedder.name!r} "
+        f"({_dims_or_unknown(embedder)} dimensions); their vectors cannot be compared. Pass the "
+        f"first embedder, or another path or `collection=` and write the memories anew"
+    )
+    raise StoreConfigurationError(msg, code=ErrorCode.STORE_EMBEDDER)
+
+
+def _dims_or_unknown(embedder: Embedder) -> int | str:
+    try:
+        return embedder.dims()
+    except MemguardError:  # only the text of the message needs them; the mismatch is certain
+        return "unknown"
+
+
+def _run_gets(engine: Engine, plan: Plan, results: list[Any], *, now: float | None) -> list[Stored]:
+    """Fill in the results of all gets, and return the items whose time is to be refreshed."""
+    gets = [
+        (index, Address(read.namespace, read.key), read.refresh_ttl)
+        for index, read in plan.reads
+        if isinstance(read, GetOp)
+    ]
+    heads = engine.heads(dict.fromkeys(address for _, address, _ in gets)) if gets else {}
+    refreshed: list[Stored] = []
+    for index, address, refreshes in gets:
+        item = heads.get(address)
+        if item is not None and (now is None or item.is_live(now)):
+            results[index] = to_item(item.record, item.namespace)
+            refreshed += [item] if refreshes else []
+    return refreshed
+
+
+def _run_search(
+    engine: Engine, planned: PlannedSearch, queries: Mapping[str, Vector], *, now: float | None
+) -> Sequence[Hit]:
+    op = planned.op
+    request = Search(
+        prefix=op.namespace_prefix,
+        limit=op.limit,
+        offset=op.offset,
+        filter=op.filter or {},
+        vector=queries[planned.query] if planned.query else None,
+        now=now,
+    )
+    if request.vector is not None:
+        _check_dims(engine.collections.stamp, request.vector)
+    return search(engine, request)
+
+
+def _run_list(engine: Engine, op: ListNamespacesOp, *, now: float | None) -> list[Namespace]:
+    conditions = op.match_conditions or ()
+    # The catalogue can look up a prefix; labels after a wildcard are compared afterwards.
+    path = next((one.path for one in conditions if one.match_type == "prefix"), ())
+    prefix = path[: path.index("*")] if "*" in path else path
+    namespaces = live_namespaces(engine, tuple(prefix), now=now)
+    return page_namespaces(select_namespaces(namespaces, conditions), op)
+
+
+def _to_result(hit: Hit) -> SearchItem:
+    """Cosine clamped into [0, 1]: a memory that points the other way is no nearer than none."""
+    score = None if hit.score is None else min(1.0, max(0.0, hit.score))
+    return to_search_item(hit.item.record, hit.item.namespace, score=score)
+
+
+def _establish(engine: Engine, settings: Settings, vectors: Mapping[str, Vector]) -> None:
+    """Stamp the store before its first item; check the stamp that is there otherwise."""
+    embedder = settings.embedder
+    stamp = engine.collections.stamp
+    if stamp is None:
+        stamp = engine.collections.establish(
+            Stamp(
+                embedder=embedder.name if embedder else None,
+                dims=embedder.dims() if embedder else _UNINDEXED_DIMS,
+                shards=settings.shards,
+            )
+        )
+        # Another client may have been first, with another embedder.
+        check_stamp(stamp, embedder)
+    for vector in vectors.values():
+        _check_dims(stamp, vector)
+
+
+def _check_dims(stamp: Stamp | None, vector: Sequence[float]) -> None:
+    if stamp is not None and len(vector) != stamp.dims:
+        msg = (
+            f"The embedder gave {len(vector)} numbers and the store was made with "
+            f"{stamp.embedder!r}, {stamp.dims} dimensions. Pass the embedder it was made with"
+        )
+        raise StoreConfigurationError(msg, code=ErrorCode.STORE_EMBEDDER)
+
+
+# -- puts and deletions -----------------------------------------------------------------------
+
+
+def write(engine: Engine, plan: Plan, *, vectors: Mapping[str, Vector], moment: int) -> None:
+    """Store and delete the items of a batch.
+
+    The rows of an item are replaced by one call, which Chroma carries out as one transaction: a
+    reader, or a process that dies, sees the old item or the new one.
+
+    Args:
+        engine: The store's data.
+        plan: The batch; it names each address once.
+        vectors: By text.
+        moment: Microseconds since 1970.
+    """
+    puts = {put.address: put for put in plan.puts}
+    for shard, group in sorted(engine.by_shard([*puts, *plan.deletions]).items()):
+        group_puts = [puts[address] for address in group if address in puts]
+        deletions = [address for address in group if address not in puts]
+        collection = engine.collections.shard(shard, create=bool(group_puts))
+        if collection is not None:
+            with engine.lock(shard), _rereading_on_failure(engine, group):
+                _write_shard(
+                    engine, collection, group_puts, deletions, vectors=vectors, moment=moment
+                )
+    engine.catalogue.confirm(_listing(plan.puts))
+
+
+def refresh(engine: Engine, items: Iterable[Stored], *, now: float) -> None:
+    """Let the time to live of items that were read start anew, unless they have changed since."""
+    gaining = {item.address: item for item in items if _gains(item, now=now)}
+    for shard, group in engine.by_shard(gaining).items():
+        collection = engine.collections.shard(shard)
+        if collection is None:
+            continue
+        with engine.lock(shard), _rereading_on_failure(engine, group):
+            unchanged = [
+                item
+                for address, item in engine.heads(group).items()
+                if item.record.revision == gaining[address].record.revision
+            ]
+            _refresh_shard(engine, collection, unchanged, now=now)
+
+
+def delete_namespace(engine: Engine, namespace: Namespace, *, now: float) -> int:
+    """Delete every item of exactly this namespace; returns how many readers could still see."""
+    shard = engine.collections.shard_of(namespace)
+    collection = engine.collections.shard(shard)
+    if collection is None:
+        return 0
+    with engine.lock(shard):
+        engine.blocks.drop(namespace)
+        page = engine.connection.call(
+            collection.get, where=scope(NS, [namespace]), include=["metadatas"]
+        )
+        rows = [
+            (row_id, metadata)
+            for row_id, metadata in zip(page["ids"], page["metadatas"] or [], strict=True)
+            if namespace_of(metadata) == namespace
+        ]
+        engine.delete_rows(collection, [row_id for row_id, _ in rows])
+        _unlist_empty(engine, collection, [namespace])
+    return sum(is_head(row_id) and head_from(metadata)[1] > now for row_id, metadata in rows)
+
+
+def sweep(engine: Engine, *, now: float) -> int:
+    """Delete what has expired; returns how many items."""
+    return sum(
+        _sweep_shard(engine, shard, collection, now=now)
+        for shard, collection in engine.collections.shards()
+    )
+
+
+@contextmanager
+def _rereading_on_failure(engine: Engine, addresses: Iterable[Address]) -> Generator[None]:
+    """If a write fails, Chroma may or may not have done it: the blocks concerned are reread."""
+    try:
+        yield
+    except BaseException:
+        for address in addresses:
+            engine.blocks.drop(address.namespace)
+        raise
+
+
+def _write_shard(
+    engine: Engine,
+    collection: Collection,
+    puts: Sequence[PlannedPut],
+    deletions: Sequence[Address],
+    *,
+    vectors: Mapping[str, Vector],
+    moment: int,
+) -> None:
+    # Inside the lock: the deletion of a namespace's last item takes it off the list.
+    for namespace in engine.catalogue.add(_listing(puts)):
+        engine.start_block(namespace)
+    before = engine.heads([*(put.address for put in puts), *deletions])
+    items = [
+        _to_stored(put, before.get(put.address), vectors=vectors, moment=moment) for put in puts
+    ]
+    _upsert(engine, collection, items)
+    # An item with fewer vectors than before leaves rows of the old one behind.
+    outdated = [
+        row_id
+        for item in items
+        if (old := before.get(item.address)) is not None
+        for row_id in row_ids(item.address, old.record.rows, start=item.record.rows)
+    ]
+    existing = [address for address in deletions if address in before]
+    deleted = [
+        row_id for address in existing for row_id in row_ids(address, before[address].record.rows)
+    ]
+    engine.delete_rows(collection, outdated + deleted)
+    _update_blocks(engine, items, existing)
+    if existing:
+        _unlist_empty(engine, collection, {address.namespace for address in existing})
+
+
+def _listing(puts: Iterable[PlannedPut]) -> dict[Namespace, bool]:
+    """Namespaces written to, and whether an item there may expire."""
+    listing: dict[Namespace, bool] = {}
+    for put in puts:
+        namespace = put.address.namespace
+        listing[namespace] = listing.get(namespace, False) or put.ttl is not None
+    return listing
+
+
+def _to_stored(
+    put: PlannedPut, before: Stored | None, *, vectors: Mapping[str, Vector], moment: int
+) -> Stored:
+    now = moment / _MICROSECONDS
+    record = Record(
+        key=put.address.key,
+        text=put.text,
+        # An item that has expired was gone for readers, so its successor is a new one.
+        created=before.record.created if before is not None and before.is_live(now) else moment,
+        updated=moment,
+        ttl=put.ttl,
+        vectors=len(put.texts),
+        revision=secrets.token_hex(8),
+    )
+    return Stored(
+        namespace=put.address.namespace,
+        record=record,
+        expires=_expiry(put.ttl, now=now),
+        vectors=[vectors[text] for text in put.texts],
+    )
+
+
+def _upsert(engine: Engine, collection: Collection, items: Iterable[Stored]) -> None:
+    """Write items in as few calls as Chroma takes; an item is never split over two."""
+    limit = engine.connection.max_batch
+    batch = Rows([], [], [])
+    for item in items:
+        rows = to_rows(item, dims=engine.dims)
+        if len(rows.ids) > limit:
+            msg = (
+                f"An item with {len(rows.ids)} indexed texts is more than Chroma takes at once "
+                f"({limit}). Index fewer fields of it"
+            )
+            raise StoreError(msg, code=ErrorCode.STORE_VALUE)
+        if len(batch.ids) + len(rows.ids) > limit:
+            _send(engine, collection, batch)
+            batch = Rows([], [], [])
+        batch.ids.extend(rows.ids)
+        batch.embeddings.extend(rows.embeddings)
+        batch.metadatas.extend(rows.metadatas)
+    _send(engine, collection, batch)
+
+
+def _send(engine: Engine, collection: Collection, rows: Rows) -> None:
+    if rows.ids:
+        engine.connection.call(
+            collection.upsert,
+            ids=rows.ids,
+            embeddings=as_matrix(rows.embeddings, dims=engine.dims),  # pyright: ignore[reportArgumentType]
+            metadatas=rows.metadatas,  # pyright: ignore[reportArgumentType]
+        )
+
+
+def _update_blocks(engine: Engine, items: Iterable[Stored], deletions: Iterable[Address]) -> None:
+    for item in items:
+        if (block := engine.blocks.get(item.namespace)) is not None:
+            vectors = as_matrix(item.vectors, dims=engine.dims)
+            block.put(item.record, expires=item.expires, vectors=vectors)
+    for address in deletions:
+        if (block := engine.blocks.get(address.namespace)) is not None:
+            block.drop(address.key)
+    engine.blocks.trim()
+
+
+def _unlist_empty(engine: Engine, collection: Collection, namespaces: Iterable[Namespace]) -> None:
+    """Take namespaces without items off the catalogue."""
+    empty = [name for name in namespaces if _is_empty(engine, collection, name)]
+    engine.catalogue.remove(empty)
+    if engine.connection.is_shared:
+        # Another client may have written between the look and the removal: look again.
+        refilled = [name for name in empty if not _is_empty(engine, collection, name)]
+        engine.catalogue.add(dict.fromkeys(refilled, True))
+
+
+def _is_empty(engine: Engine, collection: Collection, namespace: Namespace) -> bool:
+    if (block := engine.blocks.get(namespace)) is not None:
+        return not block.items()
+    page = engine.connection.call(collection.get, where=scope(NS, [namespace]), include=[], limit=1)
+    return not page["ids"]
+
+
+# -- time to live -----------------------------------------------------------------------------
+
+
+def _expiry(ttl: float | None, *, now: float) -> float:
+    """When an item that is used now expires."""
+    return NEVER if ttl is None else now + ttl * _SECONDS_PER_MINUTE
+
+
+def _gains(item: Stored, *, now: float) -> bool:
+    """Whether an item would live noticeably longer if its time started anew."""
+    ttl = item.record.ttl
+    if ttl is None:
+        return False
+    return _expiry(ttl, now=now) - item.expires > _MIN_REFRESH * ttl * _SECONDS_PER_MINUTE
+
+
+def _refresh_shard(
+    engine: Engine, collection: Collection, items: Sequence[Stored], *, now: float
+) -> None:
+    expiries = {
+        row_id: _expiry(item.record.ttl, now=now)
+        for item in items
+        for row_id in row_ids(item.address, item.record.rows)
+    }
+    for ids in engine.connection.batches(list(expiries)):
+        metadatas: list[Any] = [{EXPIRES: expiries[row_id]} for row_id in ids]
+        engine.connection.call(collection.update, ids=ids, metadatas=metadatas)
+    for item in items:
+        if (block := engine.blocks.get(item.namespace)) is not None:
+            block.touch(item.record.key, expires=_expiry(item.record.ttl, now=now))
+
+
+def _sweep_shard(engine: Engine, shard: int, collection: Collection, *, now: float) -> int:
+    expired: Any = {EXPIRES: {"$lte": now}}
+    with engine.lock(shard):
+        page = engine.connection.call(collection.get, where=expired, include=["metadatas"])
+        namespaces = {namespace_of(metadata) for metadata in page["metadatas"] or []}
+        for ids in engine.connection.batches(page["ids"]):
+            # The condition once more: another client may have refreshed an item meanwhile.
+            engine.connection.call(collection.delete, ids=ids, where=expired)
+        for namespace in namespaces:
+            engine.blocks.drop(namespace)
+        _unlist_empty(engine, collection, namespaces)
+    return sum(map(is_head, page["ids"]))
