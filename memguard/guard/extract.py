@@ -5,6 +5,7 @@ from typing import Any
 
 from memguard.errors import MemguardError
 from memguard.guard.backing import Backing
+from memguard.guard.failures import failure_of
 from memguard.guard.gates import GateGraph
 from memguard.guard.state import Extracted, PassState, Proposal
 from memguard.llm.budget import Meter
@@ -66,7 +67,10 @@ async def read_pass(
                 {"conversation": shown, "new_from": len(state.earlier.turns)}
             )
     except MemguardError as error:
-        return Extracted(unread=turn_ids, failures=(_failure(error, turn_ids),))
+        return Extracted(
+            unread=turn_ids,
+            failures=(failure_of(error, step="extract", about=", ".join(turn_ids)),),
+        )
     candidates = tuple(
         candidate.located(state.namespace) for candidate in written.get("candidates", ())
     )
@@ -132,9 +136,3 @@ def _proposed_before(
         shown = Conversation(turns=chunk.turns, id=readable.id)
         proposals += [Proposal(candidate=c, source=shown) for c in extraction.candidates]
     return tuple(proposals)
-
-
-def _failure(error: MemguardError, turn_ids: Sequence[str]) -> Failure:
-    return Failure(
-        code=error.code, message=error.message, step="extract", about=", ".join(turn_ids)
-    )

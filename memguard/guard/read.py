@@ -35,12 +35,12 @@ from memguard.guard.admission import (
     build_admission,
 )
 from memguard.guard.backing import Backings
+from memguard.guard.failures import error_of
 from memguard.guard.gates import check_names
 from memguard.guard.keys import rename_keys
 from memguard.guard.namespaces import NamespaceLike, resolve_namespace, templates_of
 from memguard.guard.read_state import ReadGuardInput, ReadGuardOutput, ReadGuardState
 from memguard.guard.recall import recall
-from memguard.guard.report import as_error
 from memguard.guard.request import read_request
 from memguard.llm.models import ModelLike, resolve_model
 from memguard.portal import dual
@@ -161,7 +161,7 @@ async def report(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
         read = read.model_copy(update={"failures": failures})
     _emit("reported", flags=list(read.flags))
     for failure in read.failures:
-        error = as_error(failure)
+        error = error_of(failure)
         if guard.on_failure == "raise" or isinstance(error, ConfigurationError):
             raise error
     return {"read": read}

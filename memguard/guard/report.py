@@ -2,16 +2,8 @@
 
 from collections.abc import Sequence
 
-from memguard.errors import (
-    ErrorCode,
-    GuardError,
-    JudgeError,
-    MemguardError,
-    ModelConfigurationError,
-    ReceiptError,
-    StoreConfigurationError,
-    StoreError,
-)
+from memguard.errors import ErrorCode, MemguardError
+from memguard.guard.failures import error_of
 from memguard.guard.state import WriteState
 from memguard.schema.usage import Usage
 from memguard.schema.write import Failure, WriteReport
@@ -48,24 +40,5 @@ def first_error(failures: Sequence[Failure]) -> MemguardError | None:
     codes = {code.value for code in ErrorCode} - _QUIET
     for failure in failures:
         if failure.code in codes:
-            return as_error(failure)
+            return error_of(failure)
     return None
-
-
-def as_error(failure: Failure) -> MemguardError:
-    """The error that a failure was."""
-    code = ErrorCode(failure.code)
-    kind: type[MemguardError]
-    if code.startswith("model-"):
-        kind = ModelConfigurationError
-    elif code in {ErrorCode.STORE_FAILED, ErrorCode.STORE_UNREACHABLE, ErrorCode.EMBEDDER_FAILED}:
-        kind = StoreError
-    elif code.startswith("receipt-"):
-        kind = ReceiptError
-    elif code == ErrorCode.JUDGE_INCONCLUSIVE:
-        kind = JudgeError
-    elif code.startswith(("store-", "embedder-")):
-        kind = StoreConfigurationError
-    else:
-        kind = GuardError
-    return kind(failure.message, code=code)

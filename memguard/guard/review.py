@@ -24,6 +24,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator
 
 from memguard.errors import ConfigurationError, ErrorCode, MemguardError
 from memguard.guard.backing import Backing, Backings
+from memguard.guard.failures import failure_of
 from memguard.guard.gates import digest_of
 from memguard.guard.meters import Meters
 from memguard.guard.progress import emit
@@ -34,7 +35,6 @@ from memguard.portal import dual
 from memguard.schema.base import Text
 from memguard.schema.receipt import Receipt
 from memguard.schema.review import Review, ReviewOutcome, ReviewRuling
-from memguard.schema.write import Failure
 from memguard.stores.quarantine import Quarantine
 
 ReviewMode = Literal["quarantine", "interrupt"]
@@ -171,9 +171,7 @@ async def review(state: WriteState, *, reviewing: Reviewing) -> dict[str, Any]:
         try:
             done, worded = await carry_out(said, receipt=receipt, backing=backing, actor=_actor())
         except MemguardError as error:
-            failure = Failure(
-                code=error.code, message=error.message, step="review", about=receipt.id
-            )
+            failure = failure_of(error, step="review", about=receipt.id)
             ruled.append(Ruled(failure=failure))
             continue
         reviews.append(done)

@@ -27,6 +27,7 @@ from memguard.errors import BudgetExhaustedError, ConfigurationError, ErrorCode,
 from memguard.guard.backing import IN_MEMORY_NOTE, Backings
 from memguard.guard.cascade import cascade_notes
 from memguard.guard.extract import plan_passes, propose, read_pass
+from memguard.guard.failures import failure_of
 from memguard.guard.gates import (
     PROMPTS,
     STAGES,
@@ -64,7 +65,6 @@ from memguard.schema.config import ConsistencyGate, Writer
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.receipt import MethodReport, Receipt
 from memguard.schema.usage import Budget, Usage
-from memguard.schema.write import Failure
 from memguard.stores.journal import Journal
 
 NAME = "write_guard"
@@ -156,7 +156,7 @@ async def screen(state: WriteState, *, guard: Guard) -> dict[str, Any]:
         keys = await stored_keys(backing.store, state.namespace, open_proposals)
     except MemguardError as error:
         # Judging what cannot be stored would be paid for twice.
-        failure = _failure(error, "screen")
+        failure = failure_of(error, step="screen")
         undecided = [Ruled(unjudged=p.candidate, failure=failure) for p in open_proposals]
         return {"proposals": (), "resumed": len(decided), "ruled": undecided}
     to_gate: list[Proposal] = []
@@ -190,7 +190,9 @@ async def gate(state: GateState, *, guard: Guard) -> dict[str, Any]:
         with use_meter(meter):
             reports = await _ask_gates(state, gates=guard.gates)
     except MemguardError as error:
-        failure = None if isinstance(error, BudgetExhaustedError) else _failure(error, "gate")
+        failure = (
+            None if isinstance(error, BudgetExhaustedError) else failure_of(error, step="gate")
+        )
         ruled = Ruled(unjudged=candidate, failure=failure)
     else:
         ruling = reports[-1].decision if reports else _admit_ungated()
@@ -361,14 +363,10 @@ async def _commit(receipt: Receipt, *, guard: Guard) -> Ruled:
     try:
         return Ruled(receipt=await guard.backings.current().committer.commit(receipt))
     except MemguardError as error:
-        return Ruled(unjudged=receipt.candidate, failure=_failure(error, "commit"))
+        return Ruled(unjudged=receipt.candidate, failure=failure_of(error, step="commit"))
 
 
 def _admit_ungated() -> AdmissionDecision:
     return AdmissionDecision(
         outcome="admit", reason="no_gate", explanation="the guard has no gate: all is stored"
     )
-
-
-def _failure(error: MemguardError, step: str) -> Failure:
-    return Failure(code=error.code, message=error.message, step=step)
