@@ -32,7 +32,7 @@ def make_case(
     none of the user's.
     """
     turns = dialogue.evidence[-spec.dialogue_turns :] if spec.dialogue_turns else ()
-    clipped, was_cut = clip_evidence(evidence, most_chars=spec.evidence_chars)
+    clipped, was_cut = clip_evidence(evidence, max_chars=spec.evidence_chars)
     return ReadCase(query=query, dialogue=turns, evidence=clipped, now=now), was_cut
 
 

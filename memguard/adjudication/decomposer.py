@@ -88,9 +88,7 @@ class ModelDecomposer:
         numbered = list(enumerate(texts, start=1))
         short = [(number, text) for number, text in numbered if len(text) <= MOST_CHARS]
         costs = [2 * estimate_tokens(text) for _, text in short]
-        parts = split_parts(
-            short, costs=costs, most_tokens=_PART_TOKENS, most_things=_PART_MEMORIES
-        )
+        parts = split_parts(short, costs=costs, max_tokens=_PART_TOKENS, max_items=_PART_MEMORIES)
         with use_meter(current_meter().scope()) as meter:
             answers = await together([self._ask(part, deadline=deadline) for part in parts])
         found = {number: pieces for answer in answers for number, pieces in answer.items()}

@@ -23,10 +23,10 @@ class ReadGuardInput(BaseModel):
         examples=[[{"role": "user", "content": "A restaurant for my birthday, please."}]],
     )
     query: Text | None = Field(
-        default=None, description="What is asked now, in place of the last message of the user."
+        default=None, description="What is asked now, instead of the last message of the user."
     )
     dialogue: AnyConversation | None = Field(
-        default=None, description="The turns before the query, in place of the messages."
+        default=None, description="The turns before the query, instead of the messages."
     )
     evidence: Evidences = Field(
         default=(),
@@ -47,15 +47,15 @@ class ReadGuardState(ReadGuardInput):
     """What passes from node to node."""
 
     run_id: str = ""
-    asked: Text = ""
-    """The query in force."""
-    before: Conversation = Conversation()
-    """The turns before it."""
-    beside: tuple[Evidence, ...] = ()
-    """What was given as evidence, and what tools said."""
+    request_query: Text = ""
+    """What is asked: the input's `query`, or the last message of the user."""
+    request_dialogue: Conversation = Conversation()
+    """The turns before it, without the results of tools."""
+    request_evidence: tuple[Evidence, ...] = ()
+    """The input's evidence, then what tools returned."""
     recalled: Recalled = Recalled()
-    places: tuple[Namespace, ...] = ()
-    """Where was looked, or would have been."""
+    namespaces: tuple[Namespace, ...] = ()
+    """The namespaces that were searched, or would have been."""
     seconds: float = 0.0
     """How long the read has taken so far."""
     flags: tuple[Flag, ...] = ()

@@ -15,7 +15,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from memguard.adjudication.state import ReadInput, ReadOutput, ReadState
-from memguard.adjudication.unsaved import unsaved
+from memguard.adjudication.uncheckpointed import uncheckpointed
 from memguard.policy.relevance import gate_by_relevance
 from memguard.portal import dual
 from memguard.rendering.memories import render_memories
@@ -75,4 +75,4 @@ def create_relevance_gate_graph(
     builder.add_node("gate", dual(node))
     builder.add_edge(START, "gate")
     builder.add_edge("gate", END)
-    return unsaved(builder.compile(name=NAME))
+    return uncheckpointed(builder.compile(name=NAME))

@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 import pytest
 
-from memguard.adjudication.across import ConflictsAnswer
+from memguard.adjudication.model import ConflictsAnswer
 from memguard.adjudication.answers import ANSWERS, RowsAnswer, read_answer_rows, read_situation
 from memguard.adjudication.decomposer import DecomposeAnswer
 from memguard.llm.ask import json_schema_format

@@ -129,7 +129,7 @@ def test_a_second_read_costs_one_call_and_says_so() -> None:
 
 
 def test_units_are_cut_anew_under_another_prompt() -> None:
-    from memguard.methods.permission_semantic.cache import InMemoryPieces
+    from memguard.methods.permission_semantic.graph import InMemoryPieces
 
     cache = InMemoryPieces()
     own = parse_prompt(
