@@ -36,6 +36,13 @@ def chat(
             help="Who judges memories: a model, or local; the answering model if left out."
         ),
     ] = None,
+    gate: Annotated[
+        list[str] | None,
+        typer.Option("--gate", help="consistency or conmem; repeat it for several, in order."),
+    ] = None,
+    admission: Annotated[
+        str, typer.Option(help="How memories are admitted: ps, fc or relevance.")
+    ] = "ps",
     system: Annotated[str, typer.Option(help="Instructions for the agent.")] = "",
 ) -> None:
     """Talk to an agent with memory. `/why` says what it used and kept, `/help` lists the rest."""
@@ -56,6 +63,8 @@ def chat(
         agent = create_memory_agent(
             answering,
             judge=None if judge is None else pick_model(judge, base_url=base_url),
+            gates=gate,
+            admission=admission,
             store=opened,
             namespace=template_of(place),
             receipts=journal,

@@ -141,8 +141,8 @@ def _check_output(output: Mapping[str, Any], *, name: str) -> None:
     missing = [key for key in required if output.get(key) is None]
     if missing:
         msg = (
-            f"the admission {name!r} returned no {missing[0]!r}: return {', '.join(required)}, as "
-            "the graph of `create_permission_semantic_graph` does"
+            f"the admission {name!r} returned no {', '.join(missing)}: return "
+            f"{', '.join(required)}, as the graph of `create_permission_semantic_graph` does"
         )
         raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID)
 

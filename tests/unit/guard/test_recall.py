@@ -11,9 +11,8 @@ from langgraph.store.base import BaseStore, PutOp, SearchItem
 from langgraph.store.memory import InMemoryStore
 
 from memguard.errors import ErrorCode, StoreConfigurationError, StoreError
-from memguard.guard.recall import recall
+from memguard.guard.recall import MAX_SAFETY_ITEMS, recall
 from memguard.guard.recall_items import memory_of, text_of
-from memguard.guard.recall import MAX_SAFETY_ITEMS
 from memguard.schema.base import Namespace
 from memguard.schema.memory import MemoryRecord, Provenance
 from memguard.schema.recall import Recall, Recalled
