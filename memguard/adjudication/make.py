@@ -38,7 +38,7 @@ def create_adjudicator(
     return ModelAdjudicator(
         model=resolve_model(model),
         prompts={scheme: prompt},
-        across=load_prompt("adjudication", "conflicts"),
+        conflicts_prompt=load_prompt("adjudication", "conflicts"),
         limits=Limits(part_tokens=spec.part_tokens, part_units=spec.part_units, repair=spec.repair),
     )
 

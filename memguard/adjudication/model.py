@@ -18,9 +18,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
-from memguard.adjudication.answers import ANSWERS, Reading, RowsAnswer, read_answer_rows
-from memguard.adjudication.asking import Asked, Deadline, ask_until, together
-from memguard.adjudication.case import line_costs, names_of, shown_case, unit_lines
+from memguard.adjudication.answers import ANSWERS, AnswerReading, RowsAnswer, read_answer_rows
+from memguard.adjudication.asking import AskResult, Deadline, ask_until, gather_all
+from memguard.adjudication.case import case_slots, line_costs, names_of, unit_lines
 from memguard.errors import ConfigurationError, ErrorCode
 from memguard.llm.metering import current_meter, use_meter
 from memguard.llm.models import Model
@@ -31,8 +31,8 @@ from memguard.schema.read import ReadCase, Situation
 from memguard.schema.units import Scheme, Unit
 from memguard.schema.verdict import Inconclusive
 
-_MOST_CHARS = 400
-"""Of a statement; what two memories disagree about stands near their beginning."""
+_MAX_STATEMENT_CHARS = 400
+"""Characters of a statement; what two memories disagree about is near their beginning."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class ModelAdjudicator:
 
     model: Model
     prompts: Mapping[Scheme, Prompt]
-    across: Prompt
+    conflicts_prompt: Prompt
     """The prompt for conflicts between parts."""
     limits: Limits = field(default_factory=Limits)
 
@@ -66,7 +66,7 @@ class ModelAdjudicator:
     def fingerprint(self) -> str:
         """Of the model, by name, and the prompts."""
         digests = [self.prompts[scheme].digest for scheme in sorted(self.prompts)]
-        return ":".join([self.model.name, *digests, self.across.digest])
+        return ":".join([self.model.name, *digests, self.conflicts_prompt.digest])
 
     async def adjudicate(
         self, case: ReadCase, *, units: Sequence[Unit], scheme: Scheme, seconds: float
@@ -79,30 +79,28 @@ class ModelAdjudicator:
         if scheme not in self.prompts:
             msg = f"this adjudicator has no prompt for {scheme!r}; it has {sorted(self.prompts)}"
             raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID)
-        run = Run(
+        run = _Run(
             model=self.model,
             prompt=self.prompts[scheme],
-            across=self.across,
+            conflicts_prompt=self.conflicts_prompt,
             case=case,
             units=tuple(units),
             scheme=scheme,
-            part_tokens=self.limits.part_tokens,
-            part_units=self.limits.part_units,
-            repair=self.limits.repair,
+            limits=self.limits,
             deadline=Deadline.after(seconds),
         )
         with use_meter(current_meter().scope()) as meter:
-            found = await run.finish()
-        return found.model_copy(update={"usage": meter.usage})
+            adjudication = await run.finish()
+        return adjudication.model_copy(update={"usage": meter.usage})
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Part:
-    """Units that were asked about together, and what was said."""
+    """Units that were asked about in one call, and the answer."""
 
     units: tuple[Unit, ...]
-    asked: Asked[RowsAnswer]
-    reading: Reading
+    result: AskResult[RowsAnswer]
+    reading: AnswerReading
 
     @property
     def unjudged(self) -> tuple[Unit, ...]:
@@ -112,38 +110,38 @@ class _Part:
 
 
 @dataclass(kw_only=True)
-class Run:
-    """The adjudication on its way."""
+class _Run:
+    """One adjudication in progress."""
 
     model: Model
     prompt: Prompt
-    across: Prompt
+    conflicts_prompt: Prompt
     case: ReadCase
     units: tuple[Unit, ...]
     scheme: Scheme
-    part_tokens: int
-    part_units: int
-    repair: bool
+    limits: Limits
     deadline: Deadline
     notes: list[str] = field(default_factory=list[str])
     flags: list[Flag] = field(default_factory=list[Flag])
 
     def __post_init__(self) -> None:
-        """Give the units their names; these stay over all parts."""
+        """Give the units their names, which are the same in every part."""
         self.names = names_of(self.units)
         self.lines = unit_lines(self.units, names=self.names)
-        self.slots = shown_case(self.case)
+        self.slots = case_slots(self.case)
 
     async def finish(self) -> Adjudication:
-        """Ask what has to be asked, and put the answers together."""
-        parts = await together([self._ask(part, repair=self.repair) for part in self._split()])
+        """Ask what is needed, and combine the answers."""
+        parts = await gather_all(
+            [self._ask(part, repair=self.limits.repair) for part in self._split()]
+        )
         again = await self._ask_again(parts)
         rows = _merged(parts, again)
-        conflicts = [conflict for each in (*parts, *again) for conflict in each.reading.conflicts]
+        conflicts = [conflict for part in (*parts, *again) for conflict in part.reading.conflicts]
         prompts = [self.prompt.stamp]
         if len(parts) > 1:
-            conflicts += await self._look_across()
-            prompts.append(self.across.stamp)
+            conflicts += await self._find_conflicts()
+            prompts.append(self.conflicts_prompt.stamp)
         situation = self._situation([*parts, *again])
         self._flag_unjudged(rows)
         if isinstance(situation, Inconclusive):
@@ -162,15 +160,15 @@ class Run:
         return split_parts(
             self.units,
             costs=line_costs(self.lines),
-            max_tokens=self.part_tokens,
-            max_items=self.part_units,
+            max_tokens=self.limits.part_tokens,
+            max_items=self.limits.part_units,
         )
 
     async def _ask(self, units: Sequence[Unit], *, repair: bool) -> _Part:
-        """Ask about some of the units; a failure is a reading that says nothing of them."""
+        """Ask about some of the units; a failure gives a reading without any verdict on them."""
         whole = len(units) == len(self.units)
         lines = self.lines if whole else unit_lines(units, names=self.names)
-        asked = await ask_until(
+        result = await ask_until(
             self.model,
             self.prompt.render(units="\n".join(lines), **self.slots),
             ANSWERS[self.scheme],
@@ -178,64 +176,66 @@ class Run:
             name="memguard.adjudicate",
             repair=repair,
         )
-        self.notes += asked.answer.notes
-        if asked.flag is not None:
-            self.flags.append(asked.flag)
-        return _Part(units=tuple(units), asked=asked, reading=self._read(units, asked.answer.value))
+        self.notes += result.answer.notes
+        if result.flag is not None:
+            self.flags.append(result.flag)
+        reading = self._read(units, result.answer.value)
+        return _Part(units=tuple(units), result=result, reading=reading)
 
-    def _read(self, units: Sequence[Unit], value: RowsAnswer | Inconclusive) -> Reading:
+    def _read(self, units: Sequence[Unit], value: RowsAnswer | Inconclusive) -> AnswerReading:
         ids = dict.fromkeys(unit.id for unit in units)
         if isinstance(value, Inconclusive):
             self.notes.append(f"no usable answer ({value.reason}): {value.detail}")
-            return Reading.lost(ids, why=value)
+            return AnswerReading.lost(ids, why=value)
         reading = read_answer_rows(
             value.situation,
             value.units,
             scheme=self.scheme,
-            asked={name: unit_id for name, unit_id in self.names.items() if unit_id in ids},
-            known=self.names,
+            requested={name: unit_id for name, unit_id in self.names.items() if unit_id in ids},
+            names=self.names,
         )
         self.notes += reading.notes
         return reading
 
     async def _ask_again(self, parts: Sequence[_Part]) -> list[_Part]:
         """Ask once more for the units without a usable row, these alone."""
-        if not self.repair:
+        if not self.limits.repair:
             return []
-        open_parts = [part for part in parts if part.asked.may_be_mended]
+        open_parts = [part for part in parts if part.result.may_improve]
         missing = [unit for part in open_parts for unit in part.unjudged]
-        known = any(isinstance(part.reading.situation, Situation) for part in parts)
-        if open_parts and not missing and not known:
+        situated = any(isinstance(part.reading.situation, Situation) for part in parts)
+        if open_parts and not missing and not situated:
+            # Every unit has its row, but rows are worthless without a situation: ask about one.
             missing = list(self.units[:1])
         if not missing:
             return []
         self.notes.append(f"asked once more about {len(missing)} units without a usable row")
-        # An answer that was cut off would be cut off again.
-        cut = any(isinstance(part.asked.answer.value, Inconclusive) for part in open_parts)
-        middle = -(-len(missing) // 2) if cut else len(missing)
+        # An answer that was truncated would be truncated again, so two calls share the units.
+        truncated = any(isinstance(part.result.answer.value, Inconclusive) for part in open_parts)
+        middle = -(-len(missing) // 2) if truncated else len(missing)
         halves = [half for half in (missing[:middle], missing[middle:]) if half]
-        return await together([self._ask(half, repair=False) for half in halves])
+        return await gather_all([self._ask(half, repair=False) for half in halves])
 
-    async def _look_across(self) -> tuple[Conflict, ...]:
-        found = await find_conflicts(
+    async def _find_conflicts(self) -> tuple[Conflict, ...]:
+        search = await find_conflicts(
             self.model,
-            self.across,
+            self.conflicts_prompt,
             units=self.units,
-            # The bare statements take no rows of an answer.
-            max_tokens=2 * self.part_tokens,
+            # Bare statements need no room for the rows of an answer, so twice as many fit.
+            max_tokens=2 * self.limits.part_tokens,
             deadline=self.deadline,
         )
-        self.notes += found.notes
-        if not found.complete:
+        self.notes += search.notes
+        if not search.complete:
             self.flags.append("adjudication_partial")
-        return found.conflicts
+        return search.conflicts
 
     def _situation(self, parts: Sequence[_Part]) -> Situation | Inconclusive:
-        said = [part.reading.situation for part in parts]
-        known = [each for each in said if isinstance(each, Situation)]
-        if len(set(known)) > 1:
-            self.notes.append("the calls did not agree on the situation; the first one holds")
-        return known[0] if known else said[0]
+        readings = [part.reading.situation for part in parts]
+        situations = [reading for reading in readings if isinstance(reading, Situation)]
+        if len(set(situations)) > 1:
+            self.notes.append("the calls did not agree on the situation; the first one applies")
+        return situations[0] if situations else readings[0]
 
     def _flag_unjudged(self, rows: Sequence[Row]) -> None:
         judged = {row.unit_id for row in rows if not isinstance(row.attributes, Inconclusive)}
@@ -246,16 +246,16 @@ class Run:
 
 
 def _merged(parts: Sequence[_Part], again: Sequence[_Part]) -> tuple[Row, ...]:
-    """The rows of the first answers, and in place of unusable ones those of the second."""
+    """The rows of the first answers, with the unusable ones replaced by those of the second."""
     unjudged = {unit.id for part in parts for unit in part.unjudged}
-    mended: frozenset[str] = reduce(
+    repaired: frozenset[str] = reduce(
         frozenset.union, (part.reading.judged for part in again), frozenset[str]()
     )
     first = [
         row
         for part in parts
         for row in part.reading.rows
-        if not (row.unit_id in unjudged and row.unit_id in mended)
+        if not (row.unit_id in unjudged and row.unit_id in repaired)
     ]
     second = [row for part in again for row in part.reading.rows if row.unit_id in unjudged]
     return (*first, *second)
@@ -264,8 +264,10 @@ def _merged(parts: Sequence[_Part], again: Sequence[_Part]) -> tuple[Row, ...]:
 def _as_pairs(value: Any) -> list[list[str]]:
     if not isinstance(value, Sequence) or isinstance(value, str):
         return []
-    lists = [each for each in value if isinstance(each, Sequence) and not isinstance(each, str)]
-    return [[str(name).strip(" \"'[]").casefold() for name in each] for each in lists]
+    groups = [
+        group for group in value if isinstance(group, Sequence) and not isinstance(group, str)
+    ]
+    return [[str(name).strip(" \"'[]").casefold() for name in group] for group in groups]
 
 
 class ConflictsAnswer(BaseModel):
@@ -281,12 +283,12 @@ class ConflictsAnswer(BaseModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Across:
-    """What was found."""
+class PartConflicts:
+    """Conflicts between units of different parts."""
 
     conflicts: tuple[Conflict, ...]
     complete: bool
-    """Whether every pair was looked at."""
+    """Whether every pair was compared."""
     notes: tuple[str, ...] = ()
 
 
@@ -297,7 +299,7 @@ async def find_conflicts(
     units: Sequence[Unit],
     max_tokens: int,
     deadline: Deadline,
-) -> Across:
+) -> PartConflicts:
     """Compare every unit with every other one.
 
     Args:
@@ -315,7 +317,7 @@ async def find_conflicts(
     else:
         blocks = split_parts(short, costs=costs, max_tokens=max_tokens // 2, max_items=len(short))
         calls = [(*first, *second) for first, second in combinations(blocks, 2)]
-    asked = await together(
+    results = await gather_all(
         [
             ask_until(
                 model,
@@ -328,24 +330,26 @@ async def find_conflicts(
             for call in calls
         ]
     )
-    return _read(asked, names=names)
+    return _read_conflicts(results, names=names)
 
 
-def _read(asked: Sequence[Asked[ConflictsAnswer]], *, names: dict[str, str]) -> Across:
-    found: list[Conflict] = []
+def _read_conflicts(
+    results: Sequence[AskResult[ConflictsAnswer]], *, names: dict[str, str]
+) -> PartConflicts:
+    conflicts: list[Conflict] = []
     notes: list[str] = []
     complete = True
-    for each in asked:
-        value = each.answer.value
+    for result in results:
+        value = result.answer.value
         if isinstance(value, Inconclusive):
             complete = False
-            notes.append(f"conflicts across parts were not looked for: {value.reason}")
+            notes.append(f"conflicts across parts were not searched for: {value.reason}")
             continue
         for group in value.conflicts:
-            known = [names[name] for name in group if name in names]
-            found += [Conflict(first=a, second=b) for a, b in combinations(known, 2) if a != b]
-    return Across(conflicts=tuple(found), complete=complete, notes=tuple(notes))
+            ids = [names[name] for name in group if name in names]
+            conflicts += [Conflict(first=a, second=b) for a, b in combinations(ids, 2) if a != b]
+    return PartConflicts(conflicts=tuple(conflicts), complete=complete, notes=tuple(notes))
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) <= _MOST_CHARS else f"{text[:_MOST_CHARS]}\u2026"
+    return text if len(text) <= _MAX_STATEMENT_CHARS else f"{text[:_MAX_STATEMENT_CHARS]}\u2026"

@@ -105,10 +105,10 @@ def _listed(units: Sequence[Unit]) -> str:
 def annotated(
     ledger: Ledger, *, memories: Sequence[RecalledMemory], at_least: float | None = None
 ) -> str:
-    """Memories shown with their influence on the answer, none left out for what it says.
+    """Every memory with its influence on the answer, in place of being admitted or not.
 
-    The answer is told to acknowledge a memory but not to adopt it (section 5.4). With `at_least` the
-    same text loses the memories below it: the presentation stays, admission is stricter.
+    The answer is told to acknowledge a memory but not to adopt it (section 5.4). With `at_least`
+    the same text loses the memories below it: the presentation stays, admission is stricter.
 
     Args:
         ledger: The verdicts; the influence of a memory is the highest of its units.

@@ -1,4 +1,4 @@
-"""A guard under other state keys, for host graphs that call their things otherwise."""
+"""A guard under other state keys, for host graphs with names of their own."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -20,8 +20,8 @@ def rename_keys(
 ) -> Graph:
     """The same graph under the state keys of a host.
 
-    Only keys that are named, and `messages`, are read from the host's state: a host's own key that
-    happens to be called `candidates` is then none of the graph's.
+    Only keys that are named, and `messages`, are read from the host's state: a key of the host that
+    happens to be called `candidates` is then not taken for the graph's.
 
     Args:
         graph: The graph with its own keys.
@@ -33,12 +33,11 @@ def rename_keys(
         ConfigurationError: If a key is named that the graph does not have. A run raises
             `InvalidInputError` if the host's state has nothing under any key that is read.
     """
-    known = (*takes.model_fields, *gives.model_fields)
-    check_names(keys, known=known, what="keys")
+    check_names(keys, known=(*takes.model_fields, *gives.model_fields), what="keys")
     read = {
-        own: keys.get(own, own) for own in takes.model_fields if own in keys or own == "messages"
+        key: keys.get(key, key) for key in takes.model_fields if key in keys or key == "messages"
     }
-    written = {own: keys.get(own, own) for own in gives.model_fields}
+    written = {key: keys.get(key, key) for key in gives.model_fields}
     host_in = _renamed("HostInput", takes, read)
     host_out = _renamed("HostOutput", gives, written)
     host_state = _renamed("HostState", takes, read, base=_renamed("HostAll", gives, written))
@@ -53,16 +52,16 @@ def rename_keys(
 async def _run(
     state: Any, *, graph: Graph, read: Mapping[str, str], written: Mapping[str, str]
 ) -> dict[str, Any]:
-    given = {own: getattr(state, host) for own, host in read.items()}
-    if all(value is None for value in given.values()):
+    values = {key: getattr(state, host) for key, host in read.items()}
+    if all(value is None for value in values.values()):
         # Going on would remember nothing and recall nothing, and nobody would notice.
         msg = (
             f"the state has nothing under {sorted(read.values())}, which {graph.get_name()!r} "
             "reads as `keys` says: name a key of your state that holds the conversation"
         )
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
-    found = await graph.ainvoke({own: value for own, value in given.items() if value is not None})
-    return {host: found[own] for own, host in written.items()}
+    output = await graph.ainvoke({key: value for key, value in values.items() if value is not None})
+    return {host: output[key] for key, host in written.items()}
 
 
 def _renamed(
@@ -74,6 +73,6 @@ def _renamed(
 ) -> type[BaseModel]:
     """A model with some of the fields of another, under other names, none of them required."""
     fields: dict[str, Any] = dict.fromkeys(names.values(), (Any, None))
-    descriptions = {host: model.model_fields[own].description for own, host in names.items()}
+    descriptions = {host: model.model_fields[key].description for key, host in names.items()}
     doc = "; ".join(f"{host}: {text}" for host, text in descriptions.items() if text)
     return create_model(name, __base__=base, __doc__=doc or name, **fields)

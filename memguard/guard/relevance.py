@@ -32,7 +32,7 @@ async def gate(
     clock: Callable[[], datetime],
     new_id: Callable[[], str],
 ) -> dict[str, Any]:
-    """Admit what is near enough to the query; no model is asked."""
+    """Admit what is near enough to the query, without asking a model."""
     ledger = gate_by_relevance(state.memories, spec=spec)
     text = render_memories(ledger, rendering="neutral", when_empty=spec.when_empty)
     report = ReadReport(

@@ -162,7 +162,7 @@ def test_a_cut_that_is_not_the_memory_is_refused(wrong: dict[str, str]) -> None:
     (verdict,) = out["ledger"].verdicts
     assert verdict.unit.text == text
     assert verdict.unit.kind is None or not wrong
-    assert not wrong or any("not cut" in note for note in out["report"].notes)
+    assert not wrong or any("not split" in note for note in out["report"].notes)
 
 
 def test_a_decomposer_that_fails_leaves_memories_whole() -> None:
