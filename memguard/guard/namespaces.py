@@ -115,7 +115,7 @@ def _fill(label: str, *, values: Mapping[str, Any], template: NamespaceLike) -> 
         available = sorted(str(name) for name, value in values.items() if value not in (None, ""))
         msg = (
             f"the namespace {template!r} needs {missing[0]!r}, which the run does not have: pass "
-            f"`context={{{missing[0]!r}: ...}}` or set it in `configurable`; available are {available}"
+            f"`context={{{missing[0]!r}: ...}}` or in `configurable`; it has {available}"
         )
         raise ConfigurationError(msg, code=ErrorCode.NAMESPACE_UNRESOLVED)
     texts = {name: _name(values[name], what=repr(name), template=template) for name in names}

@@ -51,7 +51,7 @@ def quote_turns(turns: Iterable[Turn], *, first: int = 1) -> str:
 def named_turns(
     numbers: Sequence[str], turns: Sequence[Turn], *, first: int = 1
 ) -> tuple[str, ...]:
-    """The ids of the turns that a model named by number; numbers that were not shown are ignored."""
+    """The ids of the turns that a model named by number; numbers without a turn are ignored."""
     ids: list[str] = []
     for number in numbers:
         index = int(number) - first if number.isdecimal() else -1

@@ -14,6 +14,7 @@ import time
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -34,6 +35,7 @@ from memguard.prompts import Prompt, load_prompt, prompt_or_own
 from memguard.protocols import Adjudicator, Decomposer, DecompositionCache
 from memguard.schema.base import is_blank
 from memguard.schema.ledger import Decomposition
+from memguard.schema.read import RecalledMemory
 from memguard.schema.read_config import PermissionSemantic
 from memguard.schema.units import Pieces
 from memguard.schema.usage import Budget, Usage
@@ -78,54 +80,80 @@ class InMemoryPieces:
                 self._pieces.popitem(last=False)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Split:
+    """The pieces of memories."""
+
+    cached: dict[str, Pieces]
+    """Pieces from the cache, by memory id."""
+    new: dict[str, Pieces]
+    """Pieces that this read made; a memory that could not be split is missing."""
+    decomposition: Decomposition | None = None
+    """The decomposer's answer; `None` where everything was cached."""
+    failed: bool = False
+    """Whether a memory could not be split."""
+
+    @property
+    def pieces(self) -> dict[str, Pieces]:
+        """All pieces, by memory id."""
+        return {**self.cached, **self.new}
+
+
+async def split(
+    memories: Sequence[RecalledMemory],
+    *,
+    decomposer: Decomposer,
+    cache: DecompositionCache,
+    seconds: float,
+) -> Split:
+    """The pieces of every memory, from the cache or from the decomposer."""
+    keys = {
+        memory.id: pieces_key(memory.text, fingerprint=decomposer.fingerprint)
+        for memory in memories
+    }
+    entries = zip(keys, await cache.aget(list(keys.values())), strict=True)
+    cached = {memory_id: entry for memory_id, entry in entries if entry is not None}
+    missing = {memory.id: memory.text for memory in memories if memory.id not in cached}
+    if not missing:
+        return Split(cached=cached, new={})
+    decomposition = await decomposer.decompose(list(missing.values()), seconds=seconds)
+    new = {
+        memory_id: entry
+        for memory_id, entry in zip(missing, decomposition.pieces, strict=True)
+        if isinstance(entry, Pieces)
+    }
+    # A failure is not cached, so that the next read tries again.
+    await cache.aput({keys[memory_id]: entry for memory_id, entry in new.items()})
+    return Split(
+        cached=cached, new=new, decomposition=decomposition, failed=len(new) < len(missing)
+    )
+
+
 async def decompose(
     state: PermissionState, *, steps: Steps, decomposer: Decomposer, cache: DecompositionCache
 ) -> dict[str, Any]:
     """Split the memories that will be judged into units; cached ones cost nothing."""
     start = time.monotonic()
     memories, _ = distinct(state.memories)
-    judged = {
-        memory.id: pieces_key(memory.text, fingerprint=decomposer.fingerprint)
-        for memory in memories
-        if not (memory.superseded or is_blank(state.query))
-    }
-    cached = await cache.aget(list(judged.values()))
-    pieces = {
-        memory_id: entry
-        for memory_id, entry in zip(judged, cached, strict=True)
-        if entry is not None
-    }
-    missing = {
-        memory.id: memory.text
-        for memory in memories
-        if memory.id in judged and memory.id not in pieces
-    }
-    new: dict[str, Pieces] = {}
-    decomposition: Decomposition | None = None
-    if missing:
-        with use_meter(steps.meter(spent=Usage(), seconds=0.0)):
-            decomposition = await decomposer.decompose(
-                list(missing.values()), seconds=_DECOMPOSE_SHARE * steps.spec.deadline
-            )
-        # A failure is not cached, so that the next read tries again.
-        new = {
-            memory_id: entry
-            for memory_id, entry in zip(missing, decomposition.pieces, strict=True)
-            if isinstance(entry, Pieces)
-        }
-        await cache.aput({judged[memory_id]: entry for memory_id, entry in new.items()})
-    every = {**pieces, **new}
+    blank = is_blank(state.query)
+    with use_meter(steps.meter(spent=Usage(), seconds=0.0)):
+        result = await split(
+            [memory for memory in memories if not (memory.superseded or blank)],
+            decomposer=decomposer,
+            cache=cache,
+            seconds=_DECOMPOSE_SHARE * steps.spec.deadline,
+        )
     notes = [
-        *(decomposition.notes if decomposition else ()),
-        *(entry.note for entry in every.values()),
+        *(result.decomposition.notes if result.decomposition else ()),
+        *(entry.note for entry in result.pieces.values()),
     ]
     return {
-        **steps.units(state.memories, pieces=every),
-        "decomposition": decomposition,
-        "decomposed": len(new),
-        "cached": len(pieces),
+        **steps.units(state.memories, pieces=result.pieces),
+        "decomposition": result.decomposition,
+        "decomposed": len(result.new),
+        "cached": len(result.cached),
         "seconds": time.monotonic() - start,
-        "flags": ("decomposition_failed",) if len(new) < len(missing) else (),
+        "flags": ("decomposition_failed",) if result.failed else (),
         "notes": tuple(dict.fromkeys(note for note in notes if note)),
     }
 

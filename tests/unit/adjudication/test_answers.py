@@ -5,9 +5,9 @@ from typing import Any, get_args
 
 import pytest
 
-from memguard.adjudication.model import ConflictsAnswer
 from memguard.adjudication.answers import ANSWERS, RowsAnswer, read_answer_rows, read_situation
 from memguard.adjudication.decomposer import DecomposeAnswer
+from memguard.adjudication.model import ConflictsAnswer
 from memguard.llm.ask import json_schema_format
 from memguard.llm.parsing import parse_json
 from memguard.schema.read import Situation
@@ -22,7 +22,9 @@ def read(*rows: Any, scheme: Any = "units", known: Any = NAMES) -> Any:
     text = json.dumps({"situation": SITUATION, "units": rows[0] if len(rows) == 1 else rows})
     parsed = parse_json(text, ANSWERS[scheme])
     assert isinstance(parsed, RowsAnswer), parsed
-    return read_answer_rows(parsed.situation, parsed.units, scheme=scheme, requested=NAMES, names=known)
+    return read_answer_rows(
+        parsed.situation, parsed.units, scheme=scheme, requested=NAMES, names=known
+    )
 
 
 @pytest.mark.parametrize(
