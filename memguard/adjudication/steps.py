@@ -119,7 +119,7 @@ class Steps:
                 return await self.adjudicator.adjudicate(
                     case, units=units, scheme=self.scheme, seconds=_SHARE * seconds
                 )
-        except (MemguardError, AssertionError):
+        except MemguardError:
             raise  # our own mistakes and yours are not the adjudicator's opinion
         except TimeoutError:
             return _failed("the adjudicator did not keep its deadline", flag="adjudication_late")
