@@ -19,6 +19,7 @@ from memguard.guard.pieces import JournalPieces, use_pieces
 from memguard.guard.relevance import create_relevance_gate_graph
 from memguard.guard.unsaved import run_unsaved
 from memguard.llm.models import ModelLike
+from memguard.llm.stages import model_of
 from memguard.local.adjudicator import LocalAdjudicator
 from memguard.methods.factor_compiled import create_factor_compiled_graph
 from memguard.methods.permission_semantic import create_permission_semantic_graph
@@ -200,7 +201,7 @@ def _permissions(
     prompt = prompt_or_own(name, "adjudicate", own=prompts.get(f"{name}/adjudicate"))
     cutting = prompt_or_own(name, "decompose", own=prompts.get(f"{name}/decompose"))
     judge = _adjudicator(models, prompt=prompt, scheme="units", spec=spec)
-    cutter = make_decomposer(models.get("decomposer", models["default"]), prompt=cutting)
+    cutter = make_decomposer(model_of(models, "decomposer"), prompt=cutting)
     return Admission(
         graph=create_permission_semantic_graph(
             spec=spec,
@@ -226,7 +227,7 @@ def _adjudicator(
     scheme: Scheme,
     spec: FactorCompiled | PermissionSemantic,
 ) -> Adjudicator:
-    model = models.get("adjudicator", models["default"])
+    model = model_of(models, "adjudicator")
     if model == LOCAL:
         return _local()
     return make_adjudicator(model, prompt=prompt, scheme=scheme, spec=spec)

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from memguard.guard.pipeline import GatesState
 from memguard.guard.read_state import ReadGuardState
 from memguard.guard.state import GateState, PassState, WriteState
 from memguard.methods.conmem.state import ConMemState
@@ -19,6 +20,7 @@ _STATES: tuple[type[BaseModel], ...] = (
     ConMemState,
     FactorState,
     GateState,
+    GatesState,
     PassState,
     PermissionState,
     ReadGuardState,
