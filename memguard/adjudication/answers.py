@@ -73,6 +73,7 @@ class _FactorForm(BaseModel):
 
 
 def _as_rows(value: Any) -> list[dict[str, Any]]:
+    # An object by unit name is accepted where the schema asks for a list: what it says is clear.
     if isinstance(value, Mapping):
         value = [{"unit": name, **row} for name, row in value.items() if isinstance(row, Mapping)]
     if not isinstance(value, Sequence) or isinstance(value, str):
@@ -95,6 +96,7 @@ def _rows_of(form: type[BaseModel]) -> WithJsonSchema:
 _Rows = Annotated[list[dict[str, Any]], BeforeValidator(_as_rows)]
 
 
+# Rows stay dictionaries here: a typed row would make one wrong value reject the whole answer.
 class RowsAnswer(BaseModel):
     """An answer whose rows are not read yet."""
 
@@ -170,8 +172,8 @@ def read_answer_rows(
     for written in rows:
         name = _name_of(written)
         if name not in requested:
-            shown = name or str(written.get("broken", ""))[:_MAX_QUOTED]
-            notes.append(f"a row for {shown!r}, which is not one of the units; left out")
+            label = name or str(written.get("broken", ""))[:_MAX_QUOTED]
+            notes.append(f"a row for {label!r}, which is not one of the units; left out")
             continue
         row = _row(written, unit_id=requested[name], scheme=scheme)
         readable.append(row)
@@ -255,6 +257,7 @@ def _row(written: Mapping[str, Any], *, unit_id: str, scheme: Scheme) -> Row:
         attributes = build({k: v for k, v in chosen.items() if v is not None}, written)
     else:
         reason: Literal["off_menu", "parse_failure"]
+        # Only the first wrong value is named: the row is lost with one as with several.
         reason = "off_menu" if written.get(wrong) else "parse_failure"
         detail = f"{wrong} is {written.get(wrong)!r}"[:_MAX_QUOTED]
         attributes = Inconclusive(reason=reason, detail=detail)
@@ -275,6 +278,7 @@ def _name_of(written: Mapping[str, Any]) -> str:
 
 def _ids(value: Any) -> list[str]:
     if isinstance(value, str):
+        # A text in place of a list is accepted: what it says is clear.
         value = value.replace(";", ",").split(",")
     if not isinstance(value, Sequence):
         return []
@@ -297,6 +301,7 @@ def _yes(value: Any) -> bool:
 
 def _share(value: Any) -> float | None:
     """A number in [0, 1]; `None` for anything else."""
+    # `True` is an `int` in Python, and would be read as an influence of 1.
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:

@@ -75,6 +75,7 @@ async def ask_until(
     try:
         async with asyncio.timeout(deadline.seconds_left):
             answer = await ask(model, messages, schema, settings=SETTINGS, name=name, repair=repair)
+    # Both are outcomes, not errors: policy decides what a read without a verdict permits.
     except TimeoutError:
         why = Inconclusive(reason="timeout", detail="the deadline of the read had passed")
         return AskResult(answer=Answer(value=why, usage=Usage()), flag="adjudication_late")

@@ -41,6 +41,7 @@ def _as_entries(value: Any) -> list[dict[str, Any]]:
     return [dict(entry) for entry in value if isinstance(entry, Mapping)]
 
 
+# Written by hand: pydantic would put the inner form into `$defs`, which not every server resolves.
 def _schema() -> dict[str, Any]:
     piece = _PieceForm.model_json_schema()
     memory = _MemoryForm.model_json_schema()
@@ -87,6 +88,7 @@ class ModelDecomposer:
         deadline = Deadline.after(seconds)
         numbered = list(enumerate(texts, start=1))
         short = [(number, text) for number, text in numbered if len(text) <= MAX_CHARS]
+        # Twice, because the answer repeats the text.
         costs = [2 * estimate_tokens(text) for _, text in short]
         parts = split_parts(short, costs=costs, max_tokens=_PART_TOKENS, max_items=_PART_MEMORIES)
         with use_meter(current_meter().scope()) as meter:
@@ -125,6 +127,7 @@ class ModelDecomposer:
         if isinstance(value, Inconclusive):
             return value
         entries = [entry for entry in value.memories if _is_named(entry, number)]
+        # Two entries for one memory contradict each other, so neither is used.
         pieces = _pieces_of(entries[0]) if len(entries) == 1 else ()
         if len(pieces) == 1:
             # Not split: the memory's own words are used, with the kind that the model gave them.

@@ -5,14 +5,12 @@ from functools import cache
 from memguard.adjudication.decomposer import ModelDecomposer
 from memguard.adjudication.model import Limits, ModelAdjudicator
 from memguard.llm.models import ModelLike, resolve_model
+from memguard.llm.stages import LOCAL
 from memguard.local.adjudicator import LocalAdjudicator, LocalDecomposer
 from memguard.prompts import Prompt, load_prompt
 from memguard.protocols import Adjudicator, Decomposer
 from memguard.schema.read_config import ReadSpec
 from memguard.schema.units import Scheme
-
-LOCAL = "local"
-"""The model string of the local adjudicator and decomposer."""
 
 # Read now, with the module: a graph may be built inside a running event loop, where reading a file
 # would block.

@@ -136,9 +136,11 @@ class _Run:
             [self._ask(part, repair=self.limits.repair) for part in self._split()]
         )
         again = await self._ask_again(parts)
+        # What was judged once is not replaced: a second answer counts for the missing rows alone.
         rows = _merged(parts, again)
         conflicts = [conflict for part in (*parts, *again) for conflict in part.reading.conflicts]
         prompts = [self.prompt.stamp]
+        # A single part has seen all units together, so its conflicts are complete.
         if len(parts) > 1:
             conflicts += await self._find_conflicts()
             prompts.append(self.conflicts_prompt.stamp)
@@ -310,11 +312,14 @@ async def find_conflicts(
         deadline: When to give up.
     """
     names = names_of(units)
+    # Shortened for the comparison only; the ledger has the whole text.
     short = [unit.model_copy(update={"text": _shortened(unit.text)}) for unit in units]
     costs = [estimate_tokens(line) for line in unit_lines(short, names=names)]
     if sum(costs) <= max_tokens:
         calls = [tuple(short)]
     else:
+        # Two blocks fill a call, so that every pair of blocks, and with it every pair of
+        # statements, is in one call.
         blocks = split_parts(short, costs=costs, max_tokens=max_tokens // 2, max_items=len(short))
         calls = [(*first, *second) for first, second in combinations(blocks, 2)]
     results = await gather_all(

@@ -24,6 +24,7 @@ def _evidence(value: Any) -> Any:
     """Plain texts and LangChain documents are evidence too; one is a list of one."""
     if value is None:
         return ()
+    # By attribute, so that a document of any library that imitates LangChain's is accepted.
     if isinstance(value, str | Mapping | Evidence) or hasattr(value, "page_content"):
         return (_one_evidence(value),)
     return tuple(_one_evidence(entry) for entry in value)

@@ -133,9 +133,9 @@ class Steps:
                 return await self.adjudicator.adjudicate(
                     case, units=units, scheme=self.scheme, seconds=_ADJUDICATOR_SHARE * seconds
                 )
-        except (MemguardError, AssertionError):
-            # A setting that cannot work, or a bug of ours: neither says anything about the units,
-            # so neither may pass for an inconclusive verdict.
+        except MemguardError:
+            # A setting that cannot work says nothing about the units, so it may not pass for an
+            # inconclusive verdict.
             raise
         except TimeoutError:
             return _failed("the adjudicator did not keep its deadline", flag="adjudication_late")

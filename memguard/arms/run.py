@@ -89,11 +89,13 @@ def budget_random(ledger: Ledger, *, seed: int) -> str:
 
 def budget_relevance(ledger: Ledger) -> str:
     """As many units as the ledger shows, the nearest to the query; ties go by recall."""
+    # `sorted` is stable, so ties stay in the order of recall.
     pool = sorted(_pool(ledger), key=lambda unit: -(unit.score or 0.0))
     return _listed(pool[: len(ledger.shown)])
 
 
 def _pool(ledger: Ledger) -> list[Unit]:
+    # A repeat adds no information, and would use up a place of the budget.
     return [v.unit for v in ledger.verdicts if v.withheld != "duplicate"]
 
 

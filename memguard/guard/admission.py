@@ -21,6 +21,7 @@ from memguard.guard.failures import failure_of
 from memguard.guard.pieces import JournalPieces, use_pieces
 from memguard.guard.relevance import create_relevance_gate_graph
 from memguard.llm.models import ModelLike
+from memguard.llm.stages import model_of
 from memguard.methods.factor_compiled import create_factor_compiled_graph
 from memguard.methods.permission_semantic import create_permission_semantic_graph
 from memguard.prompts import Prompt, prompt_or_own
@@ -52,7 +53,6 @@ PROMPTS = (
 )
 """The prompts that can be replaced."""
 
-LOCAL = "local"
 _METHOD_SHARE = 0.9
 """Of the deadline, what the model calls may take: recall and the receipt need some as well."""
 _DEFAULT_K = 10
@@ -209,7 +209,7 @@ def _method_of(
     clock: Callable[[], datetime],
 ) -> tuple[Graph, str]:
     """The method as a graph, and the fingerprint of its decomposer."""
-    adjudicator = models.get("adjudicator", models["default"])
+    adjudicator = model_of(models, "adjudicator")
     if isinstance(spec, FactorCompiled):
         graph = create_factor_compiled_graph(
             adjudicator,
@@ -219,10 +219,10 @@ def _method_of(
             clock=clock,
         )
         return graph, ""
-    own = prompts.get("permission_semantic/decompose")
+    override = prompts.get("permission_semantic/decompose")
     decomposer = create_decomposer(
-        models.get("decomposer", models["default"]),
-        prompt=prompt_or_own("permission_semantic", "decompose", own=own),
+        model_of(models, "decomposer"),
+        prompt=prompt_or_own("permission_semantic", "decompose", own=override),
     )
     graph = create_permission_semantic_graph(
         adjudicator,

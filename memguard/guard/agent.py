@@ -70,6 +70,7 @@ class AgentState(AgentInput):
     and its receipts are in the log.
     """
 
+    # Untracked channels are not checkpointed.
     memory_context: Annotated[str, UntrackedValue] = ""
     """The section that the last answer was given with; empty when nothing was admitted."""
     read: Annotated[ReadReport | None, UntrackedValue] = None
@@ -102,6 +103,7 @@ async def respond(state: AgentState, *, agent: Agent) -> dict[str, Any]:
     if not state.messages:
         msg = "the agent was given no messages: pass {'messages': [('user', '...')]}"
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
+    # For this call alone: in the thread, memory would be extracted again as if somebody had said it.
     prompt = with_memory(state.messages, system=agent.system, memory=state.memory_context)
     return {"messages": [await answer(agent.model, prompt, tools=agent.tools)]}
 
@@ -226,6 +228,7 @@ def _build(agent: Agent, *, tools: Sequence[BaseTool], context_schema: type[Any]
     builder.add_edge(START, first)
     if tools:
         builder.add_node("tools", ToolNode(tools))
+        # Back to `recall`: what a tool returned may contradict a memory.
         builder.add_edge("tools", first)
         builder.add_conditional_edges("answer", after_answer, {"tools": "tools", "remember": last})
     else:

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from memguard.guard.pipeline import GatesState
 from memguard.guard.read_state import ReadGuardState
 from memguard.guard.state import GateState, PassState, WriteState
 from memguard.methods.conmem.state import ConMemState
@@ -19,6 +20,7 @@ _STATES: tuple[type[BaseModel], ...] = (
     ConMemState,
     FactorState,
     GateState,
+    GatesState,
     PassState,
     PermissionState,
     ReadGuardState,
@@ -51,6 +53,7 @@ def _collect(model: type[BaseModel], types: set[type[BaseModel]]) -> None:
     if model in types:
         return
     types.add(model)
+    # States nest: a type that only a field of a field names is in the checkpoint as well.
     for field in model.model_fields.values():
         for inner in _models_in(field.annotation):
             _collect(inner, types)

@@ -94,6 +94,7 @@ def _check_effect(
     guard: Graph | Literal[False] | None, settings: Mapping[str, object], *, what: str
 ) -> None:
     """Refuse a setting of a guard that is turned off, or that the user built."""
+    # Silence would leave a user with a gate that is named in the settings and never asked.
     name = next((name for name, value in settings.items() if value is not None), None)
     if guard is None or name is None:
         return

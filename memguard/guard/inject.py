@@ -15,6 +15,7 @@ def add_memory(system: SystemMessage | None, memory: str) -> SystemMessage | Non
     """
     if not memory:
         return system
+    # A message of its own would break providers that accept one system message only.
     if system is None:
         return SystemMessage(memory)
     content = system.content

@@ -43,6 +43,7 @@ def rename_keys(
     host_state = _renamed("HostState", takes, read, base=_renamed("HostAll", gives, written))
     builder = StateGraph(host_state, input_schema=host_in, output_schema=host_out)
     node = partial(_run, graph=graph, read=read, written=written)
+    # Under the guard's name, so that a drawing of the host shows which guard it is.
     builder.add_node(graph.get_name(), dual(node, name=graph.get_name(), asks=[graph]))
     builder.add_edge(START, graph.get_name())
     builder.add_edge(graph.get_name(), END)

@@ -55,6 +55,7 @@ def resolve_namespace(template: NamespaceLike, *, store: BaseStore) -> Namespace
     if not labels or any(is_blank(label) for label in labels):
         msg = f"the namespace {labels!r} has a blank label: give every label a value"
         raise InvalidInputError(msg, code=ErrorCode.NAMESPACE_INVALID)
+    # Only a store that refuses some characters needs them escaped.
     if getattr(store, "accepts_any_label", False):
         return labels
     return tuple(encode_label(label) for label in labels)
@@ -109,6 +110,7 @@ def _fill(label: str, *, values: Mapping[str, Any], template: NamespaceLike) -> 
     except ValueError as error:
         msg = f"the namespace {template!r} has a brace that is not closed; double a literal brace"
         raise InvalidInputError(msg, code=ErrorCode.NAMESPACE_INVALID) from error
+    # Blank counts as missing: `{user_id}` of "" would be a namespace that users share.
     names = [name for _, name, _, _ in parsed if name is not None]
     missing = [name for name in names if values.get(name) in (None, "")]
     if missing:

@@ -49,6 +49,7 @@ def use_pieces(
         for memory in memories
         if memory.provenance is not None
     }
+    # A context variable rather than an argument: concurrent reads share one graph.
     token = _LOG.set(log)
     try:
         with owned_by(owners):

@@ -30,7 +30,6 @@ from pydantic import JsonValue
 from memguard.adjudication.uncheckpointed import uncheckpointed
 from memguard.errors import ConfigurationError, ErrorCode, MemguardError
 from memguard.guard.admission import (
-    LOCAL,
     PROMPTS,
     STAGES,
     Admission,
@@ -45,7 +44,8 @@ from memguard.guard.namespaces import NamespaceLike, resolve_namespace, template
 from memguard.guard.read_state import ReadGuardInput, ReadGuardOutput, ReadGuardState
 from memguard.guard.recall import recall
 from memguard.guard.request import read_request
-from memguard.llm.models import ModelLike, resolve_model
+from memguard.llm.models import ModelLike
+from memguard.llm.stages import LOCAL, resolve_stages
 from memguard.portal import dual
 from memguard.prompts import Prompt
 from memguard.schema.ledger import Flag, ReadReport
@@ -83,6 +83,8 @@ class ReadGuard:
 async def recall_memories(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
     """Read the request, resolve the namespaces, fetch the memories that may matter to it."""
     start = time.monotonic()
+    # Outside the `try`: an unknown user or unreadable messages are the caller's mistake, and no
+    # reason to answer without memory.
     request = read_request(state)
     store = guard.backings.current().store
     namespaces = tuple(resolve_namespace(template, store=store) for template in guard.namespaces)
@@ -166,6 +168,7 @@ async def report(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
         failures = (*read.failures, failure_of(error, step="log"))
         read = read.model_copy(update={"failures": failures})
     _emit("reported", flags=list(read.flags))
+    # Last, so that the receipt of a run that raises is in the log.
     for failure in read.failures:
         error = error_of(failure)
         if guard.on_failure == "raise" or isinstance(error, ConfigurationError):
@@ -229,7 +232,7 @@ def create_read_guard(
         spec=recall or Recall(),
         admission=build_admission(
             admission,
-            models=_models_by_stage(model, models),
+            models=resolve_stages(model, models, default=LOCAL),
             prompts=prompts or {},
             budget=budget or Budget(),
             deadline=deadline,
@@ -241,6 +244,7 @@ def create_read_guard(
     graph = _compile(guard)
     if keys is not None:
         graph = rename_keys(graph, keys=keys, takes=ReadGuardInput, gives=ReadGuardOutput)
+    # After the renaming, which wraps the graph in another one.
     return uncheckpointed(graph)
 
 
@@ -264,20 +268,9 @@ def _compile(guard: ReadGuard) -> CompiledStateGraph[Any, Any, Any, Any]:
 def _node_name(method: str) -> str:
     """The method's name, or a name derived from it where LangGraph would refuse it as a node."""
     name = method.translate(_FORBIDDEN_IN_NODE) or "admission"
-    taken = {"recall", "report", START, END, *ReadGuardState.model_fields}
-    return f"{name}_admission" if name in taken else name
-
-
-def _models_by_stage(
-    model: "ModelLike | None", models: Mapping[str, ModelLike] | None
-) -> dict[str, ModelLike]:
-    """The models by stage, each resolved once; the local one where none is named."""
-    staged: dict[str, ModelLike] = dict(models or {})
-    staged.setdefault("default", LOCAL if model is None else model)
-    return {
-        stage: candidate if candidate == LOCAL else resolve_model(candidate)
-        for stage, candidate in staged.items()
-    }
+    # LangGraph refuses a second node of a name, and a node with the name of a state key.
+    reserved = {"recall", "report", START, END, *ReadGuardState.model_fields}
+    return f"{name}_admission" if name in reserved else name
 
 
 def _check_deadline(deadline: float | None) -> None:

@@ -46,6 +46,8 @@ class ReadGuardOutput(BaseModel):
 class ReadGuardState(ReadGuardInput):
     """What passes from node to node."""
 
+    # The input's keys stay as the caller set them, because a host may read them again; what the
+    # guard makes of them has names of its own.
     run_id: str = ""
     request_query: Text = ""
     """What is asked: the input's `query`, or the last message of the user."""
@@ -63,4 +65,5 @@ class ReadGuardState(ReadGuardInput):
     memory_context: str = ""
     admitted: tuple[UnitVerdict, ...] = ()
     withheld: tuple[UnitVerdict, ...] = ()
+    # From the method, and completed by `report`.
     read: ReadReport | None = None

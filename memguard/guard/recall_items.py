@@ -26,6 +26,7 @@ _MEMGUARD = "memguard"
 _MOMENT: TypeAdapter[datetime | None] = TypeAdapter(Moment)
 
 
+# Stores that memguard did not write are read as well, so the shape of a value is not known.
 def text_of(value: Mapping[str, Any]) -> str:
     """The memory's text: a text field, langmem's nested content, else the value as JSON."""
     for name in _TEXT_FIELDS:
@@ -69,6 +70,7 @@ def memory_of(item: Item, *, now: datetime) -> RecalledMemory | None:
 
 def _score(item: Item) -> float | None:
     score = item.score if isinstance(item, SearchItem) else None
+    # NaN compares with nothing, so it would leave the order of a sort undefined.
     if score is None or math.isnan(score):
         return None
     return min(1.0, max(0.0, float(score)))
@@ -86,6 +88,7 @@ def _provenance(record: Mapping[str, Any]) -> Provenance | None:
     if not record:
         return None
     readable = {name: record[name] for name in Provenance.model_fields if name in record}
+    # A newer version may have added fields; they must not make its records unreadable here.
     try:
         return Provenance.model_validate(readable)
     except ValidationError:

@@ -75,4 +75,5 @@ def create_relevance_gate_graph(
     builder.add_node("gate", dual(node))
     builder.add_edge(START, "gate")
     builder.add_edge("gate", END)
+    # A graph although it has one node, so that it can be drawn and replaced like any admission.
     return uncheckpointed(builder.compile(name=NAME))

@@ -1,8 +1,8 @@
 """A person rules on what was held: the pause, the question, and what comes of the answer.
 
 ```text
-... gate -> hold -> review -> report
-              └──────────────┘        nothing is held, or nothing can wait
+... gates -> hold -> review -> report
+               └──────────────┘        nothing is held, or nothing can wait
 ```
 
 The question and the answer have the shape of LangChain's human-in-the-loop middleware, so that
@@ -28,7 +28,8 @@ from memguard.guard.failures import failure_of
 from memguard.guard.gates import digest_of
 from memguard.guard.meters import Meters
 from memguard.guard.progress import emit
-from memguard.guard.state import Ruled, WriteState
+from memguard.guard.report import receipts_of
+from memguard.guard.state import CandidateResult, WriteState
 from memguard.guard.wording import worded_receipt
 from memguard.policy.refusal import refuse_text
 from memguard.portal import dual
@@ -128,10 +129,10 @@ def check_mode(mode: ReviewMode) -> ReviewMode:
 
 
 def add_review(builder: StateGraph[Any, Any, Any, Any], reviewing: Reviewing) -> None:
-    """Put the review between `gate` and `report`."""
+    """Put the review between `gates` and `report`."""
     builder.add_node("hold", dual(partial(hold, reviewing=reviewing)))
     builder.add_node("review", dual(partial(review, reviewing=reviewing)))
-    builder.add_edge("gate", "hold")
+    builder.add_edge("gates", "hold")
     builder.add_conditional_edges("hold", to_review)
     builder.add_edge("review", "report")
 
@@ -166,24 +167,23 @@ async def review(state: WriteState, *, reviewing: Reviewing) -> dict[str, Any]:
     )
     backing = reviewing.backings.current()
     reviews: list[Review] = []
-    ruled: list[Ruled] = []
+    ruled: list[CandidateResult] = []
     for receipt, said in zip(held, answer.decisions, strict=True):
         try:
             done, worded = await carry_out(said, receipt=receipt, backing=backing, actor=_actor())
         except MemguardError as error:
             failure = failure_of(error, step="review", about=receipt.id)
-            ruled.append(Ruled(failure=failure))
+            ruled.append(CandidateResult(failure=failure))
             continue
         reviews.append(done)
-        ruled += [Ruled(receipt=worded)] if worded is not None else []
+        ruled += [CandidateResult(receipt=worded)] if worded is not None else []
         emit("reviewed", receipt=receipt.id, ruling=done.ruling, outcome=done.outcome)
     return {"reviews": tuple(reviews), "ruled": ruled}
 
 
 def held_receipts(state: WriteState) -> tuple[Receipt, ...]:
     """The decisions of this run that put a candidate in quarantine, in order."""
-    receipts = [each.receipt for each in state.ruled if each.receipt is not None]
-    return tuple(receipt for receipt in receipts if receipt.outcome == "quarantined")
+    return tuple(receipt for receipt in receipts_of(state) if receipt.outcome == "quarantined")
 
 
 def make_request(held: Sequence[Receipt]) -> dict[str, Any]:

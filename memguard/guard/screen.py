@@ -1,6 +1,7 @@
-"""Before any model is asked: what cannot be judged, what is stored already, what was decided."""
+"""Before any model call: what cannot be judged, and what is stored already."""
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from langgraph.store.base import BaseStore, GetOp
 
@@ -11,11 +12,18 @@ from memguard.policy.refusal import refuse_source, refuse_text
 from memguard.schema.base import Namespace, is_blank
 from memguard.schema.config import Writer
 from memguard.schema.decision import AdmissionDecision
+from memguard.schema.memory import SaidBy
 from memguard.store_calls import call_store
+
+T = TypeVar("T")
 
 
 def merge_repeats(proposals: Sequence[Proposal]) -> tuple[Proposal, ...]:
-    """One proposal per text: of repeats within a run, the first with all their turns."""
+    """One proposal per text, in the order in which the texts were first proposed.
+
+    A repeat adds its turns and its source to the first proposal, so that a candidate is judged on
+    every turn that it was drawn from. Blank texts are not merged: each is refused on its own.
+    """
     merged: dict[str, Proposal] = {}
     for proposal in proposals:
         key = record_key(proposal.candidate.text)
@@ -24,18 +32,47 @@ def merge_repeats(proposals: Sequence[Proposal]) -> tuple[Proposal, ...]:
             merged[key] = proposal
         elif is_blank(proposal.candidate.text):
             merged[f"{key}-{len(merged)}"] = proposal
+        else:
+            merged[key] = _union(first, proposal)
     return tuple(merged.values())
 
 
+def _union(first: Proposal, second: Proposal) -> Proposal:
+    """The first proposal with the turns of both."""
+    if second == first:
+        return first
+    a, b = first.candidate, second.candidate
+    times = [candidate.said_at for candidate in (a, b) if candidate.said_at is not None]
+    candidate = a.model_copy(
+        update={
+            "turn_ids": _ordered_union(a.turn_ids, b.turn_ids),
+            "said_by": _said_by(a.said_by, b.said_by),
+            "said_at": max(times, default=None),
+        }
+    )
+    turns = _ordered_union(first.source.turns, second.source.turns)
+    return Proposal(candidate=candidate, source=first.source.model_copy(update={"turns": turns}))
+
+
+def _ordered_union(first: Sequence[T], second: Sequence[T]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys((*first, *second)))
+
+
+def _said_by(first: SaidBy, second: SaidBy) -> SaidBy:
+    if "unknown" in {first, second}:
+        return second if first == "unknown" else first
+    return first if first == second else "mixed"
+
+
 def refuse(proposal: Proposal, *, spec: Writer) -> AdmissionDecision | None:
-    """The ruling on a candidate that no gate need see, or `None`."""
+    """The decision on a candidate that needs no gate, or `None`."""
     text = refuse_text(proposal.candidate.text, max_chars=spec.max_candidate_chars)
-    # Whether a source is needed at all is for the gates to say.
+    # Whether a source is required is up to the gates.
     return text or refuse_source(proposal.source.evidence, required=False)
 
 
 def repeat() -> AdmissionDecision:
-    """The ruling on a candidate whose very text is stored."""
+    """The decision on a candidate whose exact text is stored."""
     return AdmissionDecision(
         outcome="reject",
         reason="duplicate",
@@ -53,10 +90,10 @@ async def stored_keys(
     """
     keys = [record_key(proposal.candidate.text) for proposal in proposals]
     try:
-        found = await call_store(store, [GetOp(namespace, key, refresh_ttl=False) for key in keys])
+        items = await call_store(store, [GetOp(namespace, key, refresh_ttl=False) for key in keys])
     except MemguardError:
         raise
-    except Exception as error:  # a store of any make may raise anything
+    except Exception as error:  # any store may raise anything
         msg = f"the memory store failed: {type(error).__name__}: {error}; write again"
         raise StoreError(msg, code=ErrorCode.STORE_FAILED) from error
-    return frozenset(key for key, item in zip(keys, found, strict=True) if item is not None)
+    return frozenset(key for key, item in zip(keys, items, strict=True) if item is not None)

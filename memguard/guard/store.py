@@ -22,14 +22,16 @@ from langgraph.store.base import (
     SearchOp,
 )
 
-from memguard.errors import ConfigurationError, ErrorCode, GuardError
+from memguard.errors import ErrorCode, GuardError
 from memguard.guard.admission import AdmissionLike, build_admission
 from memguard.guard.backing import Backing, Backings
 from memguard.guard.gates import PROMPTS, STAGES, GateLike, build_gates, check_names
+from memguard.guard.pipeline import Pipeline
 from memguard.guard.source import SourceLike, find_dialogue, find_source
 from memguard.guard.store_reads import ReadGate
 from memguard.guard.store_writes import Write, WriteGate, digest_of_gates
-from memguard.llm.models import ModelLike, resolve_model
+from memguard.llm.models import ModelLike
+from memguard.llm.stages import resolve_stages
 from memguard.portal import run_sync
 from memguard.prompts import Prompt
 from memguard.schema.base import Namespace
@@ -282,24 +284,14 @@ def guard_store(
     check_names(models or {}, known=STAGES, what="models")
     check_names(prompts or {}, known=PROMPTS, what="prompts")
     budget = budget or Budget()
-    staged: dict[str, ModelLike] = dict(models or {})
-    if model is not None:
-        staged.setdefault("default", model)
-    if (gates or read is not None) and not staged:
-        msg = "guard_store needs a model: pass `model='openai:NAME'`, a chat model, or 'local'"
-        raise ConfigurationError(msg, code=ErrorCode.MODEL_MISSING)
-    if staged:
-        staged.setdefault("default", next(iter(staged.values())))
-    staged = {
-        stage: each if each == "local" else resolve_model(each) for stage, each in staged.items()
-    }
+    stages = resolve_stages(model, models)
     inner = store.unguarded if isinstance(store, GuardedStore) else store
-    built = build_gates(gates, models=staged, store=inner, prompts=prompts or {})
+    pipeline = Pipeline(build_gates(gates, models=stages, store=inner, prompts=prompts or {}))
     backing = Backings(inner, receipts).current()
     gate = WriteGate(
         backing=backing,
-        gates=built,
-        policy_digest=digest_of_gates(built, needs_source=needs_source, shadow=shadow),
+        pipeline=pipeline,
+        policy_digest=digest_of_gates(pipeline.gates, needs_source=needs_source, shadow=shadow),
         needs_source=needs_source,
         shadow=shadow,
         budget=budget,
@@ -307,7 +299,7 @@ def guard_store(
     return GuardedStore(
         inner,
         gate=gate,
-        reads=None if read is None else _read_gate(read, backing, models=staged, budget=budget),
+        reads=None if read is None else _read_gate(read, backing, models=stages, budget=budget),
         source=source,
         source_turns=source_turns,
         guards=tuple(tuple(prefix) for prefix in guards),

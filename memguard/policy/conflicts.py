@@ -35,6 +35,7 @@ def settle_conflicts(
             ignored.
         safety: Whether safety constraints stay in sight.
     """
+    # Collected first and applied at the end, so that no pair sees the outcome of another.
     by_id = {ruling.unit.id: ruling for ruling in rulings}
     caps: dict[str, list[TableRow]] = {unit_id: [] for unit_id in by_id}
     for conflict in conflicts:
@@ -56,6 +57,7 @@ def settle_conflicts(
 
 def _settled(first: Ruling, second: Ruling) -> tuple[tuple[Ruling, TableRow], ...]:
     one, other = first.unit.said_at, second.unit.said_at
+    # Without two different times nothing tells which of them is current.
     if one is None or other is None or one == other:
         return (first, OPEN), (second, OPEN)
     return ((first, LOST),) if one < other else ((second, LOST),)

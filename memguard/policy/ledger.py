@@ -64,10 +64,11 @@ def compile_ledger(
         spec: The limits.
         scheme: Which attributes they have.
         costs: What showing a unit takes.
-        repeats: Units of memories whose text another memory stands for, by that one's unit id.
+        repeats: Units of memories whose text another memory represents, by that one's unit id.
     """
     room = Room(spec, costs=costs.units, frames=costs.frames)
     withheld: dict[str, Withheld | None] = {ruling.unit.id: "denied" for ruling in rulings}
+    # The most important first, because the room that is left decides about the rest.
     for ruling in by_priority(rulings, safety=spec.safety):
         always = is_always_shown(ruling, safety=spec.safety)
         withheld[ruling.unit.id] = room.add(ruling, always=always)
@@ -90,6 +91,7 @@ def compile_ledger(
             position=positions.get(unit_id),
         )
         verdicts.append(verdict)
+        # Repeats are on the receipt too: it accounts for every recalled memory.
         verdicts += [_repeat(unit, verdict) for unit in repeats.get(unit_id, ())]
     ledger = Ledger(scheme=scheme, situation=adjudication.situation, verdicts=tuple(verdicts))
     flags: tuple[Flag, ...] = ("limits_exceeded",) if room.exceeded else ()

@@ -28,16 +28,16 @@ def gate_by_relevance(memories: Sequence[RecalledMemory], *, spec: RelevanceGate
     texts = [memory for memory in memories if not is_blank(memory.text)]
     ranked = sorted(texts, key=lambda memory: -(memory.score if memory.score is not None else -1.0))
     verdicts: list[UnitVerdict] = []
-    shown = 0
+    count = 0
     for memory in ranked:
         row = _row(memory, theta=spec.theta)
         withheld: Withheld | None = None
         if row.then == "DENY":
             withheld = "denied"
-        elif spec.max_units is not None and shown >= spec.max_units:
+        elif spec.max_units is not None and count >= spec.max_units:
             withheld = "max_units"
         else:
-            shown += 1
+            count += 1
         verdicts.append(
             UnitVerdict(
                 unit=whole_unit(memory),
@@ -45,7 +45,7 @@ def gate_by_relevance(memories: Sequence[RecalledMemory], *, spec: RelevanceGate
                 row=row.id,
                 explanation=row.why,
                 withheld=withheld,
-                position=shown if withheld is None else None,
+                position=count if withheld is None else None,
             )
         )
     return Ledger(scheme="relevance", verdicts=tuple(verdicts))
@@ -66,6 +66,7 @@ def whole_unit(memory: RecalledMemory) -> Unit:
 
 
 def _row(memory: RecalledMemory, *, theta: float) -> TableRow:
+    # Without a score nothing is known of its nearness, so it fails closed.
     if memory.score is None:
         return UNRANKED
     return NEAR if memory.score >= theta else FAR

@@ -47,6 +47,7 @@ class Room:
         return None
 
     def _cost(self, ruling: Ruling) -> int:
+        # A heading costs tokens only once, with the first unit below it.
         opened = {"frame", ruling.row.then} - self._open
         return self._costs[ruling.unit.id] + sum(self._frames.get(name, 0) for name in opened)
 
@@ -61,6 +62,7 @@ class Room:
 
 def by_priority(rulings: Sequence[Ruling], *, safety: bool) -> list[Ruling]:
     """The permitted units, the most important first; equal ones in the order of recall."""
+    # `sorted` is stable, so equal units stay in the order of recall.
     permitted = [ruling for ruling in rulings if ruling.row.then != "DENY"]
     return sorted(
         permitted,
@@ -78,7 +80,7 @@ def is_always_shown(ruling: Ruling, *, safety: bool) -> bool:
     return ruling.row.then == "APPLY_CONSTRAINT" or (safety and is_about_safety(ruling))
 
 
-def positions_of(shown: Sequence[Ruling]) -> dict[str, int]:
+def positions_of(rulings: Sequence[Ruling]) -> dict[str, int]:
     """The number of each unit among those shown, from 1: by section, then the oldest first.
 
     Units of the same time are ordered by memory, and units of one memory as in the memory. Ours:
@@ -86,7 +88,7 @@ def positions_of(shown: Sequence[Ruling]) -> dict[str, int]:
     """
     section: dict[Permission, int] = {name: number for number, name in enumerate(SECTIONS)}
     ordered = sorted(
-        shown,
+        rulings,
         key=lambda ruling: (
             section[ruling.row.then],
             ruling.unit.said_at or _OLDEST,

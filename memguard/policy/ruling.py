@@ -103,6 +103,7 @@ def _rule(
         return Ruling(unit=unit, row=SUPERSEDED_RECORD, finding=finding)
     attributes = finding.attributes
     denied = finding.evidence_conflict and spec.evidence_conflict
+    # Not judged is not "no": the words of the unit decide whether it fails open or closed.
     if isinstance(attributes, Inconclusive):
         kind = kind_without_verdict(unit)
         row = NOT_JUDGED.get(kind or "other", NOT_JUDGED["other"])
@@ -141,8 +142,9 @@ def _rule_on_entry(
         return factor_key(read, situation=assumed)
 
     row = _OF_ENTRIES.decide(key_in, situation=situation, spec=spec, of_safety=attributes.safety)
-    shown = unit.model_copy(update={"text": allowed}) if allowed else unit
-    return Ruling(unit=shown, row=row, finding=finding, notes=notes)
+    # From here on the allowed part is all there is of the unit: nothing can render the rest.
+    visible = unit.model_copy(update={"text": allowed}) if allowed else unit
+    return Ruling(unit=visible, row=row, finding=finding, notes=notes)
 
 
 @dataclass(frozen=True)
@@ -179,6 +181,7 @@ class _Tables:
 
     def _row(self, key: Key, *, spec: ReadSpec, of_safety: bool) -> TableRow:
         row = self.base.decide(key)
+        # Floors only widen: they protect a unit from the table, and never deny one.
         if spec.safety and of_safety:
             row = wider(row, self.safety.decide(key))
         if spec.personalization_guard and "preference" in {key.get("kind"), key.get("role")}:

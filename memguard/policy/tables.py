@@ -46,10 +46,12 @@ class Table:
 
     def decide(self, key: Key) -> TableRow:
         """The first row that fits; a row that denies for a key outside the table."""
+        # A list inside: a generator would make this hot path slower.
         values = tuple([key.get(column) for column in self.columns])
         row = self._decided.get(values)
         if row is None:
             row = self._look_up(values)
+            # Unknown keys are unbounded, so they are not cached.
             if row.id != UNKNOWN:
                 self._decided[values] = row
         return row

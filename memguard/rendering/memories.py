@@ -74,6 +74,7 @@ def render_verdicts(
         return frame([NOTHING], opening="") if when_empty == "line" else ""
     headings = HEADINGS[rendering]
     lines: list[str] = []
+    # `groupby` needs no sorting: a ledger lists its shown units section by section.
     for permission, group in groupby(verdicts, key=_permission):
         if permission in headings:
             lines.append(headings[permission])
@@ -99,6 +100,7 @@ def unit_line(text: str, *, said_at: datetime | None) -> str:
 def quote_marked(text: str) -> str:
     """Text as a JSON string in which every angle bracket and role marker is escaped."""
     quoted = quote(text)
+    # The search for a bracket is cheaper than the expression, and most texts have none.
     return _MARKER.sub(r"\\u005b", quoted) if "[" in quoted else quoted
 
 

@@ -23,10 +23,10 @@ from memguard.schema.verdict import Inconclusive
 from memguard.schema.write import Failure
 
 Withheld = Literal["denied", "duplicate", "max_units", "max_tokens"]
-"""Why a unit does not stand in the prompt.
+"""Why a unit is not in the prompt.
 
 * `denied`: policy denies it.
-* `duplicate`: another memory with the same text stands for it.
+* `duplicate`: another memory with the same text represents it.
 * `max_units`, `max_tokens`: permitted, but the block was full. Never a constraint.
 """
 
@@ -223,7 +223,7 @@ class ReadReport(Frozen):
     ledger: Ledger
     """What was found and ruled of every unit."""
     memory_context: str = ""
-    """The section as it stands in the prompt; empty when nothing was admitted."""
+    """The section as it is in the prompt; empty when nothing was admitted."""
     usage: Usage = Usage()
     """Model calls of the read."""
     prompts: tuple[PromptStamp, ...] = ()

@@ -37,7 +37,7 @@ from memguard.portal import dual
 from memguard.prompts import Prompt
 from memguard.schema.conmem import ROLES, ConMem
 from memguard.schema.conmem_log import ReasonVerdict
-from memguard.schema.receipt import Receipt
+from memguard.schema.receipt import ReceiptFactory
 
 NAME = "conmem"
 
@@ -117,10 +117,9 @@ async def decide(
     state: ConMemState,
     *,
     panel: Panel,
-    clock: Callable[[], datetime],
-    new_id: Callable[[], str],
+    receipts: ReceiptFactory | None,
 ) -> dict[str, Any]:
-    """Rule on the effect, and write the receipt.
+    """Rule on the effect; outside a guard, which writes its own, create the receipt too.
 
     Raises:
         JudgeError: If the candidate could not be judged and the spec says to raise.
@@ -141,23 +140,18 @@ async def decide(
         event["outcome"] = decision.outcome
     settled = state.model_copy(update={"decision": decision, "reason": why})
     report = build_report(settled, panel=panel, decision=decision)
-    receipt = Receipt(
-        id=new_id(),
-        at=clock(),
-        run_id=state.run_id or new_id(),
-        candidate=state.candidate,
-        namespace=state.candidate.namespace,
-        decision=decision,
-        reports=(report,),
-    )
-    return {"decision": decision, "report": report, "receipt": receipt, "reason": why}
+    ruling = {"decision": decision, "report": report, "reason": why}
+    if receipts is None:
+        return ruling
+    receipt = receipts.create(state.candidate, decision, reports=(report,), run_id=state.run_id)
+    return {**ruling, "receipt": receipt}
 
 
 async def reason(state: ConMemState, *, panel: Panel) -> dict[str, Any]:
     """Name why the candidate was rejected; the decision stands whatever comes back."""
     with step("reason", case=state.candidate.id):
         found = await ask_reason(state, trials=build_trials(state), panel=panel)
-    if state.decision is None or state.receipt is None:
+    if state.decision is None:
         msg = "a reason is asked for after the decision"
         raise AssertionError(msg)
     verdict = found["reason"]
@@ -165,8 +159,11 @@ async def reason(state: ConMemState, *, panel: Panel) -> dict[str, Any]:
     decision = with_reason(state.decision, known)
     settled = state.model_copy(update={"reason": verdict, "spent": [*state.spent, *found["spent"]]})
     report = build_report(settled, panel=panel, decision=decision)
+    ruling = {**found, "decision": decision, "report": report}
+    if state.receipt is None:
+        return ruling
     receipt = state.receipt.model_copy(update={"decision": decision, "reports": (report,)})
-    return {**found, "decision": decision, "report": report, "receipt": receipt}
+    return {**ruling, "receipt": receipt}
 
 
 async def after_writing(state: ConMemState, *, spec: ConMem) -> Sequence[Send | str]:
@@ -229,18 +226,23 @@ def create_conmem_graph(
     """
     spec = spec or ConMem()
     panel = make_panel(model, spec=spec, models=models, prompts=prompts)
-    return _compile(panel, clock=clock, new_id=new_id)
+    return _compile(panel, receipts=ReceiptFactory(clock=clock, new_id=new_id))
+
+
+def build_conmem_graph(panel: Panel) -> CompiledStateGraph[Any, Any, Any, Any]:
+    """The graph inside a guard: it returns decision and report, and the guard the receipt."""
+    return _compile(panel, receipts=None)
 
 
 def _compile(
-    panel: Panel, *, clock: Callable[[], datetime], new_id: Callable[[], str]
+    panel: Panel, *, receipts: ReceiptFactory | None
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
     spec = panel.spec
     builder = StateGraph(ConMemState, input_schema=ConMemInput, output_schema=ConMemOutput)
     for node in (write_probes, validate_probes, mend_probes, weigh, tie_break, reason):
         builder.add_node(node.__name__, dual(partial(node, panel=panel)))
     builder.add_node("try_probe", create_trial_graph(panel))
-    builder.add_node("decide", dual(partial(decide, panel=panel, clock=clock, new_id=new_id)))
+    builder.add_node("decide", dual(partial(decide, panel=panel, receipts=receipts)))
     builder.add_edge(START, "write_probes")
     tried = ["try_probe"] if spec.speculate else []
     builder.add_conditional_edges(

@@ -66,6 +66,7 @@ class InMemoryPieces:
 
     async def aget(self, keys: Sequence[str]) -> Sequence[Pieces | None]:
         """The cached pieces, one entry per key."""
+        # A thread lock, because sync and async reads share the cache; nothing is awaited inside.
         with self._lock:
             for key in keys:
                 if key in self._pieces:
@@ -138,6 +139,7 @@ async def decompose(
     blank = is_blank(state.query)
     with use_meter(steps.meter(spent=Usage(), seconds=0.0)):
         result = await split(
+            # Others are denied unjudged, so their units are never needed.
             [memory for memory in memories if not (memory.superseded or blank)],
             decomposer=decomposer,
             cache=cache,

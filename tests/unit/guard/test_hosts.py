@@ -249,7 +249,13 @@ def test_the_agent_shows_its_guards_with_the_methods_inside(store: ChromaStore) 
     agent = create_memory_agent(
         everything.model(), store=store, gates=["consistency", "conmem"], admission="ps"
     )
-    assert {"recall", "recall|permission_semantic", "remember"} <= names_in(agent)
+    assert {
+        "recall",
+        "recall|permission_semantic",
+        "remember",
+        "remember|gates|consistency_gate",
+        "remember|gates|conmem",
+    } <= names_in(agent)
     drawn = drawn_in(agent)
     for step in ("decompose", "adjudicate", "compile", "render"):
         assert f"recall:permission_semantic:{step}" in drawn
@@ -266,6 +272,7 @@ def test_create_agent_shows_the_guards_of_the_middleware(store: ChromaStore) -> 
         f"{name}.before_agent",
         f"{name}.before_agent|permission_semantic",
         f"{name}.after_agent",
+        f"{name}.after_agent|gates|conmem",
     } <= names_in(agent)
     drawn = drawn_in(agent)
     assert f"{name}.before_agent:permission_semantic:adjudicate" in drawn
