@@ -103,7 +103,7 @@ async def respond(state: AgentState, *, agent: Agent) -> dict[str, Any]:
     if not state.messages:
         msg = "the agent was given no messages: pass {'messages': [('user', '...')]}"
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
-    # For this call alone: in the thread, memory would be extracted again as if somebody had said it.
+    # For this call alone: in the thread, memory would be extracted again as if it had been said.
     prompt = with_memory(state.messages, system=agent.system, memory=state.memory_context)
     return {"messages": [await answer(agent.model, prompt, tools=agent.tools)]}
 
