@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
-    from memguard.guard.agent import AgentGraph
+    from memguard.adjudication.uncheckpointed import Graph
     from memguard.schema.base import Namespace
     from memguard.schema.ledger import ReadReport
     from memguard.schema.write import WriteReport
@@ -43,7 +43,7 @@ class _Done:
 class Conversation:
     """A conversation in the terminal, with what memory did in its last turn."""
 
-    agent: "AgentGraph"
+    agent: "Graph"
     store: "ChromaStore"
     journal: "Journal"
     namespace: "Namespace"
