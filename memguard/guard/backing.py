@@ -51,9 +51,9 @@ class Backings:
 
     def __init__(self, store: BaseStore | None, receipts: Journal | str | Path | None) -> None:
         self._store = store
-        self._given = receipts
+        self._receipts = receipts
         self._lock = threading.Lock()
-        self._known: WeakKeyDictionary[BaseStore, Backing] = WeakKeyDictionary()
+        self._backings: WeakKeyDictionary[BaseStore, Backing] = WeakKeyDictionary()
 
     def current(self) -> Backing:
         """The backing of the guard's own store, or else of the store of the host graph.
@@ -71,14 +71,14 @@ class Backings:
         # A guard beneath a guarded store: what it commits is judged already.
         store = getattr(store, "unguarded", store)
         with self._lock:
-            backing = self._known.get(store)
+            backing = self._backings.get(store)
             if backing is None:
                 backing = Backing(store=store, journal=self._journal_of(store))
-                self._known[store] = backing
+                self._backings[store] = backing
             return backing
 
     def _journal_of(self, store: BaseStore) -> Journal:
-        if isinstance(self._given, Journal):
-            return self._given
-        path = self._given or getattr(store, "journal_path", None)
+        if isinstance(self._receipts, Journal):
+            return self._receipts
+        path = self._receipts or getattr(store, "journal_path", None)
         return Journal.memory() if path is None else Journal.open(path)

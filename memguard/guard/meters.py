@@ -9,7 +9,7 @@ from collections import OrderedDict
 from memguard.llm.budget import Meter
 from memguard.schema.usage import Budget
 
-_MOST_OPEN = 10_000
+_MAX_OPEN = 10_000
 """Meters kept of runs that never ended, because a node of theirs raised."""
 
 
@@ -31,7 +31,7 @@ class Meters:
             meter = self._open.get(run_id)
             if meter is None:
                 meter = self._open[run_id] = Meter(self._budget)
-                if len(self._open) > _MOST_OPEN:
+                if len(self._open) > _MAX_OPEN:
                     self._open.popitem(last=False)
             return meter
 

@@ -47,8 +47,8 @@ from memguard.guard.review import Reviewing, ReviewMode, add_review, check_mode
 from memguard.guard.screen import merge_repeats, refuse, repeat, stored_keys
 from memguard.guard.state import (
     CandidateResult,
-    Extraction,
-    GateState,
+    CandidateState,
+    PassReport,
     PassState,
     Proposal,
     WriteInput,
@@ -121,7 +121,7 @@ async def prepare(state: WriteState, *, guard: Guard) -> dict[str, Any]:
         "conversation": conversation,
         "passes": passes,
         # A thread with a checkpointer still has the entries of the last run.
-        "extracted": Overwrite([Extraction(proposals=proposals, notes=problems)]),
+        "extracted": Overwrite([PassReport(proposals=proposals, notes=problems)]),
         "ruled": Overwrite([]),
         "spent": Usage(),
         "notes": (),
@@ -181,12 +181,12 @@ async def screen(state: WriteState, *, guard: Guard) -> dict[str, Any]:
 def to_gates(state: WriteState) -> Sequence[Send | str]:
     """One branch per candidate; straight to `report` when there is none."""
     return [
-        Send("gates", GateState(run_id=state.run_id, proposal=proposal))
+        Send("gates", CandidateState(run_id=state.run_id, proposal=proposal))
         for proposal in state.proposals
     ] or ["report"]
 
 
-async def judge(state: GateState, *, guard: Guard) -> dict[str, Any]:
+async def judge(state: CandidateState, *, guard: Guard) -> dict[str, Any]:
     """Run the gates on one candidate, then make the decision durable."""
     candidate = state.proposal.candidate
     with use_meter(guard.meters.of(state.run_id).scope()):
@@ -308,7 +308,7 @@ def _compile(guard: Guard) -> CompiledStateGraph[Any, Any, Any, Any]:
     builder.add_node(
         "gates",
         dual(partial(judge, guard=guard), name="gates", asks=[] if graph is None else [graph]),
-        input_schema=GateState,
+        input_schema=CandidateState,
     )
     builder.add_node("report", dual(partial(report, guard=guard)))
     builder.add_edge(START, "prepare")
