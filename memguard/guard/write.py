@@ -64,7 +64,7 @@ from memguard.portal import dual
 from memguard.prompts import Prompt
 from memguard.schema.config import ConsistencyGate, Writer
 from memguard.schema.decision import AdmissionDecision
-from memguard.schema.memory import CandidateMemory
+from memguard.schema.memory import CandidateMemory, Conversation
 from memguard.schema.receipt import MethodReport, ReceiptFactory
 from memguard.schema.usage import Budget, Usage
 from memguard.stores.journal import Journal
@@ -150,7 +150,10 @@ async def extract(state: PassState, *, guard: Guard) -> dict[str, Any]:
 async def screen(state: WriteState, *, guard: Guard) -> dict[str, Any]:
     """Leave out what was decided before, and decide at once what needs no gate."""
     backing = guard.backings.current()
-    proposals = merge_repeats([p for extraction in state.extracted for p in extraction.proposals])
+    proposals = merge_repeats(
+        [proposal for extraction in state.extracted for proposal in extraction.proposals],
+        conversation=state.conversation or Conversation(),
+    )
     decided = await backing.receipts.afind_all(
         [p.candidate.id for p in proposals], policy_digest=guard.policy_digest
     )
