@@ -22,7 +22,7 @@ IN_MEMORY_NOTE = (
 
 @dataclass
 class Backing:
-    """A store with the journal beside it. Opens nothing before its first use."""
+    """A store and its journal. Opens nothing before its first use."""
 
     store: BaseStore
     journal: Journal
@@ -32,13 +32,13 @@ class Backing:
     committer: Committer = field(init=False)
 
     def __post_init__(self) -> None:
-        """Make the views of the journal."""
+        """Create the views of the journal."""
         self.receipts = ReceiptLog(self.journal)
         self.extractions = ExtractionLog(self.journal)
         self.committer = Committer(self.journal, self.store)
 
     async def recover_once(self) -> tuple[str, ...]:
-        """Before the first write, redo what an earlier process began; say what it could not."""
+        """Before the first write, finish what an earlier process started; return problems."""
         if self.recovered:
             return ()
         done = await recover(self.journal, self.store)
@@ -47,7 +47,7 @@ class Backing:
 
 
 class Backings:
-    """Finds the backing of the run in progress, and makes each one once."""
+    """Finds the backing of the run in progress, and creates each one once."""
 
     def __init__(self, store: BaseStore | None, receipts: Journal | str | Path | None) -> None:
         self._store = store
@@ -68,7 +68,7 @@ class Backings:
                 "`ChromaStore.local('memory')`, or give one to the graph or agent around it"
             )
             raise ConfigurationError(msg, code=ErrorCode.STORE_MISSING)
-        # A guard beneath a guarded store: what it commits is judged already.
+        # Inside a guarded store: what this guard commits has been judged.
         store = getattr(store, "unguarded", store)
         with self._lock:
             backing = self._backings.get(store)

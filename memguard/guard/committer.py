@@ -50,8 +50,8 @@ class Committer:
     Grouping changes when, never whether: each `commit` returns after its own receipt and record
     are on disk, and fails for its own record only.
 
-    Runs beside each other may have judged the same text. The first one here stores it, and the
-    receipt of the next says that it is a duplicate, as it would have been a moment later.
+    Concurrent runs may have judged the same text. The first commit stores it, and the receipt of
+    the next says that it is a duplicate, as it would have been a moment later.
     """
 
     def __init__(self, journal: Journal, store: BaseStore) -> None:

@@ -33,8 +33,8 @@ BY_NAME: dict[str, ConsistencyGate | ConMem] = {
 
 
 STAGES = ("default", "writer", "judge", *conmem.STAGES)
-"""What a model can be named for; `default` serves where no other is named, and `judge` the stages
-of ConMem that judge."""
+"""Stages that `models` can name; `judge` also serves the stages of ConMem that judge, and `default`
+every stage without a model of its own."""
 
 PROMPTS = (
     "writer/extract",

@@ -1,4 +1,4 @@
-"""A guard under other state keys, for host graphs that call their things otherwise."""
+"""A guard under other state keys, for host graphs with names of their own."""
 
 from collections.abc import Mapping
 from functools import partial

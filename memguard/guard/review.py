@@ -1,4 +1,4 @@
-"""A person rules on what was held: the pause, the question, and what comes of the answer.
+"""A person decides on quarantined candidates: the pause, the question, and the answer.
 
 ```text
 ... gates -> hold -> review -> report
@@ -53,7 +53,7 @@ returns as if it had ended, and nobody is ever asked."""
 
 
 class _AnswerPart(BaseModel):
-    """One answer; what a user interface adds to it is left alone."""
+    """A part of an answer; fields that a user interface adds are ignored."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -65,7 +65,7 @@ class Approve(_AnswerPart):
 
 
 class EditedArgs(_AnswerPart):
-    """The person's own wording."""
+    """The text that the person wants stored."""
 
     text: Text
 
@@ -78,7 +78,7 @@ class EditedAction(_AnswerPart):
 
 
 class Edit(_AnswerPart):
-    """Store other words instead."""
+    """Store another text instead."""
 
     type: Literal["edit"]
     edited_action: EditedAction
@@ -92,7 +92,7 @@ class Reject(_AnswerPart):
 
 
 class Respond(_AnswerPart):
-    """Leave the candidate where it is, and say something."""
+    """Leave the candidate in quarantine, with a comment."""
 
     type: Literal["respond"]
     message: Text
@@ -117,7 +117,7 @@ class Reviewing:
 
 
 def check_mode(mode: ReviewMode) -> ReviewMode:
-    """Refuse a setting that is none.
+    """Refuse an unknown setting.
 
     Raises:
         ConfigurationError: If it is not `quarantine` or `interrupt`.
@@ -138,7 +138,7 @@ def add_review(builder: StateGraph[Any, Any, Any, Any], reviewing: Reviewing) ->
 
 
 async def hold(state: WriteState, *, reviewing: Reviewing) -> dict[str, Any]:
-    """Keep what the run has spent: it may go on in another process, days later."""
+    """Save the usage in the state: the run may go on in another process, days later."""
     quarantined = held_receipts(state)
     can_wait = get_config().get("configurable", {}).get(_CHECKPOINTER_KEY) is not None
     emit("held", candidates=len(quarantined), asks=can_wait)
@@ -155,12 +155,12 @@ async def hold(state: WriteState, *, reviewing: Reviewing) -> dict[str, Any]:
 
 
 def to_review(state: WriteState) -> Literal["review", "report"]:
-    """Ask where somebody can be waited for."""
+    """Ask a person where the run can wait for one."""
     return "review" if state.waiting else "report"
 
 
 async def review(state: WriteState, *, reviewing: Reviewing) -> dict[str, Any]:
-    """Ask a person about all that is held, and do what the person says."""
+    """Ask a person about all quarantined candidates, and carry out the answer."""
     quarantined = held_receipts(state)
     answer: Answer = interrupt(
         make_request(quarantined),

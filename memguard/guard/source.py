@@ -28,7 +28,7 @@ _DIALOGUE = 10
 
 @contextmanager
 def use_source(source: ConversationLike, *, conversation_id: str = "") -> Generator[Conversation]:
-    """Say what the writes inside the block rest on.
+    """Set the source of the writes inside the block.
 
     Args:
         source: A conversation, chat messages, or a text that the user said.
@@ -52,7 +52,7 @@ def find_source(op: PutOp, *, setting: "SourceLike | None", turns: int) -> Conve
 
     Args:
         op: The write.
-        setting: What `guard_store` was given as `source`.
+        setting: The `source` of `guard_store`.
         turns: The most recent turns that are kept.
 
     Raises:

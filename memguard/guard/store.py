@@ -258,12 +258,12 @@ def guard_store(
     budget: Budget | None = None,
     read: "AdmissionLike | None" = None,
 ) -> GuardedStore:
-    """A store of any make, with every write judged before it is made.
+    """Any store, with every write judged before it is made.
 
     Args:
         store: Any LangGraph store.
-        model: Who judges: `"provider:model"`, a chat model, a resolved model, or `"local"`. Needed
-            unless there is no gate or `models` names one.
+        model: Serves every stage that `models` does not name: `"provider:model"`, a chat model, a
+            resolved model, or `"local"`. Not needed without gates.
         gates: What a write has to pass, in order; with none everything is let through and logged.
         source: What writes rest on: a conversation, or a function of the `PutOp`. When left out,
             the `messages` of the graph that is running. `use_source(...)` beats both.
@@ -273,15 +273,15 @@ def guard_store(
         guards: The beginnings of the namespaces whose writes are judged; all when left out.
         shadow: Only record what would have been done; every write goes through.
         on_refused: What the writer sees of a write that is not admitted: nothing, or `GuardError`.
-        models: Other models by stage.
+        models: Models by stage; one never serves another stage.
         prompts: Your own prompts by name.
         receipts: Where receipts and quarantine are kept; beside a local store when left out.
-        budget: The most one call of the store may spend; beyond it the write raises.
+        budget: Limit of one call of the store; beyond it the write raises.
         read: What a search with a query has to pass: `"fc"`, `"ps"`, `"relevance"`, a spec, or a
             graph of your own. When left out searches are the store's own.
 
     Raises:
-        ConfigurationError: If a model, gate or prompt cannot be used.
+        ConfigurationError: If a model, gate or prompt cannot be used, or a stage has no model.
     """
     check_names(models or {}, known=STAGES, what="models")
     check_names(prompts or {}, known=PROMPTS, what="prompts")

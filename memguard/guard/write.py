@@ -247,21 +247,21 @@ def create_write_guard(
     """A graph that remembers what a conversation supports; a node of any host graph.
 
     Args:
-        model: Who writes and judges: `"provider:model"`, a chat model, a resolved model, or
-            `"local"`, which needs no language model and is weaker.
+        model: Serves every stage that `models` does not name: `"provider:model"`, a chat model,
+            a resolved model, or `"local"`, which needs no language model and is weaker.
         store: Where memories go; the host graph's store when left out.
         namespace: Template with placeholders, or a function of the run's `Runtime`.
-        gates: What a candidate has to pass, in order; the first that does not admit it ends it.
-            With no gate everything is stored.
+        gates: What a candidate has to pass, in order, up to the first that does not admit it. Each
+            is a node under its own name. Without gates everything is stored.
         writer: How the conversation is read.
-        models: Other models by stage: `writer`, `judge`.
+        models: Models by stage, `writer` and `judge`; one never serves another stage.
         prompts: Your own prompts by name: `writer/extract`, `consistency_gate/support`.
-        receipts: Where receipts and quarantine are kept; beside a local store when left out.
+        receipts: Where receipts and quarantine are stored; alongside a local store when left out.
         budget: The most one run may spend; what is over stays undecided and is taken up again.
         keys: The host's state keys for the guard's, for example `{"messages": "chat"}`; what is
             not named, `messages` aside, is then not read from the host's state.
-        review: `quarantine` holds what is in doubt for later; `interrupt` also pauses the run and
-            asks a person, in the shape of LangChain's human-in-the-loop middleware, where the
+        review: `quarantine` stores candidates in doubt for later. `interrupt` also pauses the run
+            and asks a person, in the shape of LangChain's human-in-the-loop middleware, if the
             graph has a checkpointer to wait with.
         on_failure: `raise` what stopped a part of the run once all else is safe, or only
             `report` it in `writes.failures`.
@@ -271,7 +271,7 @@ def create_write_guard(
         `WriteReport`.
 
     Raises:
-        ConfigurationError: If a model, gate or prompt cannot be used.
+        ConfigurationError: If a model, gate or prompt cannot be used, or a stage has no model.
     """
     check_names(models or {}, known=STAGES, what="models")
     check_names(prompts or {}, known=PROMPTS, what="prompts")
