@@ -8,25 +8,24 @@ from pydantic import BaseModel
 
 from memguard.guard.pipeline import GatesState
 from memguard.guard.read_state import ReadGuardState
-from memguard.guard.state import GateState, PassState, WriteState
+from memguard.guard.state import CandidateState, PassState, WriteState
 from memguard.methods.conmem.state import ConMemState
-from memguard.methods.consistency_gate.state import GateState as SupportState
+from memguard.methods.consistency_gate.state import SupportState
 from memguard.methods.factor_compiled.state import FactorState
 from memguard.methods.permission_semantic.state import PermissionState
-from memguard.methods.writer.state import PassState as WriterPass
-from memguard.methods.writer.state import WriterState
+from memguard.methods.writer.state import WriterPassState, WriterState
 
 _STATES: tuple[type[BaseModel], ...] = (
     ConMemState,
     FactorState,
-    GateState,
+    CandidateState,
     GatesState,
     PassState,
     PermissionState,
     ReadGuardState,
     SupportState,
     WriteState,
-    WriterPass,
+    WriterPassState,
     WriterState,
 )
 

@@ -7,7 +7,7 @@ from memguard.errors import MemguardError
 from memguard.guard.backing import Backing
 from memguard.guard.failures import failure_of
 from memguard.guard.gates import GateGraph
-from memguard.guard.state import Extraction, PassState, Proposal
+from memguard.guard.state import PassReport, PassState, Proposal
 from memguard.llm.budget import Meter
 from memguard.llm.metering import use_meter
 from memguard.methods.writer import Pass, readable_turns
@@ -16,7 +16,7 @@ from memguard.schema.base import Namespace
 from memguard.schema.config import Writer
 from memguard.schema.memory import CandidateMemory, Conversation
 from memguard.schema.write import Failure
-from memguard.stores.extractions import Extraction as ExtractionRecord
+from memguard.stores.extractions import Extraction
 
 
 async def plan_passes(
@@ -54,7 +54,7 @@ async def plan_passes(
 
 async def read_pass(
     state: PassState, *, backing: Backing, writer: GateGraph, digest: str, meter: Meter
-) -> Extraction:
+) -> PassReport:
     """Read one pass and record its candidates durably, so that it is never read again.
 
     A failure leaves the turns unread. The run goes on and reports it, and a later run reads them.
@@ -68,7 +68,7 @@ async def read_pass(
                 {"conversation": source, "passes": (planned,)}
             )
     except MemguardError as error:
-        return Extraction(
+        return PassReport(
             unread=turn_ids,
             failures=(failure_of(error, step="extract", about=", ".join(turn_ids)),),
         )
@@ -80,9 +80,9 @@ async def read_pass(
         failure = Failure(
             code=unread.reason, message=unread.detail, step="extract", about=", ".join(turn_ids)
         )
-        return Extraction(unread=turn_ids, failures=(failure,))
+        return PassReport(unread=turn_ids, failures=(failure,))
     await backing.extractions.arecord(
-        ExtractionRecord(
+        Extraction(
             conversation_key="/".join((*state.namespace, state.new.id)),
             writer_digest=digest,
             turn_keys=state.keys,
@@ -90,7 +90,7 @@ async def read_pass(
             run_id=state.run_id,
         )
     )
-    return Extraction(
+    return PassReport(
         proposals=tuple(Proposal(candidate=c, source=source) for c in candidates),
         notes=tuple(result.get("notes", ())),
     )
@@ -118,7 +118,7 @@ def _source_of(
 
 
 def _proposed_before(
-    earlier: Sequence[ExtractionRecord],
+    earlier: Sequence[Extraction],
     readable: Conversation,
     *,
     keys: Sequence[str],

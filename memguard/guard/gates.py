@@ -33,8 +33,8 @@ BY_NAME: dict[str, ConsistencyGate | ConMem] = {
 
 
 STAGES = ("default", "writer", "judge", *conmem.STAGES)
-"""What a model can be named for; `default` serves where no other is named, and `judge` the stages
-of ConMem that judge."""
+"""Stages that `models` can name; `judge` also serves the stages of ConMem that judge, and `default`
+every stage without a model of its own."""
 
 PROMPTS = (
     "writer/extract",
@@ -163,12 +163,12 @@ def _conmem(
         for stage in conmem.STAGES
     }
     overrides = {name: prompt for name, prompt in prompts.items() if name.startswith("conmem/")}
-    panel = make_panel(None, spec=spec, models=chosen, prompts=overrides)
+    conmem_models = make_panel(None, spec=spec, models=chosen, prompts=overrides)
     settings = json.dumps(spec.model_dump(mode="json"), sort_keys=True)
     return Gate(
         name="conmem",
-        graph=build_conmem_graph(panel),
-        fingerprint=f"conmem:{settings}:{panel.fingerprint}",
+        graph=build_conmem_graph(conmem_models),
+        fingerprint=f"conmem:{settings}:{conmem_models.fingerprint}",
         # One to write, one to validate; per probe two answers, and the judges of these.
         min_calls=2 + len(conmem.ROLES) * (2 + spec.quality_judge + spec.auditor),
     )

@@ -20,8 +20,8 @@ def rename_keys(
 ) -> Graph:
     """The same graph under the state keys of a host.
 
-    Only keys that are named, and `messages`, are read from the host's state: a key of the host that
-    happens to be called `candidates` is then not taken for the graph's.
+    Only keys that are named, and `messages`, are read from the host's state: a host's own key that
+    happens to be called `candidates` is then none of the graph's.
 
     Args:
         graph: The graph with its own keys.
@@ -33,17 +33,19 @@ def rename_keys(
         ConfigurationError: If a key is named that the graph does not have. A run raises
             `InvalidInputError` if the host's state has nothing under any key that is read.
     """
-    check_names(keys, known=(*takes.model_fields, *gives.model_fields), what="keys")
+    known = (*takes.model_fields, *gives.model_fields)
+    check_names(keys, known=known, what="keys")
     read = {
-        key: keys.get(key, key) for key in takes.model_fields if key in keys or key == "messages"
+        name: keys.get(name, name)
+        for name in takes.model_fields
+        if name in keys or name == "messages"
     }
-    written = {key: keys.get(key, key) for key in gives.model_fields}
+    written = {name: keys.get(name, name) for name in gives.model_fields}
     host_in = _renamed("HostInput", takes, read)
     host_out = _renamed("HostOutput", gives, written)
     host_state = _renamed("HostState", takes, read, base=_renamed("HostAll", gives, written))
     builder = StateGraph(host_state, input_schema=host_in, output_schema=host_out)
     node = partial(_run, graph=graph, read=read, written=written)
-    # Under the guard's name, so that a drawing of the host shows which guard it is.
     builder.add_node(graph.get_name(), dual(node, name=graph.get_name(), asks=[graph]))
     builder.add_edge(START, graph.get_name())
     builder.add_edge(graph.get_name(), END)
@@ -53,7 +55,7 @@ def rename_keys(
 async def _run(
     state: Any, *, graph: Graph, read: Mapping[str, str], written: Mapping[str, str]
 ) -> dict[str, Any]:
-    values = {key: getattr(state, host) for key, host in read.items()}
+    values = {name: getattr(state, host) for name, host in read.items()}
     if all(value is None for value in values.values()):
         # Going on would remember nothing and recall nothing, and nobody would notice.
         msg = (
@@ -61,8 +63,10 @@ async def _run(
             "reads as `keys` says: name a key of your state that holds the conversation"
         )
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
-    output = await graph.ainvoke({key: value for key, value in values.items() if value is not None})
-    return {host: output[key] for key, host in written.items()}
+    result = await graph.ainvoke(
+        {name: value for name, value in values.items() if value is not None}
+    )
+    return {host: result[name] for name, host in written.items()}
 
 
 def _renamed(
@@ -74,6 +78,6 @@ def _renamed(
 ) -> type[BaseModel]:
     """A model with some of the fields of another, under other names, none of them required."""
     fields: dict[str, Any] = dict.fromkeys(names.values(), (Any, None))
-    descriptions = {host: model.model_fields[key].description for key, host in names.items()}
+    descriptions = {host: model.model_fields[name].description for name, host in names.items()}
     doc = "; ".join(f"{host}: {text}" for host, text in descriptions.items() if text)
     return create_model(name, __base__=base, __doc__=doc or name, **fields)

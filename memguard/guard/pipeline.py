@@ -36,7 +36,7 @@ def _append(items: tuple[T, ...], item: T) -> tuple[T, ...]:
     return (*items, item)
 
 
-class GateInput(BaseModel):
+class GatesInput(BaseModel):
     """What every gate reads."""
 
     candidate: CandidateMemory
@@ -52,7 +52,7 @@ class GatesOutput(BaseModel):
     report: Annotated[tuple[MethodReport, ...], _append] = ()
 
 
-class GatesState(GateInput, GatesOutput):
+class GatesState(GatesInput, GatesOutput):
     """What passes from gate to gate."""
 
     decision: Annotated[tuple[AdmissionDecision, ...], _append] = ()
@@ -60,7 +60,7 @@ class GatesState(GateInput, GatesOutput):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judgement:
+class GatesResult:
     """What the gates decided about one candidate: either a decision or an error."""
 
     decision: AdmissionDecision | None = None
@@ -85,13 +85,13 @@ class Pipeline:
 
     async def judge(
         self, candidate: CandidateMemory, *, source: Conversation, run_id: str
-    ) -> Judgement:
+    ) -> GatesResult:
         """Run the gates in order until one does not admit the candidate.
 
         An error is part of the result, so that one candidate does not stop the others.
         """
         if self.graph is None:
-            return Judgement(decision=_admit_without_gate())
+            return GatesResult(decision=_admit_without_gate())
         state: dict[str, Any] = {}
         try:
             # Streamed rather than invoked, to keep the reports of the gates before an error.
@@ -101,7 +101,7 @@ class Pipeline:
             ):
                 state = values
         except MemguardError as error:
-            return Judgement(reports=tuple(state.get("report", ())), error=error)
+            return GatesResult(reports=tuple(state.get("report", ())), error=error)
         if state.get("conclusion") is None:
             # LangGraph ends a run at an interrupt where there is no checkpointer to wait with.
             msg = (
@@ -109,14 +109,14 @@ class Pipeline:
                 "graph with a checkpointer"
             )
             error = GuardError(msg, code=ErrorCode.JUDGE_INCONCLUSIVE)
-            return Judgement(reports=tuple(state.get("report", ())), error=error)
-        return Judgement(decision=state["conclusion"], reports=tuple(state["report"]))
+            return GatesResult(reports=tuple(state.get("report", ())), error=error)
+        return GatesResult(decision=state["conclusion"], reports=tuple(state["report"]))
 
 
 def _compile(gates: Sequence[Gate]) -> GateGraph:
-    builder = StateGraph(GatesState, input_schema=GateInput, output_schema=GatesOutput)
+    builder = StateGraph(GatesState, input_schema=GatesInput, output_schema=GatesOutput)
     for gate in gates:
-        builder.add_node(gate.name, gate.graph, input_schema=GateInput)
+        builder.add_node(gate.name, gate.graph, input_schema=GatesInput)
     # A node of its own: LangGraph does not draw a subgraph that contains one subgraph only.
     names = tuple(gate.name for gate in gates)
     builder.add_node("conclude", dual(partial(conclude, names=names)))

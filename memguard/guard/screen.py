@@ -1,7 +1,7 @@
 """Before any model call: what cannot be judged, and what is stored already."""
 
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
+from functools import reduce
 
 from langgraph.store.base import BaseStore, GetOp
 
@@ -12,50 +12,64 @@ from memguard.policy.refusal import refuse_source, refuse_text
 from memguard.schema.base import Namespace, is_blank
 from memguard.schema.config import Writer
 from memguard.schema.decision import AdmissionDecision
-from memguard.schema.memory import SaidBy
+from memguard.schema.memory import Conversation, SaidBy
 from memguard.store_calls import call_store
 
-T = TypeVar("T")
 
-
-def merge_repeats(proposals: Sequence[Proposal]) -> tuple[Proposal, ...]:
+def merge_repeats(
+    proposals: Sequence[Proposal], *, conversation: Conversation
+) -> tuple[Proposal, ...]:
     """One proposal per text, in the order in which the texts were first proposed.
 
-    A repeat adds its turns and its source to the first proposal, so that a candidate is judged on
-    every turn that it was drawn from. Blank texts are not merged: each is refused on its own.
+    A repeat adds its turns and its source, so that a candidate is judged on every turn that it was
+    drawn from. Blank texts are not merged: each is refused on its own.
+
+    Args:
+        proposals: Of all passes.
+        conversation: Orders the turns. A run that is resumed may read the passes in another order,
+            and has to know the candidate again by its turns.
     """
-    merged: dict[str, Proposal] = {}
+    positions: dict[str, int] = {}
+    for turn in conversation.turns:
+        positions.setdefault(turn.id, len(positions))
+    groups: dict[str, list[Proposal]] = {}
     for proposal in proposals:
-        key = record_key(proposal.candidate.text)
-        first = merged.get(key)
-        if first is None:
-            merged[key] = proposal
-        elif is_blank(proposal.candidate.text):
-            merged[f"{key}-{len(merged)}"] = proposal
-        else:
-            merged[key] = _union(first, proposal)
-    return tuple(merged.values())
+        text = proposal.candidate.text
+        key = f"blank {len(groups)}" if is_blank(text) else record_key(text)
+        groups.setdefault(key, []).append(proposal)
+    return tuple(_union(group, positions=positions) for group in groups.values())
 
 
-def _union(first: Proposal, second: Proposal) -> Proposal:
-    """The first proposal with the turns of both."""
-    if second == first:
+def _union(group: Sequence[Proposal], *, positions: Mapping[str, int]) -> Proposal:
+    """The earliest proposal with the turns of all, in the order of the conversation."""
+    if len(group) == 1:
+        return group[0]
+
+    def position(turn_id: str) -> int:
+        return positions.get(turn_id, len(positions))
+
+    def start(proposal: Proposal) -> int:
+        turn_ids = proposal.candidate.turn_ids or [turn.id for turn in proposal.source.turns]
+        return min((position(turn_id) for turn_id in turn_ids), default=len(positions))
+
+    ordered = sorted(dict.fromkeys(group), key=start)
+    first = ordered[0]
+    if len(ordered) == 1:
         return first
-    a, b = first.candidate, second.candidate
-    times = [candidate.said_at for candidate in (a, b) if candidate.said_at is not None]
-    candidate = a.model_copy(
+    candidates = [proposal.candidate for proposal in ordered]
+    turn_ids = dict.fromkeys(turn_id for c in candidates for turn_id in c.turn_ids)
+    turns = dict.fromkeys(turn for proposal in ordered for turn in proposal.source.turns)
+    candidate = first.candidate.model_copy(
         update={
-            "turn_ids": _ordered_union(a.turn_ids, b.turn_ids),
-            "said_by": _said_by(a.said_by, b.said_by),
-            "said_at": max(times, default=None),
+            "turn_ids": tuple(sorted(turn_ids, key=position)),
+            "said_by": reduce(_said_by, [c.said_by for c in candidates]),
+            "said_at": max((c.said_at for c in candidates if c.said_at), default=None),
         }
     )
-    turns = _ordered_union(first.source.turns, second.source.turns)
-    return Proposal(candidate=candidate, source=first.source.model_copy(update={"turns": turns}))
-
-
-def _ordered_union(first: Sequence[T], second: Sequence[T]) -> tuple[T, ...]:
-    return tuple(dict.fromkeys((*first, *second)))
+    source = first.source.model_copy(
+        update={"turns": tuple(sorted(turns, key=lambda turn: position(turn.id)))}
+    )
+    return Proposal(candidate=candidate, source=source)
 
 
 def _said_by(first: SaidBy, second: SaidBy) -> SaidBy:

@@ -54,7 +54,7 @@ class Proposal(Frozen):
     source: Conversation
 
 
-class Extraction(Frozen):
+class PassReport(Frozen):
     """The result of one pass of the writer."""
 
     proposals: tuple[Proposal, ...] = ()
@@ -81,7 +81,7 @@ class PassState(BaseModel):
     keys: tuple[str, ...]
 
 
-class GateState(BaseModel):
+class CandidateState(BaseModel):
     """The input of one branch that judges."""
 
     run_id: str
@@ -97,7 +97,7 @@ class WriteState(WriteInput):
     run_id: str = ""
     namespace: Namespace = ()
     passes: tuple[PassState, ...] = ()
-    extracted: Annotated[list[Extraction], operator.add] = []
+    extracted: Annotated[list[PassReport], operator.add] = []
     proposals: tuple[Proposal, ...] = ()
     resumed: int = 0
     ruled: Annotated[list[CandidateResult], operator.add] = []

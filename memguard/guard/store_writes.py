@@ -84,9 +84,9 @@ class WriteGate:
         if is_blank(text):
             return None
         candidate = _candidate(text, write=write)
-        known = await self.backing.receipts.afind(candidate.id, policy_digest=self.policy_digest)
-        if known is not None:
-            return known
+        earlier = await self.backing.receipts.afind(candidate.id, policy_digest=self.policy_digest)
+        if earlier is not None:
+            return earlier
         reports: tuple[MethodReport, ...] = ()
         value = cast("Mapping[str, Any]", write.op.value)
         decision = self._refuse(candidate, value=value, source=write.source)
@@ -127,8 +127,8 @@ class WriteGate:
         text = memory_text(value)
         if "\n" not in text.strip():
             return text
-        place = GetOp(tuple(op.namespace), str(op.key), refresh_ttl=False)
-        (item,) = await call_store(self.backing.store, [place])
+        location = GetOp(tuple(op.namespace), str(op.key), refresh_ttl=False)
+        (item,) = await call_store(self.backing.store, [location])
         return text if item is None else added_text(text, old=memory_text(item.value))
 
     def _refuse(
@@ -175,7 +175,7 @@ def memory_text(value: Mapping[str, Any]) -> str:
     if isinstance(lines, list) and all(isinstance(line, str) for line in cast("list[Any]", lines)):
         return "\n".join(cast("list[str]", lines))
     text = text_of(value)
-    if is_blank(text) and any(each not in (None, "", [], {}) for each in value.values()):
+    if is_blank(text) and any(entry not in (None, "", [], {}) for entry in value.values()):
         return json.dumps(value, ensure_ascii=False, default=str)
     return text
 
@@ -216,10 +216,10 @@ def _writable(text: str) -> str:
 def _plain(value: Mapping[str, Any]) -> dict[str, Any] | None:
     """The value as a receipt can keep it; `None` when JSON would not give it back as it was."""
     try:
-        kept = json.loads(json.dumps(value, allow_nan=False, ensure_ascii=False).encode())
+        plain = json.loads(json.dumps(value, allow_nan=False, ensure_ascii=False).encode())
     except (TypeError, ValueError, RecursionError):
         return None
-    return kept if kept == value else None
+    return plain if plain == value else None
 
 
 def _unjudged(error: MemguardError) -> AdmissionDecision:

@@ -47,8 +47,8 @@ from memguard.guard.review import Reviewing, ReviewMode, add_review, check_mode
 from memguard.guard.screen import merge_repeats, refuse, repeat, stored_keys
 from memguard.guard.state import (
     CandidateResult,
-    Extraction,
-    GateState,
+    CandidateState,
+    PassReport,
     PassState,
     Proposal,
     WriteInput,
@@ -64,7 +64,7 @@ from memguard.portal import dual
 from memguard.prompts import Prompt
 from memguard.schema.config import ConsistencyGate, Writer
 from memguard.schema.decision import AdmissionDecision
-from memguard.schema.memory import CandidateMemory
+from memguard.schema.memory import CandidateMemory, Conversation
 from memguard.schema.receipt import MethodReport, ReceiptFactory
 from memguard.schema.usage import Budget, Usage
 from memguard.stores.journal import Journal
@@ -121,7 +121,7 @@ async def prepare(state: WriteState, *, guard: Guard) -> dict[str, Any]:
         "conversation": conversation,
         "passes": passes,
         # A thread with a checkpointer still has the entries of the last run.
-        "extracted": Overwrite([Extraction(proposals=proposals, notes=problems)]),
+        "extracted": Overwrite([PassReport(proposals=proposals, notes=problems)]),
         "ruled": Overwrite([]),
         "spent": Usage(),
         "notes": (),
@@ -150,7 +150,10 @@ async def extract(state: PassState, *, guard: Guard) -> dict[str, Any]:
 async def screen(state: WriteState, *, guard: Guard) -> dict[str, Any]:
     """Leave out what was decided before, and decide at once what needs no gate."""
     backing = guard.backings.current()
-    proposals = merge_repeats([p for extraction in state.extracted for p in extraction.proposals])
+    proposals = merge_repeats(
+        [proposal for extraction in state.extracted for proposal in extraction.proposals],
+        conversation=state.conversation or Conversation(),
+    )
     decided = await backing.receipts.afind_all(
         [p.candidate.id for p in proposals], policy_digest=guard.policy_digest
     )
@@ -181,12 +184,12 @@ async def screen(state: WriteState, *, guard: Guard) -> dict[str, Any]:
 def to_gates(state: WriteState) -> Sequence[Send | str]:
     """One branch per candidate; straight to `report` when there is none."""
     return [
-        Send("gates", GateState(run_id=state.run_id, proposal=proposal))
+        Send("gates", CandidateState(run_id=state.run_id, proposal=proposal))
         for proposal in state.proposals
     ] or ["report"]
 
 
-async def judge(state: GateState, *, guard: Guard) -> dict[str, Any]:
+async def judge(state: CandidateState, *, guard: Guard) -> dict[str, Any]:
     """Run the gates on one candidate, then make the decision durable."""
     candidate = state.proposal.candidate
     with use_meter(guard.meters.of(state.run_id).scope()):
@@ -244,21 +247,21 @@ def create_write_guard(
     """A graph that remembers what a conversation supports; a node of any host graph.
 
     Args:
-        model: Who writes and judges: `"provider:model"`, a chat model, a resolved model, or
-            `"local"`, which needs no language model and is weaker.
+        model: Serves every stage that `models` does not name: `"provider:model"`, a chat model,
+            a resolved model, or `"local"`, which needs no language model and is weaker.
         store: Where memories go; the host graph's store when left out.
         namespace: Template with placeholders, or a function of the run's `Runtime`.
-        gates: What a candidate has to pass, in order; the first that does not admit it ends it.
-            With no gate everything is stored.
+        gates: What a candidate has to pass, in order, up to the first that does not admit it. Each
+            is a node under its own name. Without gates everything is stored.
         writer: How the conversation is read.
-        models: Other models by stage: `writer`, `judge`.
+        models: Models by stage, `writer` and `judge`; one never serves another stage.
         prompts: Your own prompts by name: `writer/extract`, `consistency_gate/support`.
-        receipts: Where receipts and quarantine are kept; beside a local store when left out.
+        receipts: Where receipts and quarantine are stored; alongside a local store when left out.
         budget: The most one run may spend; what is over stays undecided and is taken up again.
         keys: The host's state keys for the guard's, for example `{"messages": "chat"}`; what is
             not named, `messages` aside, is then not read from the host's state.
-        review: `quarantine` holds what is in doubt for later; `interrupt` also pauses the run and
-            asks a person, in the shape of LangChain's human-in-the-loop middleware, where the
+        review: `quarantine` stores candidates in doubt for later. `interrupt` also pauses the run
+            and asks a person, in the shape of LangChain's human-in-the-loop middleware, if the
             graph has a checkpointer to wait with.
         on_failure: `raise` what stopped a part of the run once all else is safe, or only
             `report` it in `writes.failures`.
@@ -268,7 +271,7 @@ def create_write_guard(
         `WriteReport`.
 
     Raises:
-        ConfigurationError: If a model, gate or prompt cannot be used.
+        ConfigurationError: If a model, gate or prompt cannot be used, or a stage has no model.
     """
     check_names(models or {}, known=STAGES, what="models")
     check_names(prompts or {}, known=PROMPTS, what="prompts")
@@ -308,7 +311,7 @@ def _compile(guard: Guard) -> CompiledStateGraph[Any, Any, Any, Any]:
     builder.add_node(
         "gates",
         dual(partial(judge, guard=guard), name="gates", asks=[] if graph is None else [graph]),
-        input_schema=GateState,
+        input_schema=CandidateState,
     )
     builder.add_node("report", dual(partial(report, guard=guard)))
     builder.add_edge(START, "prepare")

@@ -4,7 +4,7 @@ from collections import Counter
 
 from pydantic import JsonValue
 
-from memguard.methods.consistency_gate.state import GateState, Judgement, score_of
+from memguard.methods.consistency_gate.state import Judgement, SupportState, score_of
 from memguard.policy.admission import METHOD, decide_on_support
 from memguard.policy.support import rule_on_support
 from memguard.schema.config import ConsistencyGate
@@ -15,7 +15,7 @@ from memguard.schema.verdict import Inconclusive, SupportSample
 
 
 def rule(
-    state: GateState, *, spec: ConsistencyGate
+    state: SupportState, *, spec: ConsistencyGate
 ) -> tuple[AdmissionDecision, dict[str, JsonValue]]:
     """The decision on a candidate, with the numbers that it rests on."""
     judgement = state.judged
@@ -26,7 +26,7 @@ def rule(
         return state.decision, {"tau": state.tau, "score": None, "samples": []}
     samples = judgement.samples
     scores = [score_of(sample) for sample in samples]
-    score = rule_on_support(scores, k=judgement.asked, tau=judgement.tau)
+    score = rule_on_support(scores, k=judgement.k, tau=judgement.tau)
     decision = decide_on_support(
         score,
         on_inconclusive=spec.on_inconclusive,
@@ -37,7 +37,7 @@ def rule(
     return decision, {
         "score": score.mean,
         "tau": judgement.tau,
-        "k": judgement.asked,
+        "k": judgement.k,
         "used": len(samples),
         "usable": score.usable,
         "mode": judgement.mode,
@@ -50,7 +50,7 @@ def rule(
 
 
 def build_report(
-    state: GateState,
+    state: SupportState,
     *,
     spec: ConsistencyGate,
     decision: AdmissionDecision,
@@ -95,7 +95,7 @@ def _sample_row(sample: SupportSample | Inconclusive) -> dict[str, JsonValue]:
     return {"score": sample.score, "reason": sample.reason, "turns": list(sample.turn_ids)}
 
 
-def _deciding_turns(state: GateState, judgement: Judgement) -> list[JsonValue]:
+def _deciding_turns(state: SupportState, judgement: Judgement) -> list[JsonValue]:
     """The turns that judges named, with who said them; the candidate's own when none did."""
     named = {
         turn_id

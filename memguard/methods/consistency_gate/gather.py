@@ -6,7 +6,7 @@ from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore, SearchOp
 
 from memguard.errors import ConfigurationError, ErrorCode
-from memguard.methods.consistency_gate.state import GateState
+from memguard.methods.consistency_gate.state import SupportState
 from memguard.policy.refusal import refuse_source, refuse_text
 from memguard.policy.support import adaptive_threshold
 from memguard.protocols import CountsRecords
@@ -18,7 +18,7 @@ from memguard.store_calls import call_store
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evidence:
+class SupportContext:
     """What the judge needs."""
 
     tau: float
@@ -32,8 +32,8 @@ class Evidence:
 
 
 async def gather(
-    state: GateState, *, spec: ConsistencyGate, store: BaseStore | None, check_text: bool
-) -> Evidence:
+    state: SupportState, *, spec: ConsistencyGate, store: BaseStore | None, check_text: bool
+) -> SupportContext:
     """Collect the text that may support the candidate, and the threshold it has to reach.
 
     Args:
@@ -49,23 +49,23 @@ async def gather(
     if refusal is None and spec.context != "memory":
         refusal = refuse_source(state.context.evidence, required=spec.context == "source")
     if refusal is not None:
-        return Evidence(refusal=refusal, tau=spec.tau)
+        return SupportContext(refusal=refusal, tau=spec.tau)
     source = state.context.evidence if spec.context != "memory" else ()
     if spec.context == "source" and spec.threshold == "fixed":
-        return Evidence(source=source, tau=spec.tau)
+        return SupportContext(source=source, tau=spec.tau)
     memory = _store(store)
     if spec.context != "source":
         source += await recall_support(memory, state=state, limit=spec.memory_k)
     if spec.threshold == "fixed":
-        return Evidence(source=source, tau=spec.tau)
+        return SupportContext(source=source, tau=spec.tau)
     occupancy = await count_records(memory, state.candidate.namespace, limit=spec.capacity)
     tau = adaptive_threshold(
         occupancy, tau_min=spec.tau_min, tau_max=spec.tau_max, capacity=spec.capacity
     )
-    return Evidence(source=source, tau=tau, occupancy=occupancy)
+    return SupportContext(source=source, tau=tau, occupancy=occupancy)
 
 
-async def recall_support(store: BaseStore, *, state: GateState, limit: int) -> tuple[Turn, ...]:
+async def recall_support(store: BaseStore, *, state: SupportState, limit: int) -> tuple[Turn, ...]:
     """The stored memories nearest to the candidate, from exactly its namespace."""
     namespace = state.candidate.namespace
     nearest = SearchOp(namespace, query=state.candidate.text, limit=limit, refresh_ttl=False)

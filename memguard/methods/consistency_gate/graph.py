@@ -23,7 +23,7 @@ from memguard.llm.models import ModelLike
 from memguard.methods.consistency_gate.decide import build_report, rule
 from memguard.methods.consistency_gate.gather import gather
 from memguard.methods.consistency_gate.judges import Judge, make_judge
-from memguard.methods.consistency_gate.state import GateInput, GateOutput, GateRuling, GateState
+from memguard.methods.consistency_gate.state import GateInput, GateOutput, GateRuling, SupportState
 from memguard.portal import dual
 from memguard.prompts import Prompt
 from memguard.schema.config import ConsistencyGate
@@ -33,7 +33,7 @@ NAME = "consistency_gate"
 
 
 async def judge(
-    state: GateState, *, asker: Judge, store: BaseStore | None, check_text: bool
+    state: SupportState, *, asker: Judge, store: BaseStore | None, check_text: bool
 ) -> dict[str, Any]:
     """Collect the source and the threshold, and ask the model for its samples."""
     evidence = await gather(state, spec=asker.spec, store=store, check_text=check_text)
@@ -49,7 +49,7 @@ async def judge(
 
 
 async def decide(
-    state: GateState, *, spec: ConsistencyGate, receipts: ReceiptFactory | None
+    state: SupportState, *, spec: ConsistencyGate, receipts: ReceiptFactory | None
 ) -> dict[str, Any]:
     """Decide on the samples; outside a guard, which writes its own, create the receipt too.
 
@@ -108,7 +108,7 @@ def _compile(
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
     alone = receipts is not None
     output = GateOutput if alone else GateRuling
-    builder = StateGraph(GateState, input_schema=GateInput, output_schema=output)
+    builder = StateGraph(SupportState, input_schema=GateInput, output_schema=output)
     builder.add_node("judge", dual(partial(judge, asker=asker, store=store, check_text=alone)))
     builder.add_node("decide", dual(partial(decide, spec=asker.spec, receipts=receipts)))
     builder.add_edge(START, "judge")

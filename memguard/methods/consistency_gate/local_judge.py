@@ -54,9 +54,7 @@ class LocalJudge:
             sample = SupportSample(
                 score=1.0, reason=f"said word for word in turn {turn.id}", turn_ids=(turn.id,)
             )
-            return Judgement(
-                samples=(sample,), asked=1, tau=tau, mode="local", model="local:verbatim"
-            )
+            return Judgement(samples=(sample,), k=1, tau=tau, mode="local", model="local:verbatim")
         judgement = await _verifier().ajudge(
             candidate=candidate, context=Conversation(turns=source)
         )
@@ -71,7 +69,7 @@ class LocalJudge:
         threshold = tau if {"tau", "threshold"} & self.spec.model_fields_set else judgement.tau
         return Judgement(
             samples=(sample,),
-            asked=1,
+            k=1,
             tau=threshold,
             mode="local",
             model=f"local:{judgement.version}",

@@ -77,7 +77,7 @@ class ModelJudge:
         )
         return Judgement(
             samples=tuple(_with_turn_ids(answer, source) for answer in batch.answers),
-            asked=self.spec.k,
+            k=self.spec.k,
             tau=tau,
             mode=batch.mode,
             model=self.model.name,
@@ -93,7 +93,7 @@ class ModelJudge:
         answer = result.probability
         return Judgement(
             samples=(answer if isinstance(answer, Inconclusive) else SupportSample(score=answer),),
-            asked=1,
+            k=1,
             tau=tau,
             mode="logprob",
             model=self.model.name,

@@ -31,8 +31,8 @@ class Judgement(Frozen):
 
     samples: tuple[SupportSample | Inconclusive, ...]
     """In the order of sampling."""
-    asked: int
-    """K, the number of samples requested."""
+    k: int
+    """The number of samples requested."""
     tau: float
     """The threshold that goes with these scores."""
     mode: str
@@ -67,7 +67,7 @@ class GateOutput(GateRuling):
     receipt: Receipt
 
 
-class GateState(GateInput):
+class SupportState(GateInput):
     """What passes from node to node."""
 
     source: tuple[Turn, ...] = ()

@@ -17,9 +17,9 @@ from memguard.llm.models import ModelLike
 from memguard.methods.writer.readers import Reader, make_reader
 from memguard.methods.writer.state import (
     Pass,
-    PassState,
     WriterInput,
     WriterOutput,
+    WriterPassState,
     WriterState,
 )
 from memguard.policy.chunks import plan_chunks, split_long_turns
@@ -42,7 +42,7 @@ def passes(state: WriterState, *, spec: Writer) -> Sequence[Send | str]:
     """One branch per pass; straight to `collect` when there is nothing to read."""
     planned = _plan(state, spec=spec) if state.passes is None else state.passes
     return [
-        Send("read", PassState(chunk=chunk, conversation_id=state.conversation.id))
+        Send("read", WriterPassState(chunk=chunk, conversation_id=state.conversation.id))
         for chunk in planned
     ] or ["collect"]
 
@@ -55,7 +55,7 @@ def _plan(state: WriterState, *, spec: Writer) -> tuple[Pass, ...]:
     return tuple(Pass(earlier=chunk.earlier, new=chunk.new) for chunk in chunks)
 
 
-async def read(state: PassState, *, reader: Reader) -> dict[str, Any]:
+async def read(state: WriterPassState, *, reader: Reader) -> dict[str, Any]:
     """Draw the candidates of one pass."""
     return {"written": [await reader.read(state.chunk, conversation_id=state.conversation_id)]}
 
@@ -98,7 +98,7 @@ def build_writer_graph(reader: Reader, *, spec: Writer) -> CompiledStateGraph[An
     """The graph around a reader that exists already."""
     builder = StateGraph(WriterState, input_schema=WriterInput, output_schema=WriterOutput)
     builder.add_node("plan", dual(plan))
-    builder.add_node("read", dual(partial(read, reader=reader)), input_schema=PassState)
+    builder.add_node("read", dual(partial(read, reader=reader)), input_schema=WriterPassState)
     builder.add_node("collect", dual(collect))
     builder.add_edge(START, "plan")
     builder.add_conditional_edges("plan", partial(passes, spec=spec), ["read", "collect"])

@@ -92,7 +92,7 @@ class WriterState(WriterInput, WriterOutput):
     """One entry per pass, in the order of the conversation."""
 
 
-class PassState(BaseModel):
+class WriterPassState(BaseModel):
     """What one branch of the fan-out gets."""
 
     chunk: Pass

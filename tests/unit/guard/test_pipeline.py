@@ -1,6 +1,7 @@
 """The gates of a guard as one graph: names, drawing, streams, order, broken gates."""
 
 import asyncio
+from random import Random
 from typing import Any
 
 import pytest
@@ -190,9 +191,12 @@ TEXTS = st.sampled_from(["I row.", "i  row.", "I sail.", "", " "])
 PROPOSALS = st.lists(st.builds(proposal, TEXTS, TURN_IDS, TURN_IDS), max_size=8)
 
 
-@given(PROPOSALS)
-def test_repeats_are_merged_with_all_their_turns_and_sources(proposals: list[Proposal]) -> None:
-    merged = merge_repeats(proposals)
+@given(PROPOSALS, st.randoms(use_true_random=False))
+def test_repeats_are_merged_with_all_their_turns_and_sources(
+    proposals: list[Proposal], random: Random
+) -> None:
+    talk = conversation(list("abcdef"))
+    merged = merge_repeats(proposals, conversation=talk)
     texts = [p for p in proposals if not is_blank(p.candidate.text)]
     keys = [record_key(p.candidate.text) for p in texts]
     results = [p for p in merged if not is_blank(p.candidate.text)]
@@ -200,14 +204,23 @@ def test_repeats_are_merged_with_all_their_turns_and_sources(proposals: list[Pro
     assert len(merged) - len(results) == len(proposals) - len(texts)
     for result in results:
         key = record_key(result.candidate.text)
-        same = [p for p, other in zip(texts, keys, strict=True) if other == key]
-        assert result.candidate.text == same[0].candidate.text
-        # Ordered, complete, and without duplicates.
-        turn_ids = [turn_id for p in same for turn_id in p.candidate.turn_ids]
-        assert list(result.candidate.turn_ids) == list(dict.fromkeys(turn_ids))
-        turns = [turn for p in same for turn in p.source.turns]
-        assert list(result.source.turns) == list(dict.fromkeys(turns))
-    assert merge_repeats(merged) == merged
+        same = list(dict.fromkeys(p for p, k in zip(texts, keys, strict=True) if k == key))
+        if len(same) == 1:
+            assert result == same[0]
+            continue
+        # In the order of the conversation, complete, and without duplicates.
+        assert result.candidate.text in {p.candidate.text for p in same}
+        turn_ids = {turn_id for p in same for turn_id in p.candidate.turn_ids}
+        assert list(result.candidate.turn_ids) == sorted(turn_ids)
+        shown = {turn.id for p in same for turn in p.source.turns}
+        assert [turn.id for turn in result.source.turns] == sorted(shown)
+    assert merge_repeats(merged, conversation=talk) == merged
+    # A resumed run has the passes in another order and must know the candidates again.
+    distinct = [p for p in proposals if p.candidate.turn_ids and p.candidate.text == "I row."]
+    again = random.sample(distinct, len(distinct))
+    assert [p.candidate.id for p in merge_repeats(distinct, conversation=talk)] == [
+        p.candidate.id for p in merge_repeats(again, conversation=talk)
+    ]
 
 
 def test_a_repeat_is_judged_on_the_stronger_source_too() -> None:
