@@ -18,6 +18,7 @@ Every error carries an `ErrorCode`. `docs/errors.md` explains each code; an inst
 the same text with `memguard explain CODE`.
 """
 
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 
 
@@ -88,6 +89,10 @@ class MemguardError(Exception):
         """The address of the page that explains `code`."""
         return error_url(self.code)
 
+    def __reduce__(self) -> tuple[Callable[..., "MemguardError"], tuple[object, ...]]:
+        """Let it be pickled and copied: by default only positional arguments are passed on."""
+        return _rebuild, (type(self), self.message, self.code)
+
 
 def error_url(code: ErrorCode) -> str:
     """The address of the page that explains an error code."""
@@ -132,3 +137,19 @@ class StoreError(GuardError):
 
 class ReceiptError(GuardError):
     """The receipt log failed; nothing was reported as stored."""
+
+
+def error_classes() -> dict[str, type[MemguardError]]:
+    """Every loaded class of the tree, by name."""
+    return {cls.__name__: cls for cls in _tree(MemguardError)}
+
+
+def _tree(cls: type[MemguardError]) -> Iterator[type[MemguardError]]:
+    for subclass in cls.__subclasses__():
+        yield from _tree(subclass)
+    # Last, so that a class of memguard's own is not hidden by a user's subclass of the same name.
+    yield cls
+
+
+def _rebuild(cls: type[MemguardError], message: str, code: ErrorCode) -> MemguardError:
+    return cls(message, code=code)

@@ -1,8 +1,8 @@
-"""What a model is asked to answer, and the reading of it, row by row. Pure.
+"""The form of a model's answer, and how it is read row by row. Pure.
 
-The server is told the closed sets; the reader takes whatever comes back, since a server may not
-keep to them. Case, a hyphen for an underscore and extra keys are tolerated. A word that is not on
-the list makes its row inconclusive and spoils no other; it is never read as the nearest one.
+The schema names the closed sets of values, but a server may ignore a schema, so the reader accepts
+any answer. Case, a hyphen for an underscore and extra keys are tolerated. A value outside its set
+makes its row inconclusive and affects no other row; it is never read as the nearest value.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,8 +33,8 @@ from memguard.schema.verdict import Inconclusive
 
 _ID_KEYS = ("unit", "unit_id", "id")
 _ID_MARKUP = " \t\n\"'`[](){}#."
-_MOST_REASON = 300
-_MOST_SHOWN = 80
+_MAX_REASON = 300
+_MAX_QUOTED = 80
 
 
 class _SituationForm(BaseModel):
@@ -73,6 +73,7 @@ class _FactorForm(BaseModel):
 
 
 def _as_rows(value: Any) -> list[dict[str, Any]]:
+    # An object by unit name is accepted where the schema asks for a list: what it says is clear.
     if isinstance(value, Mapping):
         value = [{"unit": name, **row} for name, row in value.items() if isinstance(row, Mapping)]
     if not isinstance(value, Sequence) or isinstance(value, str):
@@ -95,8 +96,9 @@ def _rows_of(form: type[BaseModel]) -> WithJsonSchema:
 _Rows = Annotated[list[dict[str, Any]], BeforeValidator(_as_rows)]
 
 
+# Rows stay dictionaries here: a typed row would make one wrong value reject the whole answer.
 class RowsAnswer(BaseModel):
-    """An answer in its parts, not yet read."""
+    """An answer whose rows are not read yet."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -123,8 +125,8 @@ ANSWERS: dict[Scheme, type[RowsAnswer]] = {"units": UnitsAnswer, "factors": Fact
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
-    """What an answer says of the units that were asked about."""
+class AnswerReading:
+    """An answer's verdicts on the units of its call."""
 
     situation: Situation | Inconclusive
     rows: tuple[Row, ...] = ()
@@ -138,8 +140,8 @@ class Reading:
         return frozenset(row.unit_id for row in usable)
 
     @classmethod
-    def lost(cls, unit_ids: Iterable[str], *, why: Inconclusive) -> "Reading":
-        """What an answer that could not be used says: of no unit anything."""
+    def lost(cls, unit_ids: Iterable[str], *, why: Inconclusive) -> "AnswerReading":
+        """The reading of an unusable answer: no verdict on any unit."""
         rows = tuple(Row(unit_id=unit_id, attributes=why) for unit_id in unit_ids)
         return cls(situation=why, rows=rows)
 
@@ -149,53 +151,53 @@ def read_answer_rows(
     rows: Sequence[Mapping[str, Any]],
     *,
     scheme: Scheme,
-    asked: Mapping[str, str],
-    known: Mapping[str, str],
-) -> Reading:
+    requested: Mapping[str, str],
+    names: Mapping[str, str],
+) -> AnswerReading:
     """Read every row of an answer.
 
     Args:
         situation: The situation as it was written.
         rows: The rows as they were written.
         scheme: Which attributes they have.
-        asked: Unit ids by the short names in the prompt, of the units asked about.
-        known: The same of all units of the read; a conflict may name one of another part.
+        requested: Unit ids by their short names in the prompt, for the units of this call.
+        names: The same for all units of the read; a conflict may name a unit of another part.
 
     Returns:
-        The rows with a name that was asked about; notes name those that were not.
+        The rows of requested units; notes name the other rows.
     """
-    found: list[Row] = []
+    readable: list[Row] = []
     conflicts: list[Conflict] = []
     notes: list[str] = []
     for written in rows:
         name = _name_of(written)
-        if name not in asked:
-            shown = name or str(written.get("broken", ""))[:_MOST_SHOWN]
-            notes.append(f"a row for {shown!r}, which is not one of the units; left out")
+        if name not in requested:
+            label = name or str(written.get("broken", ""))[:_MAX_QUOTED]
+            notes.append(f"a row for {label!r}, which is not one of the units; left out")
             continue
-        row = _row(written, unit_id=asked[name], scheme=scheme)
-        found.append(row)
+        row = _row(written, unit_id=requested[name], scheme=scheme)
+        readable.append(row)
         for other in _ids(written.get("conflicts_with")):
-            if other not in known:
-                notes.append(f"{name} is said to conflict with {other!r}, which is no unit")
-            elif known[other] != row.unit_id:
-                conflicts.append(Conflict(first=row.unit_id, second=known[other]))
-    return Reading(
+            if other not in names:
+                notes.append(f"{name} is said to conflict with {other!r}, which is not a unit")
+            elif names[other] != row.unit_id:
+                conflicts.append(Conflict(first=row.unit_id, second=names[other]))
+    return AnswerReading(
         situation=read_situation(situation),
-        rows=tuple(found),
+        rows=tuple(readable),
         conflicts=tuple(conflicts),
         notes=tuple(notes),
     )
 
 
 def read_situation(written: Mapping[str, Any]) -> Situation | Inconclusive:
-    """The situation, or why there is none."""
+    """The situation, or why it could not be read."""
     target = _choice(written.get("target"), get_args(Target))
     mode = _choice(written.get("mode"), get_args(Mode))
     if target is None or mode is None:
         return Inconclusive(
             reason="off_menu" if written else "parse_failure",
-            detail=f"the situation is {dict(written)!r}"[:_MOST_REASON],
+            detail=f"the situation is {dict(written)!r}"[:_MAX_REASON],
         )
     return Situation.model_validate(
         {"target": target, "mode": mode, "asks_view": _yes(written.get("asks_view"))}
@@ -225,7 +227,7 @@ def _unit_attributes(chosen: Mapping[str, str], _: Mapping[str, Any]) -> Attribu
 
 @cache
 def _attributes_of(chosen: tuple[tuple[str, str], ...]) -> UnitAttributes:
-    """One value for all units of which the same is said; there are as many as table keys."""
+    """One shared value for equal verdicts: there are at most as many as keys of the table."""
     return UnitAttributes.model_validate(dict(chosen))
 
 
@@ -240,23 +242,24 @@ def _factor_attributes(chosen: Mapping[str, str], written: Mapping[str, Any]) ->
     )
 
 
-_Make = Callable[[Mapping[str, str], Mapping[str, Any]], Attributes]
-_READERS: dict[Scheme, tuple[Mapping[str, tuple[str, ...]], _Make]] = {
+_Build = Callable[[Mapping[str, str], Mapping[str, Any]], Attributes]
+_READERS: dict[Scheme, tuple[Mapping[str, tuple[str, ...]], _Build]] = {
     "units": (_UNIT_MENUS, _unit_attributes),
     "factors": (_FACTOR_MENUS, _factor_attributes),
 }
 
 
 def _row(written: Mapping[str, Any], *, unit_id: str, scheme: Scheme) -> Row:
-    menus, make = _READERS[scheme]
+    menus, build = _READERS[scheme]
     chosen = {name: _choice(written.get(name), menu) for name, menu in menus.items()}
     wrong = next((name for name, value in chosen.items() if value is None), None)
     if wrong is None:
-        attributes = make({k: v for k, v in chosen.items() if v is not None}, written)
+        attributes = build({k: v for k, v in chosen.items() if v is not None}, written)
     else:
         reason: Literal["off_menu", "parse_failure"]
+        # Only the first wrong value is named: the row is lost with one as with several.
         reason = "off_menu" if written.get(wrong) else "parse_failure"
-        detail = f"{wrong} is {written.get(wrong)!r}"[:_MOST_SHOWN]
+        detail = f"{wrong} is {written.get(wrong)!r}"[:_MAX_QUOTED]
         attributes = Inconclusive(reason=reason, detail=detail)
     why = written.get("reason")
     return Row(
@@ -264,7 +267,7 @@ def _row(written: Mapping[str, Any], *, unit_id: str, scheme: Scheme) -> Row:
         attributes=attributes,
         evidence_conflict=_yes(written.get("evidence_conflict")),
         influence=_share(written.get("influence")),
-        reason=why[:_MOST_REASON] if isinstance(why, str) else "",
+        reason=why[:_MAX_REASON] if isinstance(why, str) else "",
     )
 
 
@@ -275,10 +278,11 @@ def _name_of(written: Mapping[str, Any]) -> str:
 
 def _ids(value: Any) -> list[str]:
     if isinstance(value, str):
+        # A text in place of a list is accepted: what it says is clear.
         value = value.replace(";", ",").split(",")
     if not isinstance(value, Sequence):
         return []
-    names = (str(each).strip(_ID_MARKUP).casefold() for each in value)
+    names = (str(name).strip(_ID_MARKUP).casefold() for name in value)
     return [name for name in names if name and name not in {"none", "null"}]
 
 
@@ -296,7 +300,8 @@ def _yes(value: Any) -> bool:
 
 
 def _share(value: Any) -> float | None:
-    """A number in [0, 1]; whatever else is written says nothing."""
+    """A number in [0, 1]; `None` for anything else."""
+    # `True` is an `int` in Python, and would be read as an influence of 1.
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:

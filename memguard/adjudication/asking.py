@@ -32,30 +32,30 @@ class Deadline:
 
     @classmethod
     def after(cls, seconds: float) -> "Deadline":
-        """So many seconds from now."""
+        """A deadline that many seconds from now."""
         return cls(at=time.monotonic() + seconds)
 
     @property
-    def left(self) -> float:
-        """Seconds until then; not negative."""
+    def seconds_left(self) -> float:
+        """Seconds until the deadline; 0 once it has passed."""
         return max(0.0, self.at - time.monotonic())
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked(Generic[M]):
-    """What came of a question."""
+class AskResult(Generic[M]):
+    """The outcome of one question."""
 
     answer: Answer[M]
     """The answer, or why there is none."""
     flag: Flag | None = None
-    """What ended it before there was one."""
+    """What ended the question before there was an answer."""
 
     @property
-    def may_be_mended(self) -> bool:
-        """Whether a second answer may be better: not after one already, nor after a failure."""
+    def may_improve(self) -> bool:
+        """Whether a second answer may be better: not after a repair, and not after a failure."""
         value = self.answer.value
-        lost = isinstance(value, Inconclusive) and value.reason != "truncated"
-        return not (lost or self.answer.repaired)
+        failed = isinstance(value, Inconclusive) and value.reason != "truncated"
+        return not (failed or self.answer.repaired)
 
 
 async def ask_until(
@@ -66,28 +66,30 @@ async def ask_until(
     deadline: Deadline,
     name: str,
     repair: bool,
-) -> Asked[M]:
+) -> AskResult[M]:
     """Ask, and give up at the deadline or when the budget is spent.
 
     Raises:
         ModelConfigurationError: If no request to this model can succeed as it is set up.
     """
     try:
-        async with asyncio.timeout(deadline.left):
+        async with asyncio.timeout(deadline.seconds_left):
             answer = await ask(model, messages, schema, settings=SETTINGS, name=name, repair=repair)
+    # Both are outcomes, not errors: policy decides what a read without a verdict permits.
     except TimeoutError:
-        why = Inconclusive(reason="timeout", detail="the deadline of the read had come")
-        return Asked(answer=Answer(value=why, usage=Usage()), flag="adjudication_late")
+        why = Inconclusive(reason="timeout", detail="the deadline of the read had passed")
+        return AskResult(answer=Answer(value=why, usage=Usage()), flag="adjudication_late")
     except BudgetExhaustedError as error:
         why = Inconclusive(reason="provider_error", detail=error.message)
-        return Asked(answer=Answer(value=why, usage=Usage()), flag="budget_spent")
-    return Asked(answer=answer)
+        return AskResult(answer=Answer(value=why, usage=Usage()), flag="budget_spent")
+    return AskResult(answer=answer)
 
 
-async def together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """All results in order, after all have ended; the first error, if there was one."""
-    done = await asyncio.gather(*work, return_exceptions=True)
-    for result in done:
+async def gather_all(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """All results in order, once all have ended; raises the first error, if there was one."""
+    # Unlike a task group, nothing is cancelled: an answer that is being paid for is counted.
+    results = await asyncio.gather(*work, return_exceptions=True)
+    for result in results:
         if isinstance(result, BaseException):
             raise result
-    return [result for result in done if not isinstance(result, BaseException)]
+    return [result for result in results if not isinstance(result, BaseException)]

@@ -1,4 +1,4 @@
-"""From what a caller gives to what is judged: units with names, and the case as prompts show it."""
+"""From a caller's input to what is judged: units with names, and the case as prompts show it."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ from memguard.schema.read_config import ReadSpec
 from memguard.schema.units import Pieces, Unit
 
 ROW_TOKENS = 90
-"""Tokens that a unit's row of the answer takes, about."""
+"""Approximate tokens of a unit's row in the answer."""
 
 
 def make_case(
@@ -26,52 +26,53 @@ def make_case(
     now: datetime | None,
     spec: ReadSpec,
 ) -> tuple[ReadCase, bool]:
-    """The case within the limits of the spec, and whether evidence was cut.
+    """The case within the limits of the spec, and whether evidence was clipped.
 
-    What memguard itself rendered into the conversation is no dialogue, and system messages are
-    none of the user's.
+    Text that memguard rendered into the conversation is not dialogue, nor are system messages.
     """
     turns = dialogue.evidence[-spec.dialogue_turns :] if spec.dialogue_turns else ()
-    clipped, was_cut = clip_evidence(evidence, most_chars=spec.evidence_chars)
-    return ReadCase(query=query, dialogue=turns, evidence=clipped, now=now), was_cut
+    entries, clipped = clip_evidence(evidence, max_chars=spec.evidence_chars)
+    return ReadCase(query=query, dialogue=turns, evidence=entries, now=now), clipped
 
 
 def distinct(
     memories: Sequence[RecalledMemory],
 ) -> tuple[tuple[RecalledMemory, ...], dict[str, tuple[RecalledMemory, ...]]]:
-    """The memories by text, each once and with an id of its own, and the repeats of each.
+    """The memories with distinct texts and unique ids, and the repeats of each.
 
-    The first of several with the same text stands for them, at the latest time at which any of
+    The first of several with the same text represents them, with the latest time at which any of
     them was said. Blank memories are left out.
 
     Returns:
         The memories in order, and by id the others with the same text.
     """
-    named = _with_own_ids([each for each in memories if not is_blank(each.text)])
+    named = _with_unique_ids([memory for memory in memories if not is_blank(memory.text)])
     by_text: dict[str, list[RecalledMemory]] = {}
     for memory in named:
         by_text.setdefault(same_text_form(memory.text), []).append(memory)
     firsts: list[RecalledMemory] = []
     repeats: dict[str, tuple[RecalledMemory, ...]] = {}
     for group in by_text.values():
-        # A repeat that the store holds as current is no repeat of a superseded one.
+        # A current record represents the group even where a superseded one comes first, because
+        # the text is then current.
         first = next((memory for memory in group if not memory.superseded), group[0])
         others = tuple(memory for memory in group if memory is not first)
-        said = [memory.said_at for memory in group if memory.said_at is not None]
+        times = [memory.said_at for memory in group if memory.said_at is not None]
         if others:
-            first = first.model_copy(update={"said_at": max(said, default=None)})
+            first = first.model_copy(update={"said_at": max(times, default=None)})
         firsts.append(first)
         repeats[first.id] = others
     return tuple(firsts), repeats
 
 
-def _with_own_ids(memories: Sequence[RecalledMemory]) -> list[RecalledMemory]:
-    seen: dict[str, int] = {}
+def _with_unique_ids(memories: Sequence[RecalledMemory]) -> list[RecalledMemory]:
+    counts: dict[str, int] = {}
     named: list[RecalledMemory] = []
     for memory in memories:
-        count = seen[memory.id] = seen.get(memory.id, 0) + 1
-        own = memory if count == 1 else memory.model_copy(update={"id": f"{memory.id}~{count}"})
-        named.append(own)
+        count = counts[memory.id] = counts.get(memory.id, 0) + 1
+        if count > 1:
+            memory = memory.model_copy(update={"id": f"{memory.id}~{count}"})  # noqa: PLW2901
+        named.append(memory)
     return named
 
 
@@ -122,14 +123,14 @@ def line_costs(lines: Sequence[str]) -> list[int]:
     return [estimate_tokens(line) + ROW_TOKENS for line in lines]
 
 
-def shown_case(case: ReadCase) -> dict[str, str]:
+def case_slots(case: ReadCase) -> dict[str, str]:
     """The slots of a prompt that the case fills."""
     return {
         "now": quote_time(case.now if case.now.tzinfo else case.now.replace(tzinfo=UTC))
         if case.now
         else "unknown",
         "dialogue": quote_turns(case.dialogue),
-        "evidence": "\n".join(_evidence_line(each) for each in case.evidence) or "(none)",
+        "evidence": "\n".join(_evidence_line(entry) for entry in case.evidence) or "(none)",
         "request": quote_marked(case.query),
     }
 

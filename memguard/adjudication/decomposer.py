@@ -1,4 +1,4 @@
-"""Cutting memories into typed units, once per text: the model writes, the words are checked."""
+"""Splitting memories into typed units, once per text, and checking the words of the units."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Annotated, Any, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
-from memguard.adjudication.asking import Asked, Deadline, ask_until, together
+from memguard.adjudication.asking import AskResult, Deadline, ask_until, gather_all
 from memguard.llm.metering import current_meter, use_meter
 from memguard.llm.models import Model
 from memguard.policy.parts import estimate_tokens, split_parts
@@ -17,8 +17,8 @@ from memguard.schema.ledger import Decomposition
 from memguard.schema.units import Kind, Piece, Pieces
 from memguard.schema.verdict import Inconclusive
 
-MOST_CHARS = 4000
-"""A longer memory is one unit as it is: cutting it would cost more than its admission is worth."""
+MAX_CHARS = 4000
+"""A longer memory stays one unit: splitting it would cost more than its admission is worth."""
 
 _PART_TOKENS = 4000
 _PART_MEMORIES = 40
@@ -38,9 +38,10 @@ class _MemoryForm(BaseModel):
 def _as_entries(value: Any) -> list[dict[str, Any]]:
     if not isinstance(value, Sequence) or isinstance(value, str):
         return []
-    return [dict(each) for each in value if isinstance(each, Mapping)]
+    return [dict(entry) for entry in value if isinstance(entry, Mapping)]
 
 
+# Written by hand: pydantic would put the inner form into `$defs`, which not every server resolves.
 def _schema() -> dict[str, Any]:
     piece = _PieceForm.model_json_schema()
     memory = _MemoryForm.model_json_schema()
@@ -50,7 +51,7 @@ def _schema() -> dict[str, Any]:
 
 
 class DecomposeAnswer(BaseModel):
-    """The units of some memories, not yet checked."""
+    """The units of some memories, before they are checked."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -61,7 +62,7 @@ class DecomposeAnswer(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelDecomposer:
-    """A model with the prompt that cuts."""
+    """A model with the prompt that decomposes."""
 
     model: Model
     prompt: Prompt
@@ -77,30 +78,29 @@ class ModelDecomposer:
         return f"{self.model.name}:{self.prompt.version}:{self.prompt.digest}"
 
     async def decompose(self, texts: Sequence[str], *, seconds: float) -> Decomposition:
-        """Cut each text; see `memguard.protocols.Decomposer`.
+        """Split each text; see `memguard.protocols.Decomposer`.
 
-        A text whose units are not its own words, or lose some, is one unit with a note.
+        A text whose units add words to it, or lose some, stays one unit, with a note.
 
         Raises:
             ModelConfigurationError: If the model cannot be used.
         """
         deadline = Deadline.after(seconds)
         numbered = list(enumerate(texts, start=1))
-        short = [(number, text) for number, text in numbered if len(text) <= MOST_CHARS]
+        short = [(number, text) for number, text in numbered if len(text) <= MAX_CHARS]
+        # Twice, because the answer repeats the text.
         costs = [2 * estimate_tokens(text) for _, text in short]
-        parts = split_parts(
-            short, costs=costs, most_tokens=_PART_TOKENS, most_things=_PART_MEMORIES
-        )
+        parts = split_parts(short, costs=costs, max_tokens=_PART_TOKENS, max_items=_PART_MEMORIES)
         with use_meter(current_meter().scope()) as meter:
-            answers = await together([self._ask(part, deadline=deadline) for part in parts])
-        found = {number: pieces for answer in answers for number, pieces in answer.items()}
+            answers = await gather_all([self._ask(part, deadline=deadline) for part in parts])
+        entries = {number: pieces for answer in answers for number, pieces in answer.items()}
         notes = [
-            f"not cut ({each.reason}): {each.detail}"
-            for each in found.values()
-            if isinstance(each, Inconclusive)
+            f"not split ({entry.reason}): {entry.detail}"
+            for entry in entries.values()
+            if isinstance(entry, Inconclusive)
         ]
         return Decomposition(
-            pieces=tuple(found.get(number) or self._too_long(text) for number, text in numbered),
+            pieces=tuple(entries.get(number) or self._too_long(text) for number, text in numbered),
             usage=meter.usage,
             prompts=(self.prompt.stamp,) if short else (),
             notes=tuple(dict.fromkeys(notes)),
@@ -110,7 +110,7 @@ class ModelDecomposer:
         self, part: Sequence[tuple[int, str]], *, deadline: Deadline
     ) -> dict[int, Pieces | Inconclusive]:
         lines = "\n".join(f"[m{number}] {quote_marked(text)}" for number, text in part)
-        asked = await ask_until(
+        result = await ask_until(
             self.model,
             self.prompt.render(memories=lines),
             DecomposeAnswer,
@@ -118,28 +118,29 @@ class ModelDecomposer:
             name="memguard.decompose",
             repair=True,
         )
-        return {number: self._checked(number, text, asked) for number, text in part}
+        return {number: self._checked(number, text, result) for number, text in part}
 
     def _checked(
-        self, number: int, text: str, asked: Asked[DecomposeAnswer]
+        self, number: int, text: str, result: AskResult[DecomposeAnswer]
     ) -> Pieces | Inconclusive:
-        value = asked.answer.value
+        value = result.answer.value
         if isinstance(value, Inconclusive):
             return value
-        entries = [each for each in value.memories if _is_named(each, number)]
+        entries = [entry for entry in value.memories if _is_named(entry, number)]
+        # Two entries for one memory contradict each other, so neither is used.
         pieces = _pieces_of(entries[0]) if len(entries) == 1 else ()
         if len(pieces) == 1:
-            # Not cut at all: the memory's own words stand, and what the model called them.
+            # Not split: the memory's own words are used, with the kind that the model gave them.
             pieces = (Piece(text=text, kind=pieces[0].kind),)
         problem = problem_of(pieces, source=text)
         if problem:
-            note = f"not cut, because {problem}"
+            note = f"not split, because {problem}"
             return whole(text, fingerprint=self.fingerprint, note=note)
         spans = tuple(with_span(piece, source=text) for piece in pieces)
         return Pieces(pieces=spans, fingerprint=self.fingerprint)
 
     def _too_long(self, text: str) -> Pieces:
-        note = f"not cut, because it has more than {MOST_CHARS} characters"
+        note = f"not split, because it has more than {MAX_CHARS} characters"
         return whole(text, fingerprint=self.fingerprint, note=note)
 
 
@@ -149,12 +150,11 @@ def _is_named(entry: Mapping[str, Any], number: int) -> bool:
 
 
 def _pieces_of(entry: Mapping[str, Any]) -> tuple[Piece, ...]:
-    """The pieces as they were written; a kind that is not on the list is no kind."""
-    written = _as_entries(entry.get("units"))
+    """The pieces of an answer; a kind outside the list counts as none."""
     pieces: list[Piece] = []
-    for each in written:
-        kind = str(each.get("kind", "")).strip().casefold()
-        text = str(each.get("text") or "").strip()
+    for unit in _as_entries(entry.get("units")):
+        kind = str(unit.get("kind", "")).strip().casefold()
+        text = str(unit.get("text") or "").strip()
         pieces.append(
             Piece.model_validate({"text": text, "kind": kind if kind in _KINDS else None})
         )

@@ -1,22 +1,23 @@
 """From what a user passes as `model` to an adjudicator and a decomposer."""
 
+from functools import cache
+
 from memguard.adjudication.decomposer import ModelDecomposer
 from memguard.adjudication.model import Limits, ModelAdjudicator
 from memguard.llm.models import ModelLike, resolve_model
+from memguard.llm.stages import LOCAL
 from memguard.local.adjudicator import LocalAdjudicator, LocalDecomposer
 from memguard.prompts import Prompt, load_prompt
 from memguard.protocols import Adjudicator, Decomposer
 from memguard.schema.read_config import ReadSpec
 from memguard.schema.units import Scheme
 
-LOCAL = "local"
-"""The model string of the local adjudicator and decomposer."""
-
-# Read now, with the module: a graph may be made inside a running event loop.
+# Read now, with the module: a graph may be built inside a running event loop, where reading a file
+# would block.
 load_prompt("adjudication", "conflicts")
 
 
-def make_adjudicator(
+def create_adjudicator(
     model: "ModelLike | None", *, prompt: Prompt, scheme: Scheme, spec: ReadSpec
 ) -> Adjudicator:
     """The adjudicator that a model argument asks for.
@@ -31,16 +32,16 @@ def make_adjudicator(
         ConfigurationError: If the model cannot be used.
     """
     if model == LOCAL:
-        return LocalAdjudicator()
+        return _local_adjudicator()
     return ModelAdjudicator(
         model=resolve_model(model),
         prompts={scheme: prompt},
-        across=load_prompt("adjudication", "conflicts"),
+        conflicts_prompt=load_prompt("adjudication", "conflicts"),
         limits=Limits(part_tokens=spec.part_tokens, part_units=spec.part_units, repair=spec.repair),
     )
 
 
-def make_decomposer(model: "ModelLike | None", *, prompt: Prompt) -> Decomposer:
+def create_decomposer(model: "ModelLike | None", *, prompt: Prompt) -> Decomposer:
     """The decomposer that a model argument asks for.
 
     Raises:
@@ -49,3 +50,9 @@ def make_decomposer(model: "ModelLike | None", *, prompt: Prompt) -> Decomposer:
     if model == LOCAL:
         return LocalDecomposer()
     return ModelDecomposer(model=resolve_model(model), prompt=prompt)
+
+
+@cache
+def _local_adjudicator() -> LocalAdjudicator:
+    """One per process: it loads its embedder at the first read, which takes time and memory."""
+    return LocalAdjudicator()

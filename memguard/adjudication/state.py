@@ -24,6 +24,7 @@ def _evidence(value: Any) -> Any:
     """Plain texts and LangChain documents are evidence too; one is a list of one."""
     if value is None:
         return ()
+    # By attribute, so that a document of any library that imitates LangChain's is accepted.
     if isinstance(value, str | Mapping | Evidence) or hasattr(value, "page_content"):
         return (_one_evidence(value),)
     return tuple(_one_evidence(entry) for entry in value)
@@ -39,18 +40,18 @@ def _one_evidence(entry: Any) -> Any:
 
 
 Evidences = Annotated[tuple[Evidence, ...], BeforeValidator(_evidence)]
-"""Takes evidence, plain texts, LangChain documents, the JSON of evidence, or one of these."""
+"""Accepts evidence, plain texts, LangChain documents, the JSON of evidence, or one of these."""
 
 
 class ReadInput(BaseModel):
-    """A query, and the memories that were recalled for it."""
+    """A query, and the memories recalled for it."""
 
     query: Text = Field(
         description="What is asked now.", examples=["A restaurant for my birthday, please."]
     )
     memories: tuple[RecalledMemory, ...] = Field(
         default=(),
-        description="What was recalled, nearest first; plain texts will do.",
+        description="The recalled memories, nearest first; plain texts are accepted.",
         examples=[["The user is vegetarian.", "The user lives in Porto."]],
     )
     dialogue: AnyConversation = Field(
@@ -65,7 +66,7 @@ class ReadInput(BaseModel):
     now: Moment = Field(
         default=None, description="When it is asked; the clock's time when left out."
     )
-    run_id: str = Field(default="", description="The run it belongs to; made up when empty.")
+    run_id: str = Field(default="", description="The run it belongs to; a new id when empty.")
 
 
 class ReadOutput(BaseModel):
@@ -86,19 +87,19 @@ class ReadState(ReadInput):
     units: tuple[Unit, ...] = ()
     """What is judged."""
     repeats: dict[str, tuple[Unit, ...]] = {}
-    """Units of memories with the same text as another, by the unit that stands for them."""
+    """Units of memories with the same text as another, by the unit that represents them."""
     decomposition: Decomposition | None = None
-    """What was cut in this read; `None` when nothing had to be."""
+    """The units that were split in this read; `None` when none had to be."""
     decomposed: int = 0
-    """Memories cut in this read."""
+    """Memories decomposed in this read."""
     cached: int = 0
-    """Memories whose units were kept from earlier."""
+    """Memories whose units were cached."""
     seconds: float = 0.0
     """Seconds that the model calls have taken."""
     adjudication: Adjudication | None = None
-    """What was found."""
+    """The verdicts."""
     ledger: Ledger | None = None
-    """What was ruled."""
+    """The rulings."""
     flags: tuple[Flag, ...] = ()
     """What a reader of the report must not overlook."""
     notes: tuple[str, ...] = ()

@@ -1,21 +1,31 @@
-"""The steps of a read that every method takes: judge, compile, render. Nodes are made of them."""
+"""The steps that every read-time method shares, and the graph that joins them.
+
+```text
+START -> [decompose ->] adjudicate -> compile -> render -> END
+```
+"""
 
 import asyncio
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
+from langgraph.graph import END, START, StateGraph
+
 from memguard.adjudication.case import distinct, make_case, units_of
-from memguard.adjudication.state import ReadState
+from memguard.adjudication.state import ReadInput, ReadOutput, ReadState
+from memguard.adjudication.uncheckpointed import Graph, uncheckpointed
 from memguard.errors import MemguardError
 from memguard.llm.budget import Meter
 from memguard.llm.metering import current_meter, use_meter
 from memguard.policy.ledger import Costs, compile_ledger, rule_on_units
 from memguard.policy.parts import estimate_tokens
 from memguard.policy.ruling import Ruling
+from memguard.portal import NodeFunction, dual
 from memguard.protocols import Adjudicator
 from memguard.rendering.memories import frame_texts, render_memories, unit_line
 from memguard.schema.base import is_blank
@@ -27,8 +37,9 @@ from memguard.schema.units import Pieces, Scheme, Unit
 from memguard.schema.usage import Budget, Usage
 from memguard.schema.verdict import Inconclusive
 
-_SHARE = 0.95
-"""Of the time that is left, what the adjudicator is told: what it has by then is not lost."""
+_ADJUDICATOR_SHARE = 0.95
+"""Share of the remaining time that the adjudicator is told of. It then returns what it has before
+the deadline here cancels it, which would lose everything."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,11 +54,11 @@ class Steps:
     """Its settings."""
     adjudicator: Adjudicator
     """Who judges."""
-    budget: Budget
-    """The most that one read may spend."""
     clock: Callable[[], datetime]
     """Gives the time."""
-    new_id: Callable[[], str]
+    budget: Budget = field(default_factory=Budget)
+    """The most that one read may spend."""
+    new_id: Callable[[], str] = lambda: uuid.uuid4().hex
     """Gives ids."""
 
     @cached_property
@@ -70,60 +81,65 @@ class Steps:
         """
         firsts, repeats = distinct(memories)
         units: list[Unit] = []
-        twins: dict[str, tuple[Unit, ...]] = {}
+        copies: dict[str, tuple[Unit, ...]] = {}
         for memory in firsts:
-            cut = pieces.get(memory.id)
-            own = units_of(memory, pieces=cut)
-            units += own
-            copies = [units_of(other, pieces=cut) for other in repeats[memory.id]]
-            for number, unit in enumerate(own):
-                twins[unit.id] = tuple(copy[number] for copy in copies)
-        return {"units": tuple(units), "repeats": {k: v for k, v in twins.items() if v}}
+            memory_units = units_of(memory, pieces=pieces.get(memory.id))
+            units += memory_units
+            # A repeat has the same text, so it splits in the same places: unit n of one is unit n
+            # of the other.
+            repeated = [units_of(copy, pieces=pieces.get(memory.id)) for copy in repeats[memory.id]]
+            for number, unit in enumerate(memory_units):
+                copies[unit.id] = tuple(other[number] for other in repeated)
+        return {"units": tuple(units), "repeats": {k: v for k, v in copies.items() if v}}
 
     async def judge(self, state: ReadState, *, units: Sequence[Unit]) -> dict[str, Any]:
         """Ask the adjudicator, within what is left of the deadline.
 
         Nothing recalled costs no call, and neither does a query that holds nothing.
         """
-        case, was_cut = make_case(
+        case, clipped = make_case(
             state.query,
             dialogue=state.dialogue,
             evidence=state.evidence,
             now=state.now or self.clock(),
             spec=self.spec,
         )
-        began = time.monotonic()
-        # What the store has replaced is denied whatever is found: nobody need look at it.
-        asked = [unit for unit in units if not unit.superseded]
-        if not asked:
-            found = Adjudication(adjudicator=self.adjudicator.name)
+        start = time.monotonic()
+        # A record that the store has superseded is denied whatever the adjudicator says of it, so
+        # judging it would only cost tokens.
+        current = [unit for unit in units if not unit.superseded]
+        if not current:
+            adjudication = Adjudication(adjudicator=self.adjudicator.name)
         elif is_blank(state.query):
-            found = _failed("the query is blank, so no unit was judged", flag="situation_unknown")
+            why = "the query is blank, so no unit was judged"
+            adjudication = _failed(why, flag="situation_unknown")
         else:
-            left = max(0.0, self.spec.deadline - state.seconds)
+            seconds = max(0.0, self.spec.deadline - state.seconds)
             spent = state.decomposition.usage if state.decomposition else Usage()
             with use_meter(self.meter(spent=spent, seconds=state.seconds)):
-                found = await self._ask(case, units=asked, seconds=left)
-        flags: tuple[Flag, ...] = (*state.flags, *found.flags)
+                adjudication = await self._ask(case, units=current, seconds=seconds)
+        flags: tuple[Flag, ...] = (*state.flags, *adjudication.flags)
         return {
             "case": case,
-            "adjudication": found,
-            "seconds": state.seconds + time.monotonic() - began,
-            "flags": (*flags, "evidence_cut") if was_cut else flags,
-            "notes": (*state.notes, *found.notes),
+            "adjudication": adjudication,
+            "seconds": state.seconds + time.monotonic() - start,
+            "flags": (*flags, "evidence_cut") if clipped else flags,
+            "notes": (*state.notes, *adjudication.notes),
         }
 
     async def _ask(self, case: ReadCase, *, units: Sequence[Unit], seconds: float) -> Adjudication:
         try:
             async with asyncio.timeout(seconds):
                 return await self.adjudicator.adjudicate(
-                    case, units=units, scheme=self.scheme, seconds=_SHARE * seconds
+                    case, units=units, scheme=self.scheme, seconds=_ADJUDICATOR_SHARE * seconds
                 )
-        except (MemguardError, AssertionError):
-            raise  # our own mistakes and yours are not the adjudicator's opinion
+        except MemguardError:
+            # A setting that cannot work says nothing about the units, so it may not pass for an
+            # inconclusive verdict.
+            raise
         except TimeoutError:
             return _failed("the adjudicator did not keep its deadline", flag="adjudication_late")
-        except Exception as error:  # an adjudicator of the user's own may raise anything
+        except Exception as error:  # a user's own adjudicator may raise anything
             why = f"the adjudicator failed: {type(error).__name__}"
             return _failed(why, flag="adjudication_failed")
 
@@ -185,6 +201,99 @@ class Steps:
             flags=state.flags,
             notes=state.notes,
         )
+
+
+async def adjudicate(state: ReadState, *, steps: Steps) -> dict[str, Any]:
+    """Ask for the situation, and for the attributes of every unit."""
+    return await steps.judge(state, units=state.units)
+
+
+async def adjudicate_whole(state: ReadState, *, steps: Steps) -> dict[str, Any]:
+    """Ask for the situation and the attributes of every memory, none of which is decomposed."""
+    # The first step of its graph: what an earlier run of the same thread left is not this run's.
+    fresh = state.model_copy(update={"flags": (), "notes": (), "seconds": 0.0})
+    entries = steps.units(state.memories, pieces={})
+    return {**entries, **await steps.judge(fresh, units=entries["units"])}
+
+
+async def compile_verdicts(state: ReadState, *, steps: Steps) -> dict[str, Any]:
+    """Look every unit up in the table, settle conflicts, and choose what fits."""
+    return steps.compile(state)
+
+
+async def render(state: ReadState, *, steps: Steps) -> dict[str, Any]:
+    """Write the section for the prompt, and the receipt of the read."""
+    return steps.render(state)
+
+
+def compile_method(
+    steps: Steps,
+    *,
+    state: type[ReadState],
+    takes: type[ReadInput],
+    gives: type[ReadOutput],
+    decompose: NodeFunction | None = None,
+) -> Graph:
+    """The steps of one method as a graph.
+
+    Args:
+        steps: The method's settings and adjudicator.
+        state: What passes from node to node.
+        takes: The graph's input.
+        gives: Its output.
+        decompose: A first step that splits memories into units; without one, each is judged whole.
+    """
+    judging = adjudicate if decompose else adjudicate_whole
+    nodes = {
+        "adjudicate": partial(judging, steps=steps),
+        "compile": partial(compile_verdicts, steps=steps),
+        "render": partial(render, steps=steps),
+    }
+    if decompose is not None:
+        nodes = {"decompose": decompose, **nodes}
+    builder = StateGraph(state, input_schema=takes, output_schema=gives)
+    previous = START
+    for name, node in nodes.items():
+        builder.add_node(name, dual(node, name=name), input_schema=state)
+        builder.add_edge(previous, name)
+        previous = name
+    builder.add_edge(previous, END)
+    return uncheckpointed(builder.compile(name=steps.method))
+
+
+async def read_without_adjudicator(values: Mapping[str, Any], *, steps: Steps) -> dict[str, Any]:
+    """Read by policy and the words of the memories alone, in a millisecond or two.
+
+    For when a method failed or was late: safety constraints and preferences that can be told by
+    their words stay as context, and everything else is withheld (SPEC section 7).
+
+    Args:
+        values: A method's input.
+        steps: The method's settings, with `NoAdjudicator`.
+    """
+    state = ReadState.model_validate(dict(values))
+    state = state.model_copy(update=steps.units(state.memories, pieces={}))
+    if steps.scheme == "units" and not is_blank(state.query):
+        whole = [unit for unit in state.units if not unit.superseded]
+        state = state.model_copy(update={"flags": ("decomposition_failed",) if whole else ()})
+    state = state.model_copy(update=await steps.judge(state, units=state.units))
+    state = state.model_copy(update=steps.compile(state))
+    return steps.render(state)
+
+
+@dataclass(frozen=True)
+class NoAdjudicator:
+    """An adjudicator that gives no verdict on any unit."""
+
+    name: str = "none"
+    fingerprint: str = "none"
+
+    async def adjudicate(
+        self, case: ReadCase, *, units: Sequence[Unit], scheme: Scheme, seconds: float
+    ) -> Adjudication:
+        """No verdict; policy then goes by the words of each unit."""
+        del case, units, scheme, seconds
+        return Adjudication(situation=Inconclusive(reason="timeout", detail="nobody was asked"))
 
 
 def costs_of(rulings: Sequence[Ruling]) -> Costs:

@@ -22,7 +22,7 @@ from memguard.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from memguard.guard.agent import AgentGraph
+    from memguard.adjudication.uncheckpointed import Graph
     from memguard.journal.journal import Journal
     from memguard.schema.base import Namespace
     from memguard.schema.ledger import ReadReport
@@ -52,6 +52,9 @@ def chat(
         typer.Option(help="Model that judges memories, or local; the answering model by default."),
     ] = None,
     gate: GateOption = None,
+    admission: Annotated[
+        str, typer.Option(help="How memories are admitted: ps, fc or relevance.")
+    ] = "ps",
     preset: PresetOption = None,
     system: Annotated[str, typer.Option(help="System prompt of the agent.")] = "",
 ) -> None:
@@ -65,8 +68,6 @@ def chat(
     from memguard.errors import ErrorCode, ModelConfigurationError
     from memguard.guard.agent import create_memory_agent
     from memguard.guard.presets import choose_admission, choose_gates, split_presets
-    from memguard.guard.read import create_read_guard
-    from memguard.guard.write import create_write_guard
     from memguard.llm.models import HOW_TO_GIVE_ONE
 
     answering = pick_model(model, base_url=base_url)
@@ -74,20 +75,17 @@ def chat(
         msg = f"chat needs a model that answers; {HOW_TO_GIVE_ONE}"
         raise ModelConfigurationError(msg, code=ErrorCode.MODEL_MISSING)
     gates = gate or ["consistency"]
-    for_gates, for_admission = split_presets(preset or (), gates=gates, admission="ps")
-    specs = choose_gates(gates, presets=for_gates)
-    admission = choose_admission("ps", presets=for_admission)
-    judging = answering if judge is None else pick_model(judge, base_url=base_url)
+    for_gates, for_admission = split_presets(preset or (), gates=gates, admission=admission)
     labels = namespace_of(user, namespace)
     with open_store(store, embed=embed) as opened, make_journal(store) as journal:
-        memory: dict[str, Any] = {
-            "store": opened, "namespace": template_of(labels), "receipts": journal
-        }  # fmt: skip
         agent = create_memory_agent(
             answering,
-            read=create_read_guard(judging, admission=admission, **memory),
-            write=create_write_guard(judging, gates=specs, on_failure="report", **memory),
-            **memory,
+            judge=None if judge is None else pick_model(judge, base_url=base_url),
+            gates=choose_gates(gates, presets=for_gates),
+            admission=choose_admission(admission, presets=for_admission),
+            store=opened,
+            namespace=template_of(labels),
+            receipts=journal,
             system=system,
             # The conversation ends with the program; only memories outlast it.
             checkpointer=InMemorySaver(),
@@ -170,7 +168,7 @@ class _Change:
 class _ChatSession:
     """A conversation in the terminal, with the reports of its last turn."""
 
-    agent: "AgentGraph"
+    agent: "Graph"
     store: "ChromaStore"
     journal: "Journal"
     namespace: "Namespace"

@@ -1,40 +1,36 @@
-"""From what a user passes as `admission` to a graph to ask, and to one for the worst case.
+"""From what a user passes as `admission` to a method that can judge, and do without a judge.
 
-The second is the same method with nobody to ask: it gives what SPEC section 7 leaves when no
-verdict is usable, from the words of the memories alone, in a millisecond or two.
+A method that fails or is late is replaced by policy and the words of the memories alone, so that a
+read always has an answer (SPEC section 7).
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import partial
 from typing import Any
 
 from langgraph.graph.state import CompiledStateGraph
 
-from memguard.adjudication.make import make_adjudicator, make_decomposer
+from memguard.adjudication.make import create_decomposer
+from memguard.adjudication.steps import NoAdjudicator, Steps, read_without_adjudicator
+from memguard.adjudication.uncheckpointed import Graph, run_uncheckpointed
 from memguard.errors import ConfigurationError, ErrorCode, MemguardError
+from memguard.guard.failures import failure_of
 from memguard.guard.pieces import JournalPieces, use_pieces
 from memguard.guard.relevance import create_relevance_gate_graph
-from memguard.guard.unsaved import run_unsaved
 from memguard.journal.caches import DecompositionLog
 from memguard.journal.journal import Journal
 from memguard.llm.models import ModelLike
-from memguard.local.adjudicator import LocalAdjudicator
+from memguard.llm.stages import model_of
 from memguard.methods.factor_compiled import create_factor_compiled_graph
 from memguard.methods.permission_semantic import create_permission_semantic_graph
 from memguard.prompts import Prompt, prompt_or_own
-from memguard.protocols import Adjudicator
-from memguard.schema.ledger import Adjudication, Decomposition, Flag
-from memguard.schema.read import ReadCase
+from memguard.schema.ledger import Flag
 from memguard.schema.read_config import FactorCompiled, PermissionSemantic, RelevanceGate
-from memguard.schema.units import Scheme, Unit
 from memguard.schema.usage import Budget
-from memguard.schema.verdict import Inconclusive
 from memguard.schema.write import Failure
-
-Graph = CompiledStateGraph[Any, Any, Any, Any]
 
 AdmissionSpec = FactorCompiled | PermissionSemantic | RelevanceGate
 AdmissionLike = AdmissionSpec | str | Graph
@@ -57,21 +53,23 @@ PROMPTS = (
 )
 """The prompts that can be replaced."""
 
-LOCAL = "local"
-_SHARE = 0.9
+_METHOD_SHARE = 0.9
 """Of the deadline, what the model calls may take: recall and the receipt need some as well."""
 _DEFAULT_K = 10
 _DEFAULT_DEADLINE = 20.0
 
+Fallback = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
+"""Takes a method's input and gives its output, without asking anybody."""
+
 
 @dataclass(frozen=True, kw_only=True)
-class Judged:
+class AdmissionResult:
     """What a method returned, and what a reader must know of how it came about."""
 
-    found: dict[str, Any]
+    output: dict[str, Any]
     """The method's output."""
     flags: tuple[Flag, ...] = ()
-    """Why the worst case had to do."""
+    """Why the fallback was used."""
     failures: tuple[Failure, ...] = ()
     """What stopped the method, with a code of the errors page."""
 
@@ -82,45 +80,71 @@ class Admission:
 
     graph: Graph
     """The method."""
-    fallback: Graph
-    """The same without anybody to ask."""
+    fallback: Fallback
+    """What answers in its place when it fails or is late."""
     k: int
     """Memories it wants to see."""
     deadline: float
     """Seconds a whole read may take."""
     decomposer: str = ""
-    """The fingerprint of who cuts memories; empty where nobody does."""
+    """The fingerprint of the decomposer; empty where the method has none."""
 
-    async def judge(self, given: dict[str, Any], *, journal: Journal, seconds: float) -> Judged:
-        """Ask the method, and do without its judgement where that fails or is late.
+    @property
+    def name(self) -> str:
+        """The method's name, as drawings and streams show it."""
+        return self.graph.get_name()
+
+    async def judge(
+        self, values: dict[str, Any], *, journal: Journal, seconds: float
+    ) -> AdmissionResult:
+        """Ask the method, and use the fallback where it fails or is late.
 
         Args:
-            given: The method's input.
-            journal: Where the pieces of memories are kept.
+            values: The method's input.
+            journal: Where the pieces of memories are cached.
             seconds: How long it may take.
         """
         pieces = use_pieces(
-            DecompositionLog(journal), memories=given["memories"], fingerprint=self.decomposer
+            DecompositionLog(journal), memories=values["memories"], fingerprint=self.decomposer
         )
         try:
             async with asyncio.timeout(seconds):
                 with pieces:
-                    return Judged(found=await run_unsaved(self.graph, given))
+                    output = await run_uncheckpointed(self.graph, values)
+            _check_output(output, name=self.name)
+            return AdmissionResult(output=output)
         except TimeoutError:
-            return await self.without(given, flags=("adjudication_late",))
+            return await self.without(values, flags=("adjudication_late",))
         except MemguardError as error:
-            failure = Failure(code=error.code, message=error.message, step="admit")
-            return await self.without(given, flags=("adjudication_failed",), failures=(failure,))
+            # A mistake in the settings is raised later, once the receipt that names it is written.
+            failure = failure_of(error, step="admit")
+            return await self.without(values, flags=("adjudication_failed",), failures=(failure,))
 
     async def without(
         self,
-        given: dict[str, Any],
+        values: dict[str, Any],
         *,
         flags: tuple[Flag, ...] = (),
         failures: tuple[Failure, ...] = (),
-    ) -> Judged:
-        """What is left when nobody can be asked."""
-        return Judged(found=await self.fallback.ainvoke(given), flags=flags, failures=failures)
+    ) -> AdmissionResult:
+        """What is admitted when nobody can be asked."""
+        return AdmissionResult(output=await self.fallback(values), flags=flags, failures=failures)
+
+
+def _check_output(output: Mapping[str, Any], *, name: str) -> None:
+    """Refuse a user's graph that does not return what a method returns.
+
+    Raises:
+        ConfigurationError: If an output is missing.
+    """
+    required = ("memory_context", "admitted", "withheld", "report")
+    missing = [key for key in required if output.get(key) is None]
+    if missing:
+        msg = (
+            f"the admission {name!r} returned no {', '.join(missing)}: return "
+            f"{', '.join(required)}, as the graph of `create_permission_semantic_graph` does"
+        )
+        raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID)
 
 
 def build_admission(
@@ -145,126 +169,86 @@ def build_admission(
     Raises:
         ConfigurationError: If the admission is unknown, or a model or prompt cannot be used.
     """
-    if isinstance(admission, CompiledStateGraph):
-        without = create_factor_compiled_graph(adjudicator=_Nobody(), clock=clock)
-        late = deadline if deadline is not None else _DEFAULT_DEADLINE
-        return Admission(graph=admission, fallback=without, k=_DEFAULT_K, deadline=late)
     spec = _spec_named(admission) if isinstance(admission, str) else admission
+    if isinstance(spec, CompiledStateGraph):
+        return Admission(
+            graph=spec,
+            fallback=_fallback_of(FactorCompiled(), clock=clock),
+            k=_DEFAULT_K,
+            deadline=_DEFAULT_DEADLINE if deadline is None else deadline,
+        )
     if isinstance(spec, RelevanceGate):
         graph = create_relevance_gate_graph(spec=spec, clock=clock)
-        late = deadline if deadline is not None else _DEFAULT_DEADLINE
-        return Admission(graph=graph, fallback=graph, k=spec.k, deadline=late)
-    late = deadline if deadline is not None else spec.deadline
-    timed = spec.model_copy(update={"deadline": late * _SHARE})
-    if isinstance(timed, FactorCompiled):
-        return _factors(
-            timed, models=models, prompts=prompts, budget=budget, deadline=late, clock=clock
+        return Admission(
+            graph=graph,
+            # It asks no model, so it is its own fallback.
+            fallback=graph.ainvoke,
+            k=spec.k,
+            deadline=_DEFAULT_DEADLINE if deadline is None else deadline,
         )
-    return _permissions(
-        timed, models=models, prompts=prompts, budget=budget, deadline=late, clock=clock
+    whole = spec.deadline if deadline is None else deadline
+    timed = spec.model_copy(update={"deadline": whole * _METHOD_SHARE})
+    graph, decomposer = _method_of(
+        timed, models=models, prompts=prompts, budget=budget, clock=clock
     )
-
-
-def _factors(
-    spec: FactorCompiled,
-    *,
-    models: Mapping[str, ModelLike],
-    prompts: Mapping[str, Prompt],
-    budget: Budget,
-    deadline: float,
-    clock: Callable[[], datetime],
-) -> Admission:
-    own = prompts.get("factor_compiled/adjudicate")
-    prompt = prompt_or_own("factor_compiled", "adjudicate", override=own)
-    judge = _adjudicator(models, prompt=prompt, scheme="factors", spec=spec)
     return Admission(
-        graph=create_factor_compiled_graph(
-            spec=spec, adjudicator=judge, budget=budget, clock=clock
-        ),
-        fallback=create_factor_compiled_graph(spec=spec, adjudicator=_Nobody(), clock=clock),
+        graph=graph,
+        fallback=_fallback_of(timed, clock=clock),
         k=spec.k,
-        deadline=deadline,
+        deadline=whole,
+        decomposer=decomposer,
     )
 
 
-def _permissions(
-    spec: PermissionSemantic,
-    *,
-    models: Mapping[str, ModelLike],
-    prompts: Mapping[str, Prompt],
-    budget: Budget,
-    deadline: float,
-    clock: Callable[[], datetime],
-) -> Admission:
-    name = "permission_semantic"
-    prompt = prompt_or_own(name, "adjudicate", override=prompts.get(f"{name}/adjudicate"))
-    cutting = prompt_or_own(name, "decompose", override=prompts.get(f"{name}/decompose"))
-    judge = _adjudicator(models, prompt=prompt, scheme="units", spec=spec)
-    cutter = make_decomposer(models.get("decomposer", models["default"]), prompt=cutting)
-    return Admission(
-        graph=create_permission_semantic_graph(
-            spec=spec,
-            adjudicator=judge,
-            decomposer=cutter,
-            cache=JournalPieces(),
-            budget=budget,
-            clock=clock,
-        ),
-        fallback=create_permission_semantic_graph(
-            spec=spec, adjudicator=_Nobody(), decomposer=_Whole(cutter.fingerprint), clock=clock
-        ),
-        k=spec.k,
-        deadline=deadline,
-        decomposer=cutter.fingerprint,
-    )
-
-
-def _adjudicator(
-    models: Mapping[str, ModelLike],
-    *,
-    prompt: Prompt,
-    scheme: Scheme,
+def _method_of(
     spec: FactorCompiled | PermissionSemantic,
-) -> Adjudicator:
-    model = models.get("adjudicator", models["default"])
-    if model == LOCAL:
-        return _local()
-    return make_adjudicator(model, prompt=prompt, scheme=scheme, spec=spec)
+    *,
+    models: Mapping[str, ModelLike],
+    prompts: Mapping[str, Prompt],
+    budget: Budget,
+    clock: Callable[[], datetime],
+) -> tuple[Graph, str]:
+    """The method as a graph, and the fingerprint of its decomposer."""
+    adjudicator = model_of(models, "adjudicator")
+    if isinstance(spec, FactorCompiled):
+        graph = create_factor_compiled_graph(
+            adjudicator,
+            spec=spec,
+            budget=budget,
+            prompt=prompts.get("factor_compiled/adjudicate"),
+            clock=clock,
+        )
+        return graph, ""
+    override = prompts.get("permission_semantic/decompose")
+    decomposer = create_decomposer(
+        model_of(models, "decomposer"),
+        prompt=prompt_or_own("permission_semantic", "decompose", own=override),
+    )
+    graph = create_permission_semantic_graph(
+        adjudicator,
+        spec=spec,
+        decomposer=decomposer,
+        # The store, and with it the journal, is known only within a run.
+        cache=JournalPieces(),
+        budget=budget,
+        prompt=prompts.get("permission_semantic/adjudicate"),
+        clock=clock,
+    )
+    return graph, decomposer.fingerprint
 
 
-@cache
-def _local() -> LocalAdjudicator:
-    """One per process; it loads its embedder at the first read."""
-    return LocalAdjudicator()
-
-
-@dataclass(frozen=True)
-class _Nobody:
-    """An adjudicator that says nothing of any unit."""
-
-    name: str = "none"
-    fingerprint: str = "none"
-
-    async def adjudicate(
-        self, case: ReadCase, *, units: Sequence[Unit], scheme: Scheme, seconds: float
-    ) -> Adjudication:
-        """Nothing; policy then goes by the words of each unit."""
-        del case, units, scheme, seconds
-        return Adjudication(situation=Inconclusive(reason="timeout", detail="nobody was asked"))
-
-
-@dataclass(frozen=True)
-class _Whole:
-    """A decomposer that leaves memories whole."""
-
-    fingerprint: str
-    name: str = "none"
-
-    async def decompose(self, texts: Sequence[str], *, seconds: float) -> Decomposition:
-        """Nothing cut."""
-        del seconds
-        late = Inconclusive(reason="timeout", detail="nobody was asked")
-        return Decomposition(pieces=(late,) * len(texts))
+def _fallback_of(
+    spec: FactorCompiled | PermissionSemantic, *, clock: Callable[[], datetime]
+) -> Fallback:
+    units = isinstance(spec, PermissionSemantic)
+    steps = Steps(
+        method="permission_semantic" if units else "factor_compiled",
+        scheme="units" if units else "factors",
+        spec=spec,
+        adjudicator=NoAdjudicator(),
+        clock=clock,
+    )
+    return partial(read_without_adjudicator, steps=steps)
 
 
 def _spec_named(name: str) -> AdmissionSpec:

@@ -1,4 +1,4 @@
-"""A whole agent with memory: what is admitted is recalled first, what is new is checked after.
+"""An agent with memory: it recalls what may be used, answers, and remembers what passes the gates.
 
 ```text
 START -> recall -> answer -> remember -> END
@@ -6,11 +6,14 @@ START -> recall -> answer -> remember -> END
            +- tools <-+
 ```
 
+`recall` is a read guard and `remember` a write guard. Drawings with `xray=True`, streams with
+`subgraphs=True` and `get_subgraphs(recurse=True)` show them with the methods inside.
+
 A tool's results are evidence: the next recall of the same turn sees them, and what they contradict
 is withheld from the answer that they lead to.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,27 +23,27 @@ from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.tools import BaseTool, tool
 from langgraph.channels import UntrackedValue
 from langgraph.graph import END, START, StateGraph, add_messages
-from langgraph.graph.state import CompiledStateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.store.base import BaseStore
 from pydantic import BaseModel, Field
 
+from memguard.adjudication.uncheckpointed import Graph, run_uncheckpointed
 from memguard.errors import ErrorCode, GuardError, InvalidInputError, ModelConfigurationError
+from memguard.guard.admission import AdmissionLike
+from memguard.guard.gates import GateLike
+from memguard.guard.hosts import create_guards, failed_write
 from memguard.guard.inject import with_memory
 from memguard.guard.namespaces import NamespaceLike
-from memguard.guard.read import create_read_guard
-from memguard.guard.unsaved import run_unsaved
-from memguard.guard.write import create_write_guard
 from memguard.journal.journal import Journal
 from memguard.llm.answer import answer, tool_settings
 from memguard.llm.models import Model, ModelLike, resolve_model
 from memguard.portal import dual
+from memguard.prompts import Prompt
 from memguard.schema.ledger import ReadReport
-from memguard.schema.write import Failure, WriteReport
+from memguard.schema.recall import Recall
+from memguard.schema.write import WriteReport
 
 NAME = "memory_agent"
-
-AgentGraph = CompiledStateGraph[Any, Any, Any, Any]
 
 
 class AgentContext(TypedDict, total=False):
@@ -67,6 +70,7 @@ class AgentState(AgentInput):
     and its receipts are in the log.
     """
 
+    # Untracked channels are not checkpointed.
     memory_context: Annotated[str, UntrackedValue] = ""
     """The section that the last answer was given with; empty when nothing was admitted."""
     read: Annotated[ReadReport | None, UntrackedValue] = None
@@ -82,16 +86,16 @@ class Agent:
     model: Model
     system: str
     tools: dict[str, Any]
-    read: AgentGraph | None
-    write: AgentGraph | None
-    saved: bool
-    """Whether the write guard is a user's own, which may ask a person and go on later."""
+    read: Graph | None
+    write: Graph | None
+    interrupts: bool
+    """Whether the write guard is the user's own, which may interrupt to ask a person."""
 
 
-async def recall(state: AgentState, *, guard: AgentGraph) -> dict[str, Any]:
+async def recall_memories(state: AgentState, *, guard: Graph) -> dict[str, Any]:
     """Fetch memories, and admit what may be used for this request."""
-    found = await run_unsaved(guard, {"messages": state.messages})
-    return {"memory_context": found["memory_context"], "read": found["read"]}
+    output = await run_uncheckpointed(guard, {"messages": state.messages})
+    return {"memory_context": output["memory_context"], "read": output["read"]}
 
 
 async def respond(state: AgentState, *, agent: Agent) -> dict[str, Any]:
@@ -99,20 +103,22 @@ async def respond(state: AgentState, *, agent: Agent) -> dict[str, Any]:
     if not state.messages:
         msg = "the agent was given no messages: pass {'messages': [('user', '...')]}"
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
+    # For this call alone: in the thread, memory would be extracted again as if it had been said.
     prompt = with_memory(state.messages, system=agent.system, memory=state.memory_context)
     return {"messages": [await answer(agent.model, prompt, tools=agent.tools)]}
 
 
-async def remember(state: AgentState, *, guard: AgentGraph, saved: bool) -> dict[str, Any]:
+async def remember(state: AgentState, *, guard: Graph, interrupts: bool) -> dict[str, Any]:
     """Draw candidates from what is new, and store what passes the gates."""
-    given = {"messages": state.messages}
+    values = {"messages": state.messages}
     try:
-        done = await (guard.ainvoke(given) if saved else run_unsaved(guard, given))
+        # A guard that interrupts needs the host's checkpointer to go on later. The one that is
+        # built here never does, and must leave no candidate in the thread.
+        output = await (guard.ainvoke(values) if interrupts else run_uncheckpointed(guard, values))
     except GuardError as error:
         # The answer is there already; the turn is read again with the next one.
-        failure = Failure(code=error.code, message=error.message, step="write")
-        return {"writes": WriteReport(run_id="", namespace=(), failures=(failure,))}
-    return {"writes": done["writes"]}
+        return {"writes": failed_write(error)}
+    return {"writes": output["writes"]}
 
 
 def after_answer(state: AgentState) -> Literal["tools", "remember"]:
@@ -129,12 +135,17 @@ def create_memory_agent(
     namespace: NamespaceLike = ("memories", "{user_id}"),
     system: str = "",
     judge: "ModelLike | None" = None,
-    read: AgentGraph | Literal[False] | None = None,
-    write: AgentGraph | Literal[False] | None = None,
+    gates: Sequence[GateLike] | None = None,
+    admission: AdmissionLike | None = None,
+    recall: Recall | None = None,
+    models: Mapping[str, ModelLike] | None = None,
+    prompts: Mapping[str, Prompt] | None = None,
+    read: Graph | Literal[False] | None = None,
+    write: Graph | Literal[False] | None = None,
     receipts: Journal | str | Path | None = None,
     checkpointer: Any = None,
     context_schema: type[Any] = AgentContext,
-) -> AgentGraph:
+) -> Graph:
     """An agent that remembers what its conversations support, and uses what the request permits.
 
     Trouble with memory never costs the user the answer: a read that fails or is late withholds
@@ -144,15 +155,21 @@ def create_memory_agent(
     Args:
         model: Who answers.
         tools: Functions or LangChain tools that it may call; their results are evidence.
-        store: Where memories live; the store of the run when left out.
+        store: The memory store; the store of the run when left out.
         namespace: Whose memories: a template filled from the run's context, or a function.
         system: The agent's instructions.
         judge: Who writes, judges and adjudicates memories, or `"local"`; the answering model
             when left out.
+        gates: What a candidate memory has to pass, in order, as in `create_write_guard`.
+        admission: How recalled memories are admitted, as in `create_read_guard`.
+        recall: Which memories are looked at; see `Recall`.
+        models: Other models by stage, of both guards: `writer`, `judge`, the stages of ConMem,
+            `adjudicator` and `decomposer`; `judge` of the argument above serves the rest.
+        prompts: Your own prompts by name, of both guards.
         read: A read guard of your own; `False` recalls nothing.
         write: A write guard of your own; `False` remembers nothing.
-        receipts: Where receipts are kept; beside a local store when left out.
-        checkpointer: Keeps threads, as for any LangGraph graph.
+        receipts: Where receipts are stored; next to a local store when left out.
+        checkpointer: Stores threads, as for any LangGraph graph.
         context_schema: Type of the run's context; must have what the namespace names.
 
     Returns:
@@ -169,25 +186,30 @@ def create_memory_agent(
         )
         raise ModelConfigurationError(msg, code=ErrorCode.MODEL_MISSING)
     answering = resolve_model(model, streams=True)
-    judging: ModelLike = model if judge is None else judge
-    known = [each if isinstance(each, BaseTool) else tool(each) for each in tools]
-    if read is None:
-        read = create_read_guard(judging, store=store, namespace=namespace, receipts=receipts)
-    saved = write is not None
-    if write is None:
-        write = create_write_guard(
-            judging, store=store, namespace=namespace, receipts=receipts, on_failure="report"
-        )
+    built_tools = [entry if isinstance(entry, BaseTool) else tool(entry) for entry in tools]
+    reader, writer = create_guards(
+        model if judge is None else judge,
+        read=read,
+        write=write,
+        store=store,
+        namespace=namespace,
+        receipts=receipts,
+        gates=gates,
+        admission=admission,
+        recall=recall,
+        models=models,
+        prompts=prompts,
+    )
     agent = Agent(
         model=answering,
         system=system,
-        tools=tool_settings(answering, known),
-        read=read or None,
-        write=write or None,
-        saved=saved,
+        tools=tool_settings(answering, built_tools),
+        read=reader,
+        write=writer,
+        interrupts=write is not None,
     )
-    builder = _build(agent, tools=known, context_schema=context_schema)
-    return cast("AgentGraph", builder.compile(name=NAME, store=store, checkpointer=checkpointer))
+    builder = _build(agent, tools=built_tools, context_schema=context_schema)
+    return cast("Graph", builder.compile(name=NAME, store=store, checkpointer=checkpointer))
 
 
 def _build(agent: Agent, *, tools: Sequence[BaseTool], context_schema: type[Any]) -> Any:
@@ -195,17 +217,18 @@ def _build(agent: Agent, *, tools: Sequence[BaseTool], context_schema: type[Any]
     first, last = "answer", END
     if agent.read is not None:
         first = "recall"
-        builder.add_node("recall", dual(partial(recall, guard=agent.read)))
+        builder.add_node("recall", dual(partial(recall_memories, guard=agent.read), name="recall"))
         builder.add_edge("recall", "answer")
     builder.add_node("answer", dual(partial(respond, agent=agent), name="answer"))
     if agent.write is not None:
         last = "remember"
-        step = partial(remember, guard=agent.write, saved=agent.saved)
+        step = partial(remember, guard=agent.write, interrupts=agent.interrupts)
         builder.add_node("remember", dual(step))
         builder.add_edge("remember", END)
     builder.add_edge(START, first)
     if tools:
         builder.add_node("tools", ToolNode(tools))
+        # Back to `recall`: what a tool returned may contradict a memory.
         builder.add_edge("tools", first)
         builder.add_conditional_edges("answer", after_answer, {"tools": "tools", "remember": last})
     else:

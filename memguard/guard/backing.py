@@ -22,7 +22,7 @@ IN_MEMORY_NOTE = (
 
 @dataclass
 class Backing:
-    """A store with the journal beside it. Opens nothing before its first use."""
+    """A store and its journal. Opens nothing before its first use."""
 
     store: BaseStore
     journal: Journal
@@ -32,13 +32,13 @@ class Backing:
     committer: Committer = field(init=False)
 
     def __post_init__(self) -> None:
-        """Make the views of the journal."""
+        """Create the views of the journal."""
         self.receipts = ReceiptLog(self.journal)
         self.extractions = ExtractionLog(self.journal)
         self.committer = Committer(self.journal, self.store)
 
     async def recover_once(self) -> tuple[str, ...]:
-        """Before the first write, redo what an earlier process began; say what it could not."""
+        """Before the first write, finish what an earlier process started; return problems."""
         if self.recovered:
             return ()
         done = await recover(self.journal, self.store)
@@ -47,13 +47,13 @@ class Backing:
 
 
 class Backings:
-    """Finds the backing of the run in progress, and makes each one once."""
+    """Finds the backing of the run in progress, and creates each one once."""
 
     def __init__(self, store: BaseStore | None, receipts: Journal | str | Path | None) -> None:
         self._store = store
-        self._given = receipts
+        self._receipts = receipts
         self._lock = threading.Lock()
-        self._known: WeakKeyDictionary[BaseStore, Backing] = WeakKeyDictionary()
+        self._backings: WeakKeyDictionary[BaseStore, Backing] = WeakKeyDictionary()
 
     def current(self) -> Backing:
         """The backing of the guard's own store, or else of the store of the host graph.
@@ -68,17 +68,17 @@ class Backings:
                 "`ChromaStore.local('memory')`, or give one to the graph or agent around it"
             )
             raise ConfigurationError(msg, code=ErrorCode.STORE_MISSING)
-        # A guard beneath a guarded store: what it commits is judged already.
+        # Inside a guarded store: what this guard commits has been judged.
         store = getattr(store, "unguarded", store)
         with self._lock:
-            backing = self._known.get(store)
+            backing = self._backings.get(store)
             if backing is None:
                 backing = Backing(store=store, journal=self._journal_of(store))
-                self._known[store] = backing
+                self._backings[store] = backing
             return backing
 
     def _journal_of(self, store: BaseStore) -> Journal:
-        if isinstance(self._given, Journal):
-            return self._given
-        path = self._given or getattr(store, "journal_path", None)
+        if isinstance(self._receipts, Journal):
+            return self._receipts
+        path = self._receipts or getattr(store, "journal_path", None)
         return Journal.memory() if path is None else Journal.open(path)

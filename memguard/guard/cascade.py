@@ -7,20 +7,19 @@ from memguard.schema.receipt import Receipt
 
 
 def cascade_notes(receipts: Sequence[Receipt], *, gates: Sequence[Gate]) -> tuple[str, ...]:
-    """For each gate but the first, how many candidates never came to it and what that saved.
+    """For each gate but the first: how many candidates never came to it, and what that saved.
 
     Args:
-        receipts: Of one run; those that no gate was asked about do not count.
-        gates: In the order they are asked.
+        receipts: Of one run; those of candidates that no gate judged do not count.
+        gates: In the order in which they are run.
     """
     judged = [receipt for receipt in receipts if receipt.reports]
     notes: list[str] = []
-    for place, gate in enumerate(gates):
-        spared = sum(len(receipt.reports) <= place for receipt in judged)
-        if spared and gate.least_calls:
-            saved = spared * gate.least_calls
+    for position, gate in enumerate(gates):
+        spared = sum(len(receipt.reports) <= position for receipt in judged)
+        if spared and gate.min_calls:
             notes.append(
                 f"cascade: {spared} of {len(judged)} candidates ended before {gate.name}; "
-                f"at least {saved} model calls saved"
+                f"at least {spared * gate.min_calls} model calls saved"
             )
     return tuple(notes)

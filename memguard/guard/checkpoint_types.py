@@ -1,4 +1,4 @@
-"""The types that a checkpointer finds in threads with guards in them."""
+"""The types that a checkpointer finds in the threads of hosts with guards."""
 
 import typing
 from collections.abc import Iterator
@@ -6,25 +6,26 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from memguard.guard.pipeline import GatesState
 from memguard.guard.read_state import ReadGuardState
-from memguard.guard.state import GateState, PassState, WriteState
+from memguard.guard.state import CandidateState, PassState, WriteState
 from memguard.methods.conmem.state import ConMemState
-from memguard.methods.consistency_gate.state import GateState as SupportState
+from memguard.methods.consistency_gate.state import SupportState
 from memguard.methods.factor_compiled.state import FactorState
 from memguard.methods.permission_semantic.state import PermissionState
-from memguard.methods.writer.state import PassState as WriterPass
-from memguard.methods.writer.state import WriterState
+from memguard.methods.writer.state import WriterPassState, WriterState
 
 _STATES: tuple[type[BaseModel], ...] = (
     ConMemState,
     FactorState,
-    GateState,
+    CandidateState,
+    GatesState,
     PassState,
     PermissionState,
     ReadGuardState,
     SupportState,
     WriteState,
-    WriterPass,
+    WriterPassState,
     WriterState,
 )
 
@@ -32,28 +33,29 @@ _STATES: tuple[type[BaseModel], ...] = (
 def checkpoint_types() -> list[tuple[str, str]]:
     """Module and name of every memguard type that a checkpoint may hold.
 
-    LangGraph logs types that it was not told of, and refuses them under
-    `LANGGRAPH_STRICT_MSGPACK`; memguard's graphs read what was refused all the same. Tell it:
+    LangGraph logs a warning for types that are not registered, and refuses them under
+    `LANGGRAPH_STRICT_MSGPACK`; memguard's graphs still read what was refused. To register them:
 
     ```python
     serde = JsonPlusSerializer(allowed_msgpack_modules=checkpoint_types())
     saver = InMemorySaver(serde=serde)
     ```
     """
-    found: set[type[BaseModel]] = set()
+    types: set[type[BaseModel]] = set()
     for state in _STATES:
-        _collect(state, found)
-    return sorted((model.__module__, model.__name__) for model in found)
+        _collect(state, types)
+    return sorted((model.__module__, model.__name__) for model in types)
 
 
-def _collect(model: type[BaseModel], found: set[type[BaseModel]]) -> None:
-    """Add a model, and all that its fields name."""
-    if model in found:
+def _collect(model: type[BaseModel], types: set[type[BaseModel]]) -> None:
+    """Add a model, and all models that its fields name."""
+    if model in types:
         return
-    found.add(model)
+    types.add(model)
+    # States nest: a type that only a field of a field names is in the checkpoint as well.
     for field in model.model_fields.values():
         for inner in _models_in(field.annotation):
-            _collect(inner, found)
+            _collect(inner, types)
 
 
 def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:

@@ -17,16 +17,16 @@ from memguard.schema.base import Namespace
 from memguard.schema.receipt import Receipt
 from memguard.store_calls import call_store
 
-_MOST_TOGETHER = 64
+_MAX_BATCH = 64
 """Receipts in one commit; more would make the first one wait for the last."""
 
 
-Place = tuple[Namespace, str]
+Location = tuple[Namespace, str]
 """A namespace and a key in it."""
 
 
 @dataclass
-class _Waiting:
+class _Entry:
     """A decision on its way to the disk, and whom to tell."""
 
     receipt: Receipt
@@ -36,10 +36,10 @@ class _Waiting:
 
 
 @dataclass
-class _Lane:
+class _Queue:
     """Commits of one event loop that wait for their turn."""
 
-    waiting: list[_Waiting] = field(default_factory=list[_Waiting])
+    waiting: list[_Entry] = field(default_factory=list[_Entry])
     running: asyncio.Task[None] | None = None
 
 
@@ -49,14 +49,14 @@ class Committer:
     Grouping changes when, never whether: each `commit` returns after its own receipt and record
     are on disk, and fails for its own record only.
 
-    Runs beside each other may have judged the same text. The first one here stores it, and the
-    receipt of the next says that it is a duplicate, as it would have been a moment later.
+    Concurrent runs may have judged the same text. The first commit stores it, and the receipt of
+    the next says that it is a duplicate, as it would have been a moment later.
     """
 
     def __init__(self, journal: Journal, store: BaseStore) -> None:
         self._journal = journal
         self._store = store
-        self._lanes: WeakKeyDictionary[asyncio.AbstractEventLoop, _Lane] = WeakKeyDictionary()
+        self._queues: WeakKeyDictionary[asyncio.AbstractEventLoop, _Queue] = WeakKeyDictionary()
 
     async def commit(self, receipt: Receipt) -> Receipt:
         """Make one decision durable, with its record where it admits one.
@@ -70,14 +70,14 @@ class Committer:
             ReceiptError: If the log failed; nothing was stored.
         """
         loop = asyncio.get_running_loop()
-        lane = self._lanes.setdefault(loop, _Lane())
+        queue = self._queues.setdefault(loop, _Queue())
         done: asyncio.Future[Receipt] = loop.create_future()
-        lane.waiting.append(_Waiting(receipt, done))
-        if lane.running is None:
-            lane.running = loop.create_task(self._run(lane))
+        queue.waiting.append(_Entry(receipt, done))
+        if queue.running is None:
+            queue.running = loop.create_task(self._run(queue))
         return await done
 
-    async def _run(self, lane: _Lane) -> None:
+    async def _run(self, queue: _Queue) -> None:
         """Commit until nothing waits, also when the program is being stopped.
 
         A stop cancels this task once. What waits here is decided and was paid for: it goes to
@@ -85,74 +85,74 @@ class Committer:
         """
         stop: asyncio.CancelledError | None = None
         try:
-            while lane.waiting:
-                batch = lane.waiting[:_MOST_TOGETHER]
+            while queue.waiting:
+                batch = queue.waiting[:_MAX_BATCH]
                 try:
-                    await self._compare([each for each in batch if not each.compared])
+                    await self._compare([entry for entry in batch if not entry.compared])
                     await self._commit_batch(batch)
                 except asyncio.CancelledError as error:
                     if stop is not None:
                         raise
                     stop = error
                 else:
-                    del lane.waiting[: len(batch)]
+                    del queue.waiting[: len(batch)]
             if stop is not None:
                 raise stop
         finally:
-            lane.running = None
-            for each in lane.waiting:
-                each.done.cancel()
-            lane.waiting.clear()
+            queue.running = None
+            for entry in queue.waiting:
+                entry.done.cancel()
+            queue.waiting.clear()
 
-    async def _compare(self, batch: Sequence[_Waiting]) -> None:
+    async def _compare(self, batch: Sequence[_Entry]) -> None:
         """Turn what repeats a stored text, or an earlier one of the batch, into a duplicate."""
-        memories = [each for each in batch if _is_memory(each.receipt)]
-        owners = await self._owners({_place(each.receipt) for each in memories})
-        for each in memories:
-            candidate_id = each.receipt.candidate.id
-            if owners.setdefault(_place(each.receipt), candidate_id) != candidate_id:
-                each.receipt = each.receipt.model_copy(update={"decision": repeat()})
-        for each in batch:
-            each.compared = True
+        memories = [entry for entry in batch if _is_memory(entry.receipt)]
+        owners = await self._owners({_location(entry.receipt) for entry in memories})
+        for entry in memories:
+            candidate_id = entry.receipt.candidate.id
+            if owners.setdefault(_location(entry.receipt), candidate_id) != candidate_id:
+                entry.receipt = entry.receipt.model_copy(update={"decision": repeat()})
+        for entry in batch:
+            entry.compared = True
 
-    async def _owners(self, places: Iterable[Place]) -> dict[Place, str | None]:
+    async def _owners(self, locations: Iterable[Location]) -> dict[Location, str | None]:
         """The candidates that the stored ones of these memories came from."""
-        wanted = list(places)
+        wanted = list(locations)
         if not wanted:
             return {}
         try:
-            found: list[Any] = await call_store(
-                self._store, [GetOp(*place, refresh_ttl=False) for place in wanted]
+            items: list[Any] = await call_store(
+                self._store, [GetOp(*location, refresh_ttl=False) for location in wanted]
             )
         except Exception:
             # The commit that follows meets the same store, logs the decision and says what failed.
             return {}
         return {
-            place: owner_of(item.value)
-            for place, item in zip(wanted, found, strict=True)
+            location: owner_of(item.value)
+            for location, item in zip(wanted, items, strict=True)
             # What else may lie under that key is for the commit to report.
-            if item is not None and record_key(str(item.value.get("content"))) == place[1]
+            if item is not None and record_key(str(item.value.get("content"))) == location[1]
         }
 
-    async def _commit_batch(self, batch: Sequence[_Waiting]) -> None:
+    async def _commit_batch(self, batch: Sequence[_Entry]) -> None:
         try:
-            committed = await commit(self._journal, self._store, [each.receipt for each in batch])
+            committed = await commit(self._journal, self._store, [entry.receipt for entry in batch])
         except StoreError as error:
             if len(batch) == 1:
                 if not batch[0].done.done():
                     batch[0].done.set_exception(error)
                 return
             # One bad record must not fail its neighbours; committing again changes nothing.
-            for each in batch:
-                await self._commit_batch([each])
+            for entry in batch:
+                await self._commit_batch([entry])
         except Exception as error:
-            for each in batch:
-                if not each.done.done():
-                    each.done.set_exception(error)
+            for entry in batch:
+                if not entry.done.done():
+                    entry.done.set_exception(error)
         else:
-            for each, receipt in zip(batch, committed.receipts, strict=True):
-                if not each.done.done():
-                    each.done.set_result(receipt)
+            for entry, receipt in zip(batch, committed.receipts, strict=True):
+                if not entry.done.done():
+                    entry.done.set_result(receipt)
 
 
 def _is_memory(receipt: Receipt) -> bool:
@@ -160,5 +160,5 @@ def _is_memory(receipt: Receipt) -> bool:
     return receipt.outcome == "stored" and receipt.effect == "commit" and receipt.value is None
 
 
-def _place(receipt: Receipt) -> Place:
+def _location(receipt: Receipt) -> Location:
     return receipt.namespace, record_key(receipt.candidate.text)

@@ -1,16 +1,17 @@
-"""Reading a conversation: what is new in it, and the candidates that one pass gives."""
+"""Reading a conversation: what is new in it, and the candidates of each pass."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from memguard.errors import MemguardError
 from memguard.guard.backing import Backing
+from memguard.guard.failures import failure_of
 from memguard.guard.gates import GateGraph
-from memguard.guard.state import Extracted, PassState, Proposal
+from memguard.guard.state import PassReport, PassState, Proposal
 from memguard.journal.caches import Extraction
 from memguard.llm.budget import Meter
 from memguard.llm.metering import use_meter
-from memguard.methods.writer import readable_turns
+from memguard.methods.writer import Pass, readable_turns
 from memguard.policy.chunks import Chunk, plan_chunks, turn_keys
 from memguard.schema.base import Namespace
 from memguard.schema.config import Writer
@@ -53,29 +54,33 @@ async def plan_passes(
 
 async def read_pass(
     state: PassState, *, backing: Backing, writer: GateGraph, digest: str, meter: Meter
-) -> Extracted:
-    """Read one pass and keep durably what came out, so that it is never asked for again.
+) -> PassReport:
+    """Read one pass and record its candidates durably, so that it is never read again.
 
-    A failure leaves the turns unread: the run goes on, reports it, and a later run reads them.
+    A failure leaves the turns unread. The run goes on and reports it, and a later run reads them.
     """
     turn_ids = tuple(dict.fromkeys(turn.id for turn in state.new.turns))
-    shown = Conversation(turns=(*state.earlier.turns, *state.new.turns), id=state.new.id)
+    source = Conversation(turns=(*state.earlier.turns, *state.new.turns), id=state.new.id)
+    planned = Pass(earlier=state.earlier.turns, new=state.new.turns)
     try:
         with use_meter(meter):
-            written: dict[str, Any] = await writer.ainvoke(
-                {"conversation": shown, "new_from": len(state.earlier.turns)}
+            result: dict[str, Any] = await writer.ainvoke(
+                {"conversation": source, "passes": (planned,)}
             )
     except MemguardError as error:
-        return Extracted(unread=turn_ids, failures=(_failure(error, turn_ids),))
-    candidates = tuple(
-        candidate.located(state.namespace) for candidate in written.get("candidates", ())
-    )
-    if written.get("unread"):
-        failed = written["unread"][0]
-        failure = Failure(
-            code=failed.reason, message=failed.detail, step="extract", about=", ".join(turn_ids)
+        return PassReport(
+            unread=turn_ids,
+            failures=(failure_of(error, step="extract", about=", ".join(turn_ids)),),
         )
-        return Extracted(unread=turn_ids, failures=(failure,))
+    candidates = tuple(
+        candidate.located(state.namespace) for candidate in result.get("candidates", ())
+    )
+    if result.get("unread"):
+        unread = result["unread"][0]
+        failure = Failure(
+            code=unread.reason, message=unread.detail, step="extract", about=", ".join(turn_ids)
+        )
+        return PassReport(unread=turn_ids, failures=(failure,))
     await backing.extractions.arecord(
         Extraction(
             conversation_key="/".join((*state.namespace, state.new.id)),
@@ -85,16 +90,16 @@ async def read_pass(
             run_id=state.run_id,
         )
     )
-    return Extracted(
-        proposals=tuple(Proposal(candidate=c, source=shown) for c in candidates),
-        notes=tuple(written.get("notes", ())),
+    return PassReport(
+        proposals=tuple(Proposal(candidate=c, source=source) for c in candidates),
+        notes=tuple(result.get("notes", ())),
     )
 
 
 def propose(
     candidates: Sequence[CandidateMemory], *, conversation: Conversation, spec: Writer
 ) -> tuple[Proposal, ...]:
-    """Give each candidate of the caller's own its source: the turns around those it names."""
+    """Add the source to candidates that the caller proposes: the turns around those they name."""
     return tuple(
         Proposal(candidate=candidate, source=_source_of(candidate, conversation, spec=spec))
         for candidate in candidates
@@ -119,22 +124,16 @@ def _proposed_before(
     keys: Sequence[str],
     spec: Writer,
 ) -> tuple[Proposal, ...]:
-    """Candidates of earlier passes with the turns they were drawn from, found by their keys."""
-    place = {key: index for index, key in enumerate(keys)}
+    """Candidates of earlier passes with the turns they were drawn from, matched by key."""
+    positions = {key: index for index, key in enumerate(keys)}
     proposals: list[Proposal] = []
     for extraction in earlier:
-        indexes = sorted(place[key] for key in extraction.turn_keys if key in place)
+        indexes = sorted(positions[key] for key in extraction.turn_keys if key in positions)
         if len(indexes) < len(extraction.turn_keys):
             continue  # drawn from turns that this conversation no longer shows
         chunk: Chunk = plan_chunks(
             readable.turns[: indexes[-1] + 1], new=frozenset(indexes), spec=spec
         )[0]
-        shown = Conversation(turns=chunk.turns, id=readable.id)
-        proposals += [Proposal(candidate=c, source=shown) for c in extraction.candidates]
+        source = Conversation(turns=chunk.turns, id=readable.id)
+        proposals += [Proposal(candidate=c, source=source) for c in extraction.candidates]
     return tuple(proposals)
-
-
-def _failure(error: MemguardError, turn_ids: Sequence[str]) -> Failure:
-    return Failure(
-        code=error.code, message=error.message, step="extract", about=", ".join(turn_ids)
-    )

@@ -1,9 +1,9 @@
-"""From what a user lists in `gates=[...]` to graphs that can be asked."""
+"""From what a user lists in `gates=[...]` to graphs that can be run."""
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from langgraph.graph.state import CompiledStateGraph
@@ -11,14 +11,16 @@ from langgraph.store.base import BaseStore
 
 from memguard.errors import ConfigurationError, ErrorCode
 from memguard.llm.models import ModelLike
+from memguard.llm.stages import LOCAL, model_of
 from memguard.methods.conmem import (
-    create_conmem_graph,
+    JUDGES,
+    build_conmem_graph,
     prompt_names,
     resolve_stage_models,
 )
 from memguard.methods.conmem.config import ROLES, ConMem
 from memguard.methods.conmem.config import STAGES as CONMEM_STAGES
-from memguard.methods.consistency_gate import create_consistency_gate_graph, make_judge
+from memguard.methods.consistency_gate import build_consistency_gate_graph, make_judge
 from memguard.prompts import Prompt
 from memguard.schema.config import ConsistencyGate
 
@@ -36,8 +38,8 @@ BY_NAME: dict[str, ConsistencyGate | ConMem] = {
 
 
 STAGES = ("default", "writer", "judge", *CONMEM_STAGES)
-"""What a model can be named for; `default` serves where no other is named, and `judge` the stages
-of ConMem that judge."""
+"""Stages that `models` can name; `judge` also serves the stages of ConMem that judge, and `default`
+every stage without a model of its own."""
 
 PROMPTS = (
     "writer/extract",
@@ -48,18 +50,24 @@ PROMPTS = (
 """The prompts that can be replaced."""
 
 
+RESERVED_NAMES = frozenset(
+    {"candidate", "context", "run_id", "decision", "report", "conclusion", "conclude"}
+)
+"""State keys and a node of the graph of all gates; no gate can have the same name."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Gate:
-    """A method ready to be asked."""
+    """A method ready to be run."""
 
     name: str
-    """The method's name, as reports carry it."""
+    """Names its node: the method's name, with a number for a second gate of the same name."""
     graph: GateGraph
     """The method."""
     fingerprint: str
     """Of all that can change its ruling: settings, model, prompt."""
-    least_calls: int = 0
-    """Model calls that a candidate costs here at least; 0 where nobody can say."""
+    min_calls: int = 0
+    """Model calls that a candidate costs here at least; 0 where that is not known."""
 
 
 def build_gates(
@@ -69,27 +77,45 @@ def build_gates(
     store: BaseStore | None,
     prompts: Mapping[str, Prompt],
 ) -> tuple[Gate, ...]:
-    """Build each gate, in the order given: cheap ones belong first.
+    """Build each gate once, in order: cheap ones belong first.
 
     Args:
         gates: Specs, names or graphs.
-        models: By stage; where a stage is not named, `judge` and then `default`.
+        models: By stage, as `memguard.llm.stages.resolve_stages` returns them.
         store: The memory store, for gates that read it.
         prompts: Your own prompts by name, for example `consistency_gate/support`.
 
     Raises:
-        ConfigurationError: If a gate is unknown or cannot be built.
+        ConfigurationError: If a gate is unknown or cannot be built, or a stage has no model.
     """
-    return tuple(_build(gate, models=models, store=store, prompts=prompts) for gate in gates)
+    built: list[Gate] = []
+    for like in gates:
+        gate = _build(like, models=models, store=store, prompts=prompts)
+        names = {gate.name for gate in built}
+        built.append(replace(gate, name=_node_name(gate.name, names)))
+    return tuple(built)
 
 
-def check_names(given: Mapping[str, object], *, known: Sequence[str], what: str) -> None:
+def _node_name(name: str, names: Collection[str]) -> str:
+    """A name that LangGraph takes for a node and that no earlier gate has."""
+    # Both characters separate the parts of a checkpoint namespace.
+    base = name.replace(":", "_").replace("|", "_")
+    if base in RESERVED_NAMES:
+        base = f"{base}_gate"
+    number, unique = 1, base
+    while unique in names:
+        number += 1
+        unique = f"{base}_{number}"
+    return unique
+
+
+def check_names(mapping: Mapping[str, object], *, known: Sequence[str], what: str) -> None:
     """Refuse a name that would have no effect.
 
     Raises:
         ConfigurationError: If a name is not one of `known`.
     """
-    unknown = sorted(set(given) - set(known))
+    unknown = sorted(set(mapping) - set(known))
     if unknown:
         msg = f"`{what}` names {unknown[0]!r}, which nothing uses: use {', '.join(known)}"
         raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID)
@@ -123,30 +149,33 @@ def _consistency(
     prompts: Mapping[str, Prompt],
 ) -> Gate:
     prompt_name = "support" if spec.variant == "soft" else "support_yes_no"
-    prompt = prompts.get(f"consistency_gate/{prompt_name}")
-    model = models.get("judge", models["default"])
+    model = model_of(models, "judge")
+    judge = make_judge(model, spec=spec, prompt=prompts.get(f"consistency_gate/{prompt_name}"))
     settings = json.dumps(spec.model_dump(mode="json"), sort_keys=True)
-    judge = make_judge(model, spec=spec, prompt=prompt)
     return Gate(
         name="consistency_gate",
-        graph=create_consistency_gate_graph(model, spec=spec, store=store, prompt=prompt),
+        graph=build_consistency_gate_graph(judge, store=store),
         fingerprint=f"consistency_gate:{settings}:{judge.fingerprint}",
-        least_calls=0 if model == "local" or spec.local_first else 1,
+        min_calls=0 if model == LOCAL or spec.local_first else 1,
     )
 
 
 def _conmem(
     spec: ConMem, *, models: Mapping[str, ModelLike], prompts: Mapping[str, Prompt]
 ) -> Gate:
-    own = {name: prompt for name, prompt in prompts.items() if name.startswith("conmem/")}
-    resolved = resolve_stage_models(models["default"], spec=spec, models=models, prompts=own)
+    chosen = {
+        stage: model_of(models, stage, *(("judge",) if stage in JUDGES else ()))
+        for stage in CONMEM_STAGES
+    }
+    overrides = {name: prompt for name, prompt in prompts.items() if name.startswith("conmem/")}
+    resolved = resolve_stage_models(None, spec=spec, models=chosen, prompts=overrides)
     settings = json.dumps(spec.model_dump(mode="json"), sort_keys=True)
     return Gate(
         name="conmem",
-        graph=create_conmem_graph(models["default"], spec=spec, models=models, prompts=own),
+        graph=build_conmem_graph(resolved),
         fingerprint=f"conmem:{settings}:{resolved.fingerprint}",
-        # One to write, one to validate; per probe two answers, and who judges them.
-        least_calls=2 + len(ROLES) * (2 + spec.quality_judge + spec.auditor),
+        # One to generate, one to validate; per probe two answers, and the judges of these.
+        min_calls=2 + len(ROLES) * (2 + spec.quality_judge + spec.auditor),
     )
 
 

@@ -1,4 +1,4 @@
-"""Memory last in the system message, so that the prompt's beginning stays the same. Pure."""
+"""Memory at the end of the system message, so that the prompt's beginning does not change."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -10,11 +10,12 @@ def add_memory(system: SystemMessage | None, memory: str) -> SystemMessage | Non
     """The system message with a section of memory at its end; as it was when there is none.
 
     Args:
-        system: The agent's own; in text or in content blocks, which may carry cache marks.
-        memory: What the read guard rendered.
+        system: The agent's own message; a text, or content blocks, which may carry cache marks.
+        memory: The section that the read guard rendered.
     """
     if not memory:
         return system
+    # A message of its own would break providers that accept one system message only.
     if system is None:
         return SystemMessage(memory)
     content = system.content
@@ -29,20 +30,20 @@ def add_memory(system: SystemMessage | None, memory: str) -> SystemMessage | Non
 def with_memory(messages: Sequence[BaseMessage], *, system: str, memory: str) -> list[BaseMessage]:
     """The prompt of one answer: one system message first, memory last in it.
 
-    The messages of the thread stay as they are, so that no rendered memory is ever taken for
-    something that was said.
+    The messages of the thread are not changed, so that rendered memory is never mistaken for
+    something that a user said.
 
     Args:
         messages: The thread; a system message at its beginning joins the agent's own.
         system: The agent's own instructions.
-        memory: What the read guard rendered.
+        memory: The section that the read guard rendered.
     """
     rest, host = list(messages), None
     # Some providers take one system message only, and some refuse an empty one.
     if rest and isinstance(rest[0], SystemMessage):
         host, rest = (rest[0] if rest[0].content else None), rest[1:]
-    found = add_memory(_after(system, host), memory)
-    return rest if found is None else [found, *rest]
+    first = add_memory(_after(system, host), memory)
+    return rest if first is None else [first, *rest]
 
 
 def _after(system: str, host: SystemMessage | None) -> SystemMessage | None:

@@ -1,4 +1,4 @@
-"""A guard under other state keys, for host graphs that call their things otherwise."""
+"""A guard under other state keys, for host graphs with names of their own."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -36,9 +36,11 @@ def rename_keys(
     known = (*takes.model_fields, *gives.model_fields)
     check_names(keys, known=known, what="keys")
     read = {
-        own: keys.get(own, own) for own in takes.model_fields if own in keys or own == "messages"
+        name: keys.get(name, name)
+        for name in takes.model_fields
+        if name in keys or name == "messages"
     }
-    written = {own: keys.get(own, own) for own in gives.model_fields}
+    written = {name: keys.get(name, name) for name in gives.model_fields}
     host_in = _renamed("HostInput", takes, read)
     host_out = _renamed("HostOutput", gives, written)
     host_state = _renamed("HostState", takes, read, base=_renamed("HostAll", gives, written))
@@ -53,16 +55,18 @@ def rename_keys(
 async def _run(
     state: Any, *, graph: Graph, read: Mapping[str, str], written: Mapping[str, str]
 ) -> dict[str, Any]:
-    given = {own: getattr(state, host) for own, host in read.items()}
-    if all(value is None for value in given.values()):
+    values = {name: getattr(state, host) for name, host in read.items()}
+    if all(value is None for value in values.values()):
         # Going on would remember nothing and recall nothing, and nobody would notice.
         msg = (
             f"the state has nothing under {sorted(read.values())}, which {graph.get_name()!r} "
             "reads as `keys` says: name a key of your state that holds the conversation"
         )
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
-    found = await graph.ainvoke({own: value for own, value in given.items() if value is not None})
-    return {host: found[own] for own, host in written.items()}
+    result = await graph.ainvoke(
+        {name: value for name, value in values.items() if value is not None}
+    )
+    return {host: result[name] for name, host in written.items()}
 
 
 def _renamed(
@@ -74,6 +78,6 @@ def _renamed(
 ) -> type[BaseModel]:
     """A model with some of the fields of another, under other names, none of them required."""
     fields: dict[str, Any] = dict.fromkeys(names.values(), (Any, None))
-    descriptions = {host: model.model_fields[own].description for own, host in names.items()}
+    descriptions = {host: model.model_fields[name].description for name, host in names.items()}
     doc = "; ".join(f"{host}: {text}" for host, text in descriptions.items() if text)
     return create_model(name, __base__=base, __doc__=doc or name, **fields)

@@ -1,6 +1,6 @@
 """The meters of the runs in progress, found by run id.
 
-A run's branches are separate tasks, perhaps in separate threads; what they share is the run's id.
+The branches of a run are separate tasks, perhaps in separate threads, that share only its id.
 """
 
 import threading
@@ -9,8 +9,8 @@ from collections import OrderedDict
 from memguard.llm.budget import Meter
 from memguard.schema.usage import Budget
 
-_MOST_OPEN = 10_000
-"""Meters kept of runs that never ended, because a node of theirs raised."""
+_MAX_OPEN = 10_000
+"""Limit of open meters; those of runs in which a node raised are never closed."""
 
 
 class Meters:
@@ -22,16 +22,16 @@ class Meters:
         self._open: OrderedDict[str, Meter] = OrderedDict()
 
     def open(self, run_id: str) -> Meter:
-        """Begin to count a run."""
+        """Start the meter of a run."""
         return self.of(run_id)
 
     def of(self, run_id: str) -> Meter:
-        """The meter of a run; a new one for a run that was begun in another process."""
+        """The meter of a run; a new one for a run that started in another process."""
         with self._lock:
             meter = self._open.get(run_id)
             if meter is None:
                 meter = self._open[run_id] = Meter(self._budget)
-                if len(self._open) > _MOST_OPEN:
+                if len(self._open) > _MAX_OPEN:
                     self._open.popitem(last=False)
             return meter
 

@@ -1,4 +1,4 @@
-"""Where a run writes: a template or a function, resolved per run, failing closed."""
+"""The namespace of a run: a template or a function, resolved per run, failing closed."""
 
 import string
 from collections.abc import Callable, Mapping
@@ -20,15 +20,15 @@ NamespaceLike = tuple[str, ...] | str | Callable[[Runtime[Any]], tuple[Any, ...]
 
 
 def templates_of(namespace: "NamespaceLike | list[NamespaceLike]") -> tuple[NamespaceLike, ...]:
-    """Where a read looks, as a tuple of templates.
+    """The namespaces that a read searches, as a tuple of templates.
 
     Raises:
-        InvalidInputError: If there is none; such a read would find nothing, and say so of no user.
+        InvalidInputError: If there are none: such a read would silently find nothing.
     """
     if not isinstance(namespace, list):
         return (namespace,)
     if not namespace:
-        msg = "namespace=[] names no place: give a template, or a list of at least one"
+        msg = "namespace=[] names no namespace: pass a template, or a list of at least one"
         raise InvalidInputError(msg, code=ErrorCode.NAMESPACE_INVALID)
     return tuple(namespace)
 
@@ -40,7 +40,7 @@ def resolve_namespace(template: NamespaceLike, *, store: BaseStore) -> Namespace
     no default user: a value that is missing or blank is an error, never a shared namespace.
 
     Args:
-        template: What the guard was made with.
+        template: The guard's namespace setting.
         store: The store; labels are escaped for stores that refuse some characters.
 
     Raises:
@@ -55,6 +55,7 @@ def resolve_namespace(template: NamespaceLike, *, store: BaseStore) -> Namespace
     if not labels or any(is_blank(label) for label in labels):
         msg = f"the namespace {labels!r} has a blank label: give every label a value"
         raise InvalidInputError(msg, code=ErrorCode.NAMESPACE_INVALID)
+    # Only a store that refuses some characters needs them escaped.
     if getattr(store, "accepts_any_label", False):
         return labels
     return tuple(encode_label(label) for label in labels)
@@ -63,35 +64,42 @@ def resolve_namespace(template: NamespaceLike, *, store: BaseStore) -> Namespace
 def _values(runtime: Runtime[Any]) -> dict[str, Any]:
     context = runtime.context
     if context is None:
-        given: Mapping[str, Any] = {}
+        from_context: Mapping[str, Any] = {}
     elif isinstance(context, Mapping):
-        given = context
+        from_context = context
     else:
-        given = {name: getattr(context, name) for name in dir(context) if not name.startswith("_")}
+        public = [name for name in dir(context) if not name.startswith("_")]
+        from_context = {name: getattr(context, name) for name in public}
     configurable = get_config().get("configurable", {})
-    named = {k: v for k, v in configurable.items() if not str(k).startswith(_INTERNAL)}
-    return {**named, **given}
+    from_config = {k: v for k, v in configurable.items() if not str(k).startswith(_INTERNAL)}
+    return {**from_config, **from_context}
 
 
-def _labels(given: object) -> tuple[str, ...]:
-    if not isinstance(given, str | tuple | list):
-        msg = f"a namespace is a tuple of labels, got {given!r}"
+def _labels(value: object) -> tuple[str, ...]:
+    if not isinstance(value, str | tuple | list):
+        msg = f"a namespace is a tuple of labels, got {value!r}"
         raise InvalidInputError(msg, code=ErrorCode.NAMESPACE_INVALID)
-    parts = (given,) if isinstance(given, str) else cast("tuple[object, ...]", given)
-    return tuple(_name(part, what="a label", template=given) for part in parts)
+    parts = (value,) if isinstance(value, str) else cast("tuple[object, ...]", value)
+    return tuple(_name(part, what="a label", template=value) for part in parts)
 
 
 def _name(value: object, *, what: str, template: object) -> str:
-    """The text of a name; what is none would be written out, and shared by all who have none."""
+    """The text of a name.
+
+    `None` is refused: as text it would be one namespace for all users without an id.
+    """
     if value is None or isinstance(value, Mapping | list | set | tuple | bytes):
         msg = (
-            f"{what} of the namespace {template!r} is a {type(value).__name__}, which is no name: "
-            f"pass a text or a number, got {value!r}"
+            f"{what} of the namespace {template!r} is a {type(value).__name__}, which is not a "
+            f"name: pass a text or a number, got {value!r}"
         )
         raise InvalidInputError(msg, code=ErrorCode.NAMESPACE_INVALID)
     name = str(value)
     if any("\ud800" <= letter <= "\udfff" for letter in name):
-        msg = f"{what} of the namespace {template!r} is {name!r}, which holds half a character"
+        msg = (
+            f"{what} of the namespace {template!r} is {name!r}, which has half a character: pass "
+            "valid Unicode"
+        )
         raise InvalidInputError(msg, code=ErrorCode.NAMESPACE_INVALID)
     return name
 
@@ -100,15 +108,16 @@ def _fill(label: str, *, values: Mapping[str, Any], template: NamespaceLike) -> 
     try:
         parsed = list(string.Formatter().parse(label))
     except ValueError as error:
-        msg = f"the namespace {template!r} has a brace that is not closed; double one that is meant"
+        msg = f"the namespace {template!r} has a brace that is not closed; double a literal brace"
         raise InvalidInputError(msg, code=ErrorCode.NAMESPACE_INVALID) from error
+    # Blank counts as missing: `{user_id}` of "" would be a namespace that users share.
     names = [name for _, name, _, _ in parsed if name is not None]
     missing = [name for name in names if values.get(name) in (None, "")]
     if missing:
-        known = sorted(str(name) for name, value in values.items() if value not in (None, ""))
+        available = sorted(str(name) for name, value in values.items() if value not in (None, ""))
         msg = (
             f"the namespace {template!r} needs {missing[0]!r}, which the run does not have: pass "
-            f"`context={{{missing[0]!r}: ...}}` or set it in `configurable`; known are {known}"
+            f"`context={{{missing[0]!r}: ...}}` or in `configurable`; it has {available}"
         )
         raise ConfigurationError(msg, code=ErrorCode.NAMESPACE_UNRESOLVED)
     texts = {name: _name(values[name], what=repr(name), template=template) for name in names}

@@ -1,6 +1,7 @@
-"""What memories were cut into, kept in the journal of the read in progress.
+"""The units that memories were split into, cached in the journal of the read in progress.
 
-A method is built once, and the store, and with it the journal, is known only within a run.
+A method is built once, but the store, and with it the journal, is known only within a run. A
+context variable carries it from the guard to the cache that the method was built with.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -16,15 +17,15 @@ _LOG: ContextVar[DecompositionLog | None] = ContextVar("memguard_pieces", defaul
 
 
 class JournalPieces:
-    """A `DecompositionCache` over the journal of the read; outside one it keeps nothing."""
+    """A `DecompositionCache` over the journal of the read; outside a read it caches nothing."""
 
     async def aget(self, keys: Sequence[str]) -> Sequence[Pieces | None]:
-        """What is kept, one entry per key."""
+        """The cached pieces, one entry per key."""
         log = _LOG.get()
         return [None] * len(keys) if log is None else await log.aget(keys)
 
     async def aput(self, entries: Mapping[str, Pieces]) -> None:
-        """Keep pieces."""
+        """Cache pieces."""
         log = _LOG.get()
         if log is not None:
             await log.aput(entries)
@@ -34,18 +35,21 @@ class JournalPieces:
 def use_pieces(
     log: DecompositionLog, *, memories: Sequence[RecalledMemory], fingerprint: str
 ) -> Generator[None]:
-    """Keep what is cut inside the block in a log, under the candidates it was cut from.
+    """Cache pieces in a log inside the block, under the candidates that they come from.
+
+    Forgetting a candidate then deletes its pieces as well.
 
     Args:
-        log: Where it is kept.
-        memories: What may be cut.
-        fingerprint: Of the decomposer.
+        log: The log.
+        memories: The memories that may be split.
+        fingerprint: The decomposer's.
     """
     owners = {
         pieces_key(memory.text, fingerprint=fingerprint): memory.provenance.candidate_id
         for memory in memories
         if memory.provenance is not None
     }
+    # A context variable rather than an argument: concurrent reads share one graph.
     token = _LOG.set(log)
     try:
         with owned_by(owners):

@@ -1,11 +1,14 @@
 """The read guard: a request goes in, what memory may add to its answer comes out.
 
 ```text
-START -> recall -> admit (a method, with its own steps) -> report -> END
+START -> recall -> permission_semantic -> report -> END
 ```
 
-A read never blocks an answer longer than its deadline: what is late or fails is left out, what its
-words tell to be a safety constraint or a preference stays as context, and a flag says so.
+The node in the middle is the admission method, under its own name and with its own steps inside.
+
+A read never delays an answer beyond its deadline. What is late or fails is left out, except that a
+safety constraint or a preference that can be told by its words stays as context. A flag on the
+receipt says so.
 """
 
 import asyncio
@@ -16,7 +19,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, StateGraph
@@ -24,10 +27,9 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from pydantic import JsonValue
 
-from memguard.adjudication.unsaved import unsaved
-from memguard.errors import ConfigurationError, ErrorCode, GuardError, MemguardError
+from memguard.adjudication.uncheckpointed import uncheckpointed
+from memguard.errors import ConfigurationError, ErrorCode, MemguardError
 from memguard.guard.admission import (
-    LOCAL,
     PROMPTS,
     STAGES,
     Admission,
@@ -35,16 +37,17 @@ from memguard.guard.admission import (
     build_admission,
 )
 from memguard.guard.backing import Backings
+from memguard.guard.failures import error_of, failure_of
 from memguard.guard.gates import check_names
 from memguard.guard.keys import rename_keys
 from memguard.guard.namespaces import NamespaceLike, resolve_namespace, templates_of
 from memguard.guard.read_state import ReadGuardInput, ReadGuardOutput, ReadGuardState
 from memguard.guard.recall import recall
-from memguard.guard.report import as_error
 from memguard.guard.request import read_request
 from memguard.journal.journal import Journal
 from memguard.journal.reads import ReadLog
-from memguard.llm.models import ModelLike, resolve_model
+from memguard.llm.models import ModelLike
+from memguard.llm.stages import LOCAL, resolve_stages
 from memguard.portal import dual
 from memguard.prompts import Prompt
 from memguard.schema.ledger import Flag, ReadReport
@@ -58,8 +61,11 @@ OnFailure = Literal["report", "raise"]
 IN_MEMORY_NOTE = (
     "the receipt of this read is kept in memory and ends with the process: pass `receipts=PATH`"
 )
-_LEAST_WAIT = 0.05
-"""Seconds that writing the receipt may take in any case."""
+_MIN_RECEIPT_SECONDS = 0.05
+"""Seconds that writing the receipt may take even when the deadline has passed: a read without a
+receipt cannot be explained afterwards."""
+_FORBIDDEN_IN_NODE = str.maketrans({":": "_", "|": "_"})
+"""LangGraph separates the levels of a namespace by these two characters."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,20 +81,22 @@ class ReadGuard:
 
 
 async def recall_memories(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
-    """Read the request, find the namespaces, fetch what may bear on it."""
-    began = time.monotonic()
+    """Read the request, resolve the namespaces, fetch the memories that may matter to it."""
+    start = time.monotonic()
+    # Outside the `try`: an unknown user or unreadable messages are the caller's mistake, and no
+    # reason to answer without memory.
     request = read_request(state)
     store = guard.backings.current().store
-    places = tuple(resolve_namespace(each, store=store) for each in guard.namespaces)
+    namespaces = tuple(resolve_namespace(template, store=store) for template in guard.namespaces)
     flags: tuple[Flag, ...] = ()
     failures: tuple[Failure, ...] = ()
-    recalled = Recalled(namespaces=places)
+    recalled = Recalled(namespaces=namespaces)
     try:
         async with asyncio.timeout(guard.admission.deadline):
             recalled = await recall(
                 store,
                 query=request.query,
-                namespaces=places,
+                namespaces=namespaces,
                 spec=guard.spec,
                 k=guard.admission.k,
                 now=guard.clock(),
@@ -96,72 +104,73 @@ async def recall_memories(state: ReadGuardState, *, guard: ReadGuard) -> dict[st
     except TimeoutError:
         flags = ("recall_late",)
     except MemguardError as error:
-        flags, failures = ("recall_failed",), (_failure(error, "recall"),)
+        flags, failures = ("recall_failed",), (failure_of(error, step="recall"),)
     _emit("recalled", memories=len(recalled.memories))
     return {
         "run_id": uuid.uuid4().hex,
-        "asked": request.query,
-        "before": request.dialogue,
-        "beside": request.evidence,
+        "request_query": request.query,
+        "request_dialogue": request.dialogue,
+        "request_evidence": request.evidence,
         "recalled": recalled,
-        "places": places,
-        "seconds": time.monotonic() - began,
+        "namespaces": namespaces,
+        "seconds": time.monotonic() - start,
         "flags": flags,
         "failures": failures,
     }
 
 
 async def admit(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
-    """Ask the method, and do without its judgement where that fails or is late."""
-    began = time.monotonic()
-    given = {
-        "query": state.asked,
+    """Run the method, or its fallback where it fails or is late."""
+    start = time.monotonic()
+    values = {
+        "query": state.request_query,
         "memories": state.recalled.memories,
-        "dialogue": state.before,
-        "evidence": state.beside,
+        "dialogue": state.request_dialogue,
+        "evidence": state.request_evidence,
         "now": guard.clock(),
         "run_id": state.run_id,
     }
     if state.flags:
         # Recall failed or was late: there is nothing to judge, and perhaps no time to.
-        judged = await guard.admission.without(given)
+        result = await guard.admission.without(values)
     else:
-        judged = await guard.admission.judge(
-            given,
+        result = await guard.admission.judge(
+            values,
             journal=guard.backings.current().journal,
             seconds=guard.admission.deadline - state.seconds,
         )
-    found = judged.found
-    _emit("admitted", admitted=len(found["admitted"]), withheld=len(found["withheld"]))
+    output = result.output
+    _emit("admitted", admitted=len(output["admitted"]), withheld=len(output["withheld"]))
     return {
-        "memory_context": found["memory_context"],
-        "admitted": found["admitted"],
-        "withheld": found["withheld"],
-        "read": found["report"],
-        "seconds": state.seconds + time.monotonic() - began,
-        "flags": (*state.flags, *judged.flags),
-        "failures": (*state.failures, *judged.failures),
+        "memory_context": output["memory_context"],
+        "admitted": output["admitted"],
+        "withheld": output["withheld"],
+        "read": output["report"],
+        "seconds": state.seconds + time.monotonic() - start,
+        "flags": (*state.flags, *result.flags),
+        "failures": (*state.failures, *result.failures),
     }
 
 
 async def report(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
-    """Make the receipt durable; raise what is your mistake, now that it is written down."""
+    """Make the receipt durable, then raise a mistake in the settings, which it names."""
     journal = guard.backings.current().journal
-    read = _finished(state, guard=guard, in_memory=journal.path is None)
-    left = max(_LEAST_WAIT, guard.admission.deadline - state.seconds)
+    read = _complete(state, guard=guard, in_memory=journal.path is None)
+    seconds = max(_MIN_RECEIPT_SECONDS, guard.admission.deadline - state.seconds)
     try:
-        async with asyncio.timeout(left):
+        async with asyncio.timeout(seconds):
             await ReadLog(journal).aappend(read)
     except TimeoutError:
-        # The log's own thread goes on with it; the answer does not wait for that.
+        # The log's own thread still writes it; the answer does not wait for that.
         note = "the receipt was not on disk within the deadline"
         read = read.model_copy(update={"notes": (*read.notes, note)})
     except MemguardError as error:
-        failures = (*read.failures, _failure(error, "log"))
+        failures = (*read.failures, failure_of(error, step="log"))
         read = read.model_copy(update={"failures": failures})
     _emit("reported", flags=list(read.flags))
+    # Last, so that the receipt of a run that raises is in the log.
     for failure in read.failures:
-        error = as_error(failure)
+        error = error_of(failure)
         if guard.on_failure == "raise" or isinstance(error, ConfigurationError):
             raise error
     return {"read": read}
@@ -186,24 +195,25 @@ def create_read_guard(
     """A graph that recalls, and admits what may be used for this request; a node of any host graph.
 
     Args:
-        model: Who adjudicates and cuts memories: `"provider:model"`, a chat model, a resolved
+        model: Who adjudicates and decomposes memories: `"provider:model"`, a chat model, a resolved
             model, or `"local"`, which needs no language model and is weaker. The local one when
             left out: no model spends money unasked.
-        store: Where memories are; the host graph's store when left out.
+        store: The memory store; the host graph's store when left out.
         namespace: Template with placeholders, or a function of the run's `Runtime`; a list of
-            them looks in several namespaces. Each is looked in exactly, never above or below.
+            them searches several namespaces. Namespaces above and below them are not searched.
         admission: `"ps"`, `"fc"`, `"relevance"`, a spec, or a graph of your own.
         recall: Which memories are looked at; see `Recall`.
         models: Other models by stage: `adjudicator`, `decomposer`.
         prompts: Your own prompts by name, for example `permission_semantic/adjudicate`.
-        receipts: Where receipts and the pieces of memories are kept; beside a local store when
+        receipts: Where receipts and the pieces of memories are stored; next to a local store when
             left out.
         budget: The most one read may spend.
         deadline: Seconds that a whole read may take; the admission's own when left out, 20.
-        keys: The host's state keys for the guard's, for example `{"messages": "chat"}`; what is
-            not named, `messages` aside, is then not read from the host's state.
+        keys: The host's state key for each of the guard's, for example `{"messages": "chat"}`.
+            Of the keys that are not named, only `messages` is then read from the host's state.
         on_failure: What to do when the store or the log fails: `report` it in `read.failures` and
-            answer without, or `raise` it. Your mistakes, such as a wrong key, are raised always.
+            answer without memory, or `raise` it. A mistake in the settings, such as a wrong API
+            key, is always raised.
         clock: Gives the time of the read.
 
     Returns:
@@ -222,7 +232,7 @@ def create_read_guard(
         spec=recall or Recall(),
         admission=build_admission(
             admission,
-            models=_staged(model, models),
+            models=resolve_stages(model, models, default=LOCAL),
             prompts=prompts or {},
             budget=budget or Budget(),
             deadline=deadline,
@@ -234,28 +244,33 @@ def create_read_guard(
     graph = _compile(guard)
     if keys is not None:
         graph = rename_keys(graph, keys=keys, takes=ReadGuardInput, gives=ReadGuardOutput)
-    return unsaved(graph)
+    # After the renaming, which wraps the graph in another one.
+    return uncheckpointed(graph)
 
 
 def _compile(guard: ReadGuard) -> CompiledStateGraph[Any, Any, Any, Any]:
     builder = StateGraph(ReadGuardState, input_schema=ReadGuardInput, output_schema=ReadGuardOutput)
     builder.add_node("recall", dual(partial(recall_memories, guard=guard), name="recall"))
-    builder.add_node("admit", dual(partial(admit, guard=guard), asks=[guard.admission.graph]))
     builder.add_node("report", dual(partial(report, guard=guard)))
+    method = _node_name(guard.admission.name)
+    # A node that runs the graph rather than the graph itself: it has to keep the deadline, and to
+    # fall back. LangGraph shows both alike, in drawings, streams and `get_subgraphs`.
+    builder.add_node(
+        method, dual(partial(admit, guard=guard), name=method, asks=[guard.admission.graph])
+    )
     builder.add_edge(START, "recall")
-    builder.add_edge("recall", "admit")
-    builder.add_edge("admit", "report")
+    builder.add_edge("recall", method)
+    builder.add_edge(method, "report")
     builder.add_edge("report", END)
     return builder.compile(name=NAME)
 
 
-def _staged(
-    model: "ModelLike | None", models: Mapping[str, ModelLike] | None
-) -> dict[str, ModelLike]:
-    """The models by stage, each resolved once; the local one where none is named."""
-    staged: dict[str, ModelLike] = dict(models or {})
-    staged.setdefault("default", LOCAL if model is None else model)
-    return {stage: each if each == LOCAL else resolve_model(each) for stage, each in staged.items()}
+def _node_name(method: str) -> str:
+    """The method's name, or a name derived from it where LangGraph would refuse it as a node."""
+    name = method.translate(_FORBIDDEN_IN_NODE) or "admission"
+    # LangGraph refuses a second node of a name, and a node with the name of a state key.
+    reserved = {"recall", "report", START, END, *ReadGuardState.model_fields}
+    return f"{name}_admission" if name in reserved else name
 
 
 def _check_deadline(deadline: float | None) -> None:
@@ -264,19 +279,17 @@ def _check_deadline(deadline: float | None) -> None:
         raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID)
 
 
-def _finished(state: ReadGuardState, *, guard: ReadGuard, in_memory: bool) -> ReadReport:
-    """The receipt with what recall, and the run around the method, have to say."""
-    if state.read is None:
-        msg = "the admission returned no report"
-        raise GuardError(msg, code=ErrorCode.SPEC_INVALID)
-    read = state.read
-    # The method was given a part of it; what was asked for is the whole.
+def _complete(state: ReadGuardState, *, guard: ReadGuard, in_memory: bool) -> ReadReport:
+    """The method's receipt, completed by recall and by the run around the method."""
+    # The node before this one always writes it.
+    read = cast("ReadReport", state.read)
+    # The method was given a share of the deadline; the receipt names the whole.
     spec = {**read.spec, "deadline": guard.admission.deadline}
-    notes = (*_left_out(state.recalled), *read.notes, *((IN_MEMORY_NOTE,) if in_memory else ()))
+    notes = (*_recall_notes(state.recalled), *read.notes, *((IN_MEMORY_NOTE,) * in_memory))
     return read.model_copy(
         update={
             "spec": spec,
-            "namespaces": state.places,
+            "namespaces": state.namespaces,
             "flags": tuple(dict.fromkeys((*state.flags, *read.flags))),
             "failures": (*read.failures, *state.failures),
             "notes": tuple(dict.fromkeys(notes)),
@@ -284,19 +297,15 @@ def _finished(state: ReadGuardState, *, guard: ReadGuard, in_memory: bool) -> Re
     )
 
 
-def _left_out(recalled: Recalled) -> tuple[str, ...]:
-    said = (
-        (recalled.beside, "safety constraints found beside the nearest"),
+def _recall_notes(recalled: Recalled) -> tuple[str, ...]:
+    counts = (
+        (recalled.additional, "safety constraints found in addition to the nearest"),
         (recalled.superseded, "left out because they are marked as superseded"),
         (recalled.outside, "left out because they were said outside the time window"),
         (recalled.below, "left out because they scored below the least score"),
         (recalled.textless, "left out because they hold no text"),
     )
-    return (*recalled.notes, *(f"{what}: {count}" for count, what in said if count))
-
-
-def _failure(error: MemguardError, step: str) -> Failure:
-    return Failure(code=error.code, message=error.message, step=step)
+    return (*recalled.notes, *(f"{what}: {count}" for count, what in counts if count))
 
 
 def _emit(step: str, **details: JsonValue) -> None:

@@ -23,10 +23,10 @@ class ReadGuardInput(BaseModel):
         examples=[[{"role": "user", "content": "A restaurant for my birthday, please."}]],
     )
     query: Text | None = Field(
-        default=None, description="What is asked now, in place of the last message of the user."
+        default=None, description="What is asked now, instead of the last message of the user."
     )
     dialogue: AnyConversation | None = Field(
-        default=None, description="The turns before the query, in place of the messages."
+        default=None, description="The turns before the query, instead of the messages."
     )
     evidence: Evidences = Field(
         default=(),
@@ -46,16 +46,18 @@ class ReadGuardOutput(BaseModel):
 class ReadGuardState(ReadGuardInput):
     """What passes from node to node."""
 
+    # The input's keys stay as the caller set them, because a host may read them again; what the
+    # guard makes of them has names of its own.
     run_id: str = ""
-    asked: Text = ""
-    """The query in force."""
-    before: Conversation = Conversation()
-    """The turns before it."""
-    beside: tuple[Evidence, ...] = ()
-    """What was given as evidence, and what tools said."""
+    request_query: Text = ""
+    """What is asked: the input's `query`, or the last message of the user."""
+    request_dialogue: Conversation = Conversation()
+    """The turns before it, without the results of tools."""
+    request_evidence: tuple[Evidence, ...] = ()
+    """The input's evidence, then what tools returned."""
     recalled: Recalled = Recalled()
-    places: tuple[Namespace, ...] = ()
-    """Where was looked, or would have been."""
+    namespaces: tuple[Namespace, ...] = ()
+    """The namespaces that were searched, or would have been."""
     seconds: float = 0.0
     """How long the read has taken so far."""
     flags: tuple[Flag, ...] = ()
@@ -63,4 +65,5 @@ class ReadGuardState(ReadGuardInput):
     memory_context: str = ""
     admitted: tuple[UnitVerdict, ...] = ()
     withheld: tuple[UnitVerdict, ...] = ()
+    # From the method, and completed by `report`.
     read: ReadReport | None = None

@@ -14,48 +14,49 @@ from memguard.schema.memory import Moment, Provenance
 from memguard.schema.read import RecalledMemory
 
 _TEXT_FIELDS = ("content", "text", "memory")
-"""Where memory stores keep a memory's text; memguard and langmem use the first."""
+"""Fields that memory stores use for a memory's text; memguard and langmem use the first."""
 
-_GONE = ("superseded_by", "superseded_at")
-"""Fields that mark a record as superseded, whatever they hold."""
+_SUPERSEDED_MARKS = ("superseded_by", "superseded_at")
+"""Fields that mark a record as superseded, whatever their value."""
 
 _ENDS = ("valid_until", "invalid_at")
-"""Fields that hold the time from which a record no longer holds."""
+"""Fields with the time from which a record is no longer valid."""
 
-_OWN = "memguard"
+_MEMGUARD = "memguard"
 _MOMENT: TypeAdapter[datetime | None] = TypeAdapter(Moment)
 
 
+# Stores that memguard did not write are read as well, so the shape of a value is not known.
 def text_of(value: Mapping[str, Any]) -> str:
     """The memory's text: a text field, langmem's nested content, else the value as JSON."""
     for name in _TEXT_FIELDS:
-        found = value.get(name)
-        if isinstance(found, Mapping):
-            inner = cast("Mapping[str, Any]", found)
-            found = inner.get("content", json.dumps(inner, ensure_ascii=False, default=str))
-        if isinstance(found, str) and not is_blank(found):
-            return found
-    rest = {key: each for key, each in value.items() if key not in {_OWN, *_TEXT_FIELDS}}
+        text = value.get(name)
+        if isinstance(text, Mapping):
+            inner = cast("Mapping[str, Any]", text)
+            text = inner.get("content", json.dumps(inner, ensure_ascii=False, default=str))
+        if isinstance(text, str) and not is_blank(text):
+            return text
+    rest = {key: entry for key, entry in value.items() if key not in {_MEMGUARD, *_TEXT_FIELDS}}
     return json.dumps(rest, ensure_ascii=False, default=str) if any(rest.values()) else ""
 
 
 def memory_of(item: Item, *, now: datetime) -> RecalledMemory | None:
-    """The memory that an item holds; `None` when it holds no text.
+    """The memory in an item; `None` when the item has no text.
 
-    `score` is the store's own, cut to [0, 1]: for `ChromaStore` and LangGraph's stores
-    `min(1, max(0, cosine(query, item)))`. A score that is no number counts as none. `said_at` is
-    when it was stored, where the record does not say more.
+    `score` is the store's, clipped to [0, 1]: for `ChromaStore` and LangGraph's stores
+    `min(1, max(0, cosine(query, item)))`. NaN counts as no score. `said_at` is the time of storing
+    where the record has no better one.
 
     Args:
-        item: An item of a store, found or got.
+        item: An item of a store, from a search or a get.
         now: The time of the read, for records that end.
     """
     value: Mapping[str, Any] = item.value
     text = text_of(value)
     if is_blank(text):
         return None
-    own = value.get(_OWN)
-    record = cast("Mapping[str, Any]", own) if isinstance(own, Mapping) else {}
+    fields = value.get(_MEMGUARD)
+    record = cast("Mapping[str, Any]", fields) if isinstance(fields, Mapping) else {}
     return RecalledMemory(
         text=text,
         key=item.key,
@@ -69,31 +70,33 @@ def memory_of(item: Item, *, now: datetime) -> RecalledMemory | None:
 
 def _score(item: Item) -> float | None:
     score = item.score if isinstance(item, SearchItem) else None
+    # NaN compares with nothing, so it would leave the order of a sort undefined.
     if score is None or math.isnan(score):
         return None
     return min(1.0, max(0.0, float(score)))
 
 
 def _is_superseded(fields: Mapping[str, Any], *, now: datetime) -> bool:
-    if any(fields.get(name) for name in _GONE):
+    if any(fields.get(name) for name in _SUPERSEDED_MARKS):
         return True
     ends = (_moment(fields.get(name)) for name in _ENDS)
     return any(end is not None and end <= now for end in ends)
 
 
 def _provenance(record: Mapping[str, Any]) -> Provenance | None:
-    """Where it came from, as far as this version can read it; other fields do no harm."""
+    """Where it came from, as far as this version can read it; other fields are ignored."""
     if not record:
         return None
-    known = {name: record[name] for name in Provenance.model_fields if name in record}
+    readable = {name: record[name] for name in Provenance.model_fields if name in record}
+    # A newer version may have added fields; they must not make its records unreadable here.
     try:
-        return Provenance.model_validate(known)
+        return Provenance.model_validate(readable)
     except ValidationError:
         return None
 
 
 def _moment(value: object) -> datetime | None:
-    """A time, whatever shape the record has it in; what cannot be read counts as not known."""
+    """A time in any format that the record may use; what cannot be read counts as unknown."""
     if value is None:
         return None
     try:

@@ -15,7 +15,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from memguard.adjudication.state import ReadInput, ReadOutput, ReadState
-from memguard.adjudication.unsaved import unsaved
+from memguard.adjudication.uncheckpointed import uncheckpointed
 from memguard.policy.relevance import gate_by_relevance
 from memguard.portal import dual
 from memguard.rendering.memories import render_memories
@@ -32,7 +32,7 @@ async def gate(
     clock: Callable[[], datetime],
     new_id: Callable[[], str],
 ) -> dict[str, Any]:
-    """Admit what is near enough to the query; no model is asked."""
+    """Admit what is near enough to the query, without asking a model."""
     ledger = gate_by_relevance(state.memories, spec=spec)
     text = render_memories(ledger, rendering="neutral", when_empty=spec.when_empty)
     report = ReadReport(
@@ -75,4 +75,5 @@ def create_relevance_gate_graph(
     builder.add_node("gate", dual(node))
     builder.add_edge(START, "gate")
     builder.add_edge("gate", END)
-    return unsaved(builder.compile(name=NAME))
+    # A graph although it has one node, so that it can be drawn and replaced like any admission.
+    return uncheckpointed(builder.compile(name=NAME))

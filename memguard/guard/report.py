@@ -1,43 +1,41 @@
-"""What a run says of itself. Pure."""
+"""The report of a run. Pure."""
 
 from collections.abc import Sequence
 
-from memguard.errors import (
-    ErrorCode,
-    GuardError,
-    JudgeError,
-    MemguardError,
-    ModelConfigurationError,
-    ReceiptError,
-    StoreConfigurationError,
-    StoreError,
-)
+from memguard.errors import ErrorCode, MemguardError
+from memguard.guard.failures import error_of
 from memguard.guard.state import WriteState
+from memguard.schema.receipt import Receipt
 from memguard.schema.usage import Usage
 from memguard.schema.write import Failure, WriteReport
 
 _QUIET = frozenset({ErrorCode.BUDGET_EXHAUSTED})
-"""Stops that were asked for."""
+"""Codes of stops that the caller asked for."""
 
 
 def build_report(state: WriteState, *, usage: Usage, notes: Sequence[str]) -> WriteReport:
-    """Put together what became of every candidate of the run."""
-    extracted, ruled = state.extracted, state.ruled
-    failures = [failure for each in extracted for failure in each.failures]
-    failures += [each.failure for each in ruled if each.failure is not None]
-    found = [note for each in extracted for note in each.notes]
+    """What became of every candidate of the run."""
+    extractions, results = state.extracted, state.ruled
+    failures = [failure for extraction in extractions for failure in extraction.failures]
+    failures += [result.failure for result in results if result.failure is not None]
+    extraction_notes = [note for extraction in extractions for note in extraction.notes]
     return WriteReport(
         run_id=state.run_id,
         namespace=state.namespace,
-        receipts=tuple(each.receipt for each in ruled if each.receipt is not None),
+        receipts=receipts_of(state),
         reviews=state.reviews,
         resumed=state.resumed,
-        unjudged=tuple(each.unjudged for each in ruled if each.unjudged is not None),
-        unread=tuple(turn_id for each in extracted for turn_id in each.unread),
+        unjudged=tuple(result.unjudged for result in results if result.unjudged is not None),
+        unread=tuple(turn_id for extraction in extractions for turn_id in extraction.unread),
         failures=tuple(dict.fromkeys(failures)),
         usage=usage,
-        notes=tuple(dict.fromkeys([*notes, *state.notes, *found])),
+        notes=tuple(dict.fromkeys([*notes, *state.notes, *extraction_notes])),
     )
+
+
+def receipts_of(state: WriteState) -> tuple[Receipt, ...]:
+    """The decisions of the run, in order."""
+    return tuple(result.receipt for result in state.ruled if result.receipt is not None)
 
 
 def first_error(failures: Sequence[Failure]) -> MemguardError | None:
@@ -48,24 +46,5 @@ def first_error(failures: Sequence[Failure]) -> MemguardError | None:
     codes = {code.value for code in ErrorCode} - _QUIET
     for failure in failures:
         if failure.code in codes:
-            return as_error(failure)
+            return error_of(failure)
     return None
-
-
-def as_error(failure: Failure) -> MemguardError:
-    """The error that a failure was."""
-    code = ErrorCode(failure.code)
-    kind: type[MemguardError]
-    if code.startswith("model-"):
-        kind = ModelConfigurationError
-    elif code in {ErrorCode.STORE_FAILED, ErrorCode.STORE_UNREACHABLE, ErrorCode.EMBEDDER_FAILED}:
-        kind = StoreError
-    elif code.startswith("receipt-"):
-        kind = ReceiptError
-    elif code == ErrorCode.JUDGE_INCONCLUSIVE:
-        kind = JudgeError
-    elif code.startswith(("store-", "embedder-")):
-        kind = StoreConfigurationError
-    else:
-        kind = GuardError
-    return kind(failure.message, code=code)

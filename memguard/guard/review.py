@@ -1,8 +1,8 @@
-"""A person rules on what was held: the pause, the question, and what comes of the answer.
+"""A person decides on quarantined candidates: the pause, the question, and the answer.
 
 ```text
-... gate -> hold -> review -> report
-              └──────────────┘        nothing is held, or nothing can wait
+... gates -> hold -> review -> report
+               └──────────────┘        nothing is held, or nothing can wait
 ```
 
 The question and the answer have the shape of LangChain's human-in-the-loop middleware, so that
@@ -25,10 +25,12 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator
 from memguard import compat
 from memguard.errors import ConfigurationError, ErrorCode, MemguardError
 from memguard.guard.backing import Backing, Backings
+from memguard.guard.failures import failure_of
 from memguard.guard.gates import digest_of
 from memguard.guard.meters import Meters
 from memguard.guard.progress import emit
-from memguard.guard.state import Ruled, WriteState
+from memguard.guard.report import receipts_of
+from memguard.guard.state import CandidateResult, WriteState
 from memguard.guard.wording import worded_receipt
 from memguard.journal.quarantine import Quarantine
 from memguard.policy.refusal import refuse_text
@@ -36,7 +38,6 @@ from memguard.portal import dual
 from memguard.schema.base import Text
 from memguard.schema.receipt import Receipt
 from memguard.schema.review import Review, ReviewOutcome, ReviewRuling
-from memguard.schema.write import Failure
 
 ReviewMode = Literal["quarantine", "interrupt"]
 """What becomes of held candidates: they lie in quarantine, or the run also pauses and asks."""
@@ -48,59 +49,59 @@ _RULINGS: tuple[ReviewRuling, ...] = ("approve", "edit", "reject", "respond")
 _REVIEWER = "reviewer"
 
 
-class _Said(BaseModel):
-    """One answer; what a user interface adds to it is left alone."""
+class _AnswerPart(BaseModel):
+    """A part of an answer; fields that a user interface adds are ignored."""
 
     model_config = ConfigDict(frozen=True)
 
 
-class Approve(_Said):
+class Approve(_AnswerPart):
     """Store the candidate as it is."""
 
     type: Literal["approve"]
 
 
-class EditedArgs(_Said):
-    """The person's own wording."""
+class EditedArgs(_AnswerPart):
+    """The text that the person wants stored."""
 
     text: Text
 
 
-class EditedAction(_Said):
+class EditedAction(_AnswerPart):
     """The action as the person wants it."""
 
     name: Literal["store_memory"]
     args: EditedArgs
 
 
-class Edit(_Said):
-    """Store other words instead."""
+class Edit(_AnswerPart):
+    """Store another text instead."""
 
     type: Literal["edit"]
     edited_action: EditedAction
 
 
-class Reject(_Said):
+class Reject(_AnswerPart):
     """Throw the candidate out."""
 
     type: Literal["reject"]
     message: Text = ""
 
 
-class Respond(_Said):
-    """Leave the candidate where it is, and say something."""
+class Respond(_AnswerPart):
+    """Leave the candidate in quarantine, with a comment."""
 
     type: Literal["respond"]
     message: Text
 
 
-Said: TypeAlias = Annotated[Approve | Edit | Reject | Respond, Discriminator("type")]
+Decision: TypeAlias = Annotated[Approve | Edit | Reject | Respond, Discriminator("type")]
 
 
-class Answer(_Said):
+class Answer(_AnswerPart):
     """One decision for each action request, in their order."""
 
-    decisions: tuple[Said, ...]
+    decisions: tuple[Decision, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +114,7 @@ class Reviewing:
 
 
 def check_mode(mode: ReviewMode) -> ReviewMode:
-    """Refuse a setting that is none.
+    """Refuse an unknown setting.
 
     Raises:
         ConfigurationError: If it is not `quarantine` or `interrupt`.
@@ -125,67 +126,65 @@ def check_mode(mode: ReviewMode) -> ReviewMode:
 
 
 def add_review(builder: StateGraph[Any, Any, Any, Any], reviewing: Reviewing) -> None:
-    """Put the review between `gate` and `report`."""
+    """Put the review between `gates` and `report`."""
     builder.add_node("hold", dual(partial(hold, reviewing=reviewing)))
     builder.add_node("review", dual(partial(review, reviewing=reviewing)))
-    builder.add_edge("gate", "hold")
+    builder.add_edge("gates", "hold")
     builder.add_conditional_edges("hold", to_review)
     builder.add_edge("review", "report")
 
 
 async def hold(state: WriteState, *, reviewing: Reviewing) -> dict[str, Any]:
-    """Keep what the run has spent: it may go on in another process, days later."""
-    held = held_receipts(state)
+    """Save the usage in the state: the run may go on in another process, days later."""
+    quarantined = held_receipts(state)
     can_wait = compat.has_checkpointer(get_config().get("configurable", {}))
-    emit("held", candidates=len(held), asks=can_wait)
+    emit("held", candidates=len(quarantined), asks=can_wait)
     unasked = (
-        f"nobody was asked about {len(held)} held candidates, because the graph has no "
+        f"nobody was asked about {len(quarantined)} held candidates, because the graph has no "
         "checkpointer to wait with: compile it with `checkpointer=`, or rule with `memguard "
         "quarantine list`"
     )
     return {
         "spent": reviewing.meters.close(state.run_id).usage,
-        "waiting": tuple(receipt.id for receipt in held) if can_wait else (),
-        "notes": (unasked,) if held and not can_wait else (),
+        "waiting": tuple(receipt.id for receipt in quarantined) if can_wait else (),
+        "notes": (unasked,) if quarantined and not can_wait else (),
     }
 
 
 def to_review(state: WriteState) -> Literal["review", "report"]:
-    """Ask where somebody can be waited for."""
+    """Ask a person where the run can wait for one."""
     return "review" if state.waiting else "report"
 
 
 async def review(state: WriteState, *, reviewing: Reviewing) -> dict[str, Any]:
-    """Ask a person about all that is held, and do what the person says."""
-    held = held_receipts(state)
+    """Ask a person about all quarantined candidates, and carry out the answer."""
+    quarantined = held_receipts(state)
     answer: Answer = interrupt(
-        make_request(held), response_schema=_schema_of(len(held), max_chars=reviewing.max_chars)
+        make_request(quarantined),
+        response_schema=_schema_of(len(quarantined), max_chars=reviewing.max_chars),
     )
     backing = reviewing.backings.current()
     reviews: list[Review] = []
-    ruled: list[Ruled] = []
-    for receipt, said in zip(held, answer.decisions, strict=True):
+    ruled: list[CandidateResult] = []
+    for receipt, ruling in zip(quarantined, answer.decisions, strict=True):
         try:
-            done, worded = await carry_out(said, receipt=receipt, backing=backing, actor=_actor())
+            done, edited = await carry_out(ruling, receipt=receipt, backing=backing, actor=_actor())
         except MemguardError as error:
-            failure = Failure(
-                code=error.code, message=error.message, step="review", about=receipt.id
-            )
-            ruled.append(Ruled(failure=failure))
+            failure = failure_of(error, step="review", about=receipt.id)
+            ruled.append(CandidateResult(failure=failure))
             continue
         reviews.append(done)
-        ruled += [Ruled(receipt=worded)] if worded is not None else []
+        ruled += [CandidateResult(receipt=edited)] if edited is not None else []
         emit("reviewed", receipt=receipt.id, ruling=done.ruling, outcome=done.outcome)
     return {"reviews": tuple(reviews), "ruled": ruled}
 
 
 def held_receipts(state: WriteState) -> tuple[Receipt, ...]:
     """The decisions of this run that put a candidate in quarantine, in order."""
-    receipts = [each.receipt for each in state.ruled if each.receipt is not None]
-    return tuple(receipt for receipt in receipts if receipt.outcome == "quarantined")
+    return tuple(receipt for receipt in receipts_of(state) if receipt.outcome == "quarantined")
 
 
-def make_request(held: Sequence[Receipt]) -> dict[str, Any]:
+def make_request(quarantined: Sequence[Receipt]) -> dict[str, Any]:
     """The question, in the shape of LangChain's `HITLRequest`."""
     return {
         "action_requests": [
@@ -194,10 +193,10 @@ def make_request(held: Sequence[Receipt]) -> dict[str, Any]:
                 "args": {"text": receipt.candidate.text},
                 "description": describe(receipt),
             }
-            for receipt in held
+            for receipt in quarantined
         ],
         "review_configs": [
-            {"action_name": ACTION, "allowed_decisions": list(_RULINGS)} for _ in held
+            {"action_name": ACTION, "allowed_decisions": list(_RULINGS)} for _ in quarantined
         ],
     }
 
@@ -205,21 +204,23 @@ def make_request(held: Sequence[Receipt]) -> dict[str, Any]:
 def describe(receipt: Receipt) -> str:
     """What a person needs to rule: the memory, why it was held, and who said what."""
     candidate = receipt.candidate
-    shown = [turn for report in receipt.reports for turn in report.context]
-    named = [turn for turn in shown if turn.id in candidate.turn_ids] or shown
-    said = list(dict.fromkeys(f"  {turn.speaker or turn.role}: {turn.content}" for turn in named))
+    turns = [turn for report in receipt.reports for turn in report.context]
+    named = [turn for turn in turns if turn.id in candidate.turn_ids] or turns
+    statements = list(
+        dict.fromkeys(f"  {turn.speaker or turn.role}: {turn.content}" for turn in named)
+    )
     lines = [
         f"Store this memory? {candidate.text}",
         f"Held because: {receipt.decision.explanation}",
         f"Namespace: {' / '.join(receipt.namespace)}",
-        *(["What was said:", *said] if said else []),
+        *(["What was said:", *statements] if statements else []),
         f"Receipt: {receipt.id}",
     ]
     return "\n".join(lines)
 
 
 async def carry_out(
-    said: Said, *, receipt: Receipt, backing: Backing, actor: str
+    ruling: Decision, *, receipt: Receipt, backing: Backing, actor: str
 ) -> tuple[Review, Receipt | None]:
     """Do what a person said of one candidate; doing it again changes nothing.
 
@@ -233,24 +234,24 @@ async def carry_out(
         StoreError: If the store failed; the next `recover` finishes what was begun.
     """
     quarantine = Quarantine(backing.journal)
-    worded: Receipt | None = None
-    message = "" if isinstance(said, Approve | Edit) else said.message
-    if isinstance(said, Edit) and said.edited_action.args.text != receipt.candidate.text:
-        worded = await _store_wording(said.edited_action.args.text, receipt, backing, actor=actor)
-    elif isinstance(said, Approve | Edit) and await _is_open(receipt, backing):
+    edited: Receipt | None = None
+    message = "" if isinstance(ruling, Approve | Edit) else ruling.message
+    if isinstance(ruling, Edit) and ruling.edited_action.args.text != receipt.candidate.text:
+        edited = await _store_wording(ruling.edited_action.args.text, receipt, backing, actor=actor)
+    elif isinstance(ruling, Approve | Edit) and await _is_open(receipt, backing):
         await quarantine.arelease(receipt.id, actor=actor, store=backing.store)
-    elif isinstance(said, Reject) and await _is_open(receipt, backing):
+    elif isinstance(ruling, Reject) and await _is_open(receipt, backing):
         await quarantine.adiscard(receipt.id, actor=actor, reason=message or "rejected by a person")
-    outcome: ReviewOutcome = "stored" if worded is not None else await _outcome(receipt, backing)
+    outcome: ReviewOutcome = "stored" if edited is not None else await _outcome(receipt, backing)
     done = Review(
         receipt_id=receipt.id,
-        ruling=said.type,
+        ruling=ruling.type,
         outcome=outcome,
         actor=actor,
         message=message,
-        stored_as="" if worded is None else worded.id,
+        stored_as="" if edited is None else edited.id,
     )
-    return done, worded
+    return done, edited
 
 
 async def _store_wording(
@@ -260,10 +261,10 @@ async def _store_wording(
     # One wording per review: found again under this digest when the node runs a second time.
     digest = digest_of(METHOD, receipt.id)
     candidate = receipt.candidate.model_copy(update={"text": text})
-    known = await backing.receipts.afind(candidate.id, policy_digest=digest)
-    if known is None and not await _is_open(receipt, backing):
+    earlier = await backing.receipts.afind(candidate.id, policy_digest=digest)
+    if earlier is None and not await _is_open(receipt, backing):
         return None
-    worded = known or worded_receipt(
+    edited = earlier or worded_receipt(
         candidate,
         run_id=receipt.run_id,
         method=METHOD,
@@ -277,7 +278,7 @@ async def _store_wording(
         },
         policy_digest=digest,
     )
-    committed = await backing.committer.commit(worded)
+    committed = await backing.committer.commit(edited)
     await Quarantine(backing.journal).adiscard(
         receipt.id, actor=actor, reason=f"worded by a person; stored under receipt {committed.id}"
     )
@@ -302,10 +303,10 @@ def _schema_of(count: int, *, max_chars: int) -> Any:
         if len(answer.decisions) != count:
             msg = f"{len(answer.decisions)} decisions for {count} action requests: give one each"
             raise ValueError(msg)
-        for said in answer.decisions:
+        for ruling in answer.decisions:
             refused = (
-                refuse_text(said.edited_action.args.text, max_chars=max_chars)
-                if isinstance(said, Edit)
+                refuse_text(ruling.edited_action.args.text, max_chars=max_chars)
+                if isinstance(ruling, Edit)
                 else None
             )
             if refused is not None:

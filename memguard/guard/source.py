@@ -24,7 +24,7 @@ _DIALOGUE = 10
 
 @contextmanager
 def use_source(source: ConversationLike, *, conversation_id: str = "") -> Generator[Conversation]:
-    """Say what the writes inside the block rest on.
+    """Set the source of the writes inside the block.
 
     Args:
         source: A conversation, chat messages, or a text that the user said.
@@ -41,34 +41,34 @@ def use_source(source: ConversationLike, *, conversation_id: str = "") -> Genera
         _SOURCE.reset(token)
 
 
-def find_source(op: PutOp, *, given: "SourceLike | None", turns: int) -> Conversation | None:
+def find_source(op: PutOp, *, setting: "SourceLike | None", turns: int) -> Conversation | None:
     """The conversation that a write rests on; `None` when nobody knows one.
 
     Looked for in this order: `use_source`, the setting, the messages of the run in progress.
 
     Args:
         op: The write.
-        given: The setting.
+        setting: The `source` of `guard_store`.
         turns: The most recent turns that are kept.
 
     Raises:
         InvalidInputError: If what is found cannot be read.
     """
-    found = _SOURCE.get()
-    if found is None and given is not None:
-        got = given(op) if callable(given) else given
-        found = None if got is None else read_conversation(got)
-    if found is None and given is None:
-        found = _of_run()
-    if found is None or not found.evidence:
+    source = _SOURCE.get()
+    if source is None and setting is not None:
+        conversation = setting(op) if callable(setting) else setting
+        source = None if conversation is None else read_conversation(conversation)
+    if source is None and setting is None:
+        source = _of_run()
+    if source is None or not source.evidence:
         return None
-    return Conversation(turns=found.evidence[-turns:], id=found.id)
+    return Conversation(turns=source.evidence[-turns:], id=source.id)
 
 
 def find_dialogue() -> Conversation:
     """What was said in the run in progress; empty where nobody knows."""
-    found = _SOURCE.get() or _of_run() or Conversation()
-    return Conversation(turns=found.evidence[-_DIALOGUE:], id=found.id)
+    source = _SOURCE.get() or _of_run() or Conversation()
+    return Conversation(turns=source.evidence[-_DIALOGUE:], id=source.id)
 
 
 def _of_run() -> Conversation | None:

@@ -54,8 +54,8 @@ class Proposal(Frozen):
     source: Conversation
 
 
-class Extracted(Frozen):
-    """What one pass of the writer gave."""
+class PassReport(Frozen):
+    """The result of one pass of the writer."""
 
     proposals: tuple[Proposal, ...] = ()
     unread: tuple[str, ...] = ()
@@ -63,8 +63,8 @@ class Extracted(Frozen):
     failures: tuple[Failure, ...] = ()
 
 
-class Ruled(Frozen):
-    """What one branch of the fan-out gave: a receipt, or a candidate left undecided."""
+class CandidateResult(Frozen):
+    """The result of one branch: a receipt, or a candidate that is left undecided."""
 
     receipt: Receipt | None = None
     unjudged: CandidateMemory | None = None
@@ -72,7 +72,7 @@ class Ruled(Frozen):
 
 
 class PassState(BaseModel):
-    """What one branch of the reading fan-out gets."""
+    """The input of one branch that reads."""
 
     run_id: str
     namespace: Namespace
@@ -81,23 +81,26 @@ class PassState(BaseModel):
     keys: tuple[str, ...]
 
 
-class GateState(BaseModel):
-    """What one branch of the gating fan-out gets."""
+class CandidateState(BaseModel):
+    """The input of one branch that judges."""
 
     run_id: str
     proposal: Proposal
 
 
 class WriteState(WriteInput):
-    """What passes from node to node."""
+    """What passes from node to node.
+
+    Checkpoints of paused runs name these fields, so their names do not change.
+    """
 
     run_id: str = ""
     namespace: Namespace = ()
     passes: tuple[PassState, ...] = ()
-    extracted: Annotated[list[Extracted], operator.add] = []
+    extracted: Annotated[list[PassReport], operator.add] = []
     proposals: tuple[Proposal, ...] = ()
     resumed: int = 0
-    ruled: Annotated[list[Ruled], operator.add] = []
+    ruled: Annotated[list[CandidateResult], operator.add] = []
     spent: Usage = Usage()
     waiting: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

@@ -22,17 +22,19 @@ from langgraph.store.base import (
     SearchOp,
 )
 
-from memguard.errors import ConfigurationError, ErrorCode, GuardError
+from memguard.errors import ErrorCode, GuardError
 from memguard.guard.admission import AdmissionLike, build_admission
 from memguard.guard.backing import Backing, Backings
 from memguard.guard.gates import PROMPTS, STAGES, GateLike, build_gates, check_names
+from memguard.guard.pipeline import Pipeline
 from memguard.guard.source import SourceLike, find_dialogue, find_source
 from memguard.guard.store_reads import ReadGate
 from memguard.guard.store_writes import Write, WriteGate, digest_of_gates
 from memguard.journal.journal import Journal
 from memguard.journal.quarantine import Quarantine
 from memguard.journal.receipts import ReceiptLog
-from memguard.llm.models import ModelLike, resolve_model
+from memguard.llm.models import ModelLike
+from memguard.llm.stages import resolve_stages
 from memguard.portal import run_sync
 from memguard.prompts import Prompt
 from memguard.schema.base import Namespace
@@ -100,23 +102,23 @@ class GuardedStore(BaseStore):
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Carry out operations; a put that is not admitted is left out, its result is `None`."""
-        given = list(ops)
-        writes = self._writes(given)
+        operations = list(ops)
+        writes = self._writes(operations)
         allowed = run_sync(self._allow(writes)) if writes else {}
-        kept = [op for at, op in enumerate(given) if allowed.get(at, True)]
-        done = self.unguarded.batch(kept) if kept else []
-        results = _spread(done, allowed, size=len(given))
-        return run_sync(self._admit(given, results)) if self._searches(given) else results
+        admitted = [op for at, op in enumerate(operations) if allowed.get(at, True)]
+        done = self.unguarded.batch(admitted) if admitted else []
+        results = _spread(done, allowed, size=len(operations))
+        return run_sync(self._admit(operations, results)) if self._searches(operations) else results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """As `batch`."""
-        given = list(ops)
-        writes = self._writes(given)
+        operations = list(ops)
+        writes = self._writes(operations)
         allowed = await self._allow(writes) if writes else {}
-        kept = [op for at, op in enumerate(given) if allowed.get(at, True)]
-        done = await self.unguarded.abatch(kept) if kept else []
-        results = _spread(done, allowed, size=len(given))
-        return await self._admit(given, results) if self._searches(given) else results
+        admitted = [op for at, op in enumerate(operations) if allowed.get(at, True)]
+        done = await self.unguarded.abatch(admitted) if admitted else []
+        results = _spread(done, allowed, size=len(operations))
+        return await self._admit(operations, results) if self._searches(operations) else results
 
     def put(
         self,
@@ -150,19 +152,19 @@ class GuardedStore(BaseStore):
 
     def search(self, *args: Any, query: str | None = None, **kwargs: Any) -> list[SearchItem]:
         """The store's own; with `read` and a query only what the query may use."""
-        found = self.unguarded.search(*args, query=query, **kwargs)
+        items = self.unguarded.search(*args, query=query, **kwargs)
         if self._reads is None or not query:
-            return found
-        return run_sync(self._reads.keep(query, found, dialogue=find_dialogue()))
+            return items
+        return run_sync(self._reads.keep(query, items, dialogue=find_dialogue()))
 
     async def asearch(
         self, *args: Any, query: str | None = None, **kwargs: Any
     ) -> list[SearchItem]:
         """As `search`."""
-        found = await self.unguarded.asearch(*args, query=query, **kwargs)
+        items = await self.unguarded.asearch(*args, query=query, **kwargs)
         if self._reads is None or not query:
-            return found
-        return await self._reads.keep(query, found, dialogue=find_dialogue())
+            return items
+        return await self._reads.keep(query, items, dialogue=find_dialogue())
 
     # -- all else is the store's own ----------------------------------------------------------
 
@@ -195,7 +197,7 @@ class GuardedStore(BaseStore):
     def _writes(self, ops: Sequence[Op]) -> dict[int, Write]:
         """The writes to be judged, by place; their source is found here, in the caller's run."""
         return {
-            at: Write(op=op, source=find_source(op, given=self._source, turns=self._source_turns))
+            at: Write(op=op, source=find_source(op, setting=self._source, turns=self._source_turns))
             for at, op in enumerate(ops)
             if isinstance(op, PutOp) and isinstance(op.value, Mapping) and self._is_guarded(op)
         }
@@ -210,8 +212,8 @@ class GuardedStore(BaseStore):
         admitted: list[Result] = []
         for op, result in zip(ops, results, strict=True):
             if self._reads is not None and isinstance(op, SearchOp) and op.query:
-                found = cast("list[SearchItem]", result)
-                admitted.append(await self._reads.keep(op.query, found, dialogue=dialogue))
+                items = cast("list[SearchItem]", result)
+                admitted.append(await self._reads.keep(op.query, items, dialogue=dialogue))
             else:
                 admitted.append(result)
         return admitted
@@ -224,7 +226,9 @@ class GuardedStore(BaseStore):
         receipts = await self._gate.rule(list(writes.values()))
         allowed = [await self._gate.lets_through(receipt) for receipt in receipts]
         refused = [
-            cast("Receipt", each) for each, ok in zip(receipts, allowed, strict=True) if not ok
+            cast("Receipt", receipt)
+            for receipt, ok in zip(receipts, allowed, strict=True)
+            if not ok
         ]
         if refused and self._on_refused == "raise":
             first = refused[0]
@@ -254,12 +258,12 @@ def guard_store(
     budget: Budget | None = None,
     read: "AdmissionLike | None" = None,
 ) -> GuardedStore:
-    """A store of any make, with every write judged before it is made.
+    """Any store, with every write judged before it is made.
 
     Args:
         store: Any LangGraph store.
-        model: Who judges: `"provider:model"`, a chat model, a resolved model, or `"local"`. Needed
-            unless there is no gate or `models` names one.
+        model: Serves every stage that `models` does not name: `"provider:model"`, a chat model, a
+            resolved model, or `"local"`. Not needed without gates.
         gates: What a write has to pass, in order; with none everything is let through and logged.
         source: What writes rest on: a conversation, or a function of the `PutOp`. When left out,
             the `messages` of the graph that is running. `use_source(...)` beats both.
@@ -269,37 +273,27 @@ def guard_store(
         guards: The beginnings of the namespaces whose writes are judged; all when left out.
         shadow: Only record what would have been done; every write goes through.
         on_refused: What the writer sees of a write that is not admitted: nothing, or `GuardError`.
-        models: Other models by stage.
+        models: Models by stage; one never serves another stage.
         prompts: Your own prompts by name.
         receipts: Where receipts and quarantine are kept; beside a local store when left out.
-        budget: The most one call of the store may spend; beyond it the write raises.
+        budget: Limit of one call of the store; beyond it the write raises.
         read: What a search with a query has to pass: `"fc"`, `"ps"`, `"relevance"`, a spec, or a
             graph of your own. When left out searches are the store's own.
 
     Raises:
-        ConfigurationError: If a model, gate or prompt cannot be used.
+        ConfigurationError: If a model, gate or prompt cannot be used, or a stage has no model.
     """
     check_names(models or {}, known=STAGES, what="models")
     check_names(prompts or {}, known=PROMPTS, what="prompts")
     budget = budget or Budget()
-    staged: dict[str, ModelLike] = dict(models or {})
-    if model is not None:
-        staged.setdefault("default", model)
-    if (gates or read is not None) and not staged:
-        msg = "guard_store needs a model: pass `model='openai:NAME'`, a chat model, or 'local'"
-        raise ConfigurationError(msg, code=ErrorCode.MODEL_MISSING)
-    if staged:
-        staged.setdefault("default", next(iter(staged.values())))
-    staged = {
-        stage: each if each == "local" else resolve_model(each) for stage, each in staged.items()
-    }
+    stages = resolve_stages(model, models)
     inner = store.unguarded if isinstance(store, GuardedStore) else store
-    built = build_gates(gates, models=staged, store=inner, prompts=prompts or {})
+    pipeline = Pipeline(build_gates(gates, models=stages, store=inner, prompts=prompts or {}))
     backing = Backings(inner, receipts).current()
     gate = WriteGate(
         backing=backing,
-        gates=built,
-        policy_digest=digest_of_gates(built, needs_source=needs_source, shadow=shadow),
+        pipeline=pipeline,
+        policy_digest=digest_of_gates(pipeline.gates, needs_source=needs_source, shadow=shadow),
         needs_source=needs_source,
         shadow=shadow,
         budget=budget,
@@ -307,7 +301,7 @@ def guard_store(
     return GuardedStore(
         inner,
         gate=gate,
-        reads=None if read is None else _read_gate(read, backing, models=staged, budget=budget),
+        reads=None if read is None else _read_gate(read, backing, models=stages, budget=budget),
         source=source,
         source_turns=source_turns,
         guards=tuple(tuple(prefix) for prefix in guards),

@@ -1,4 +1,4 @@
-"""Reading a guarded store by a query: what the request does not permit is not in the results."""
+"""Reading a guarded store by a query: what the query may not use is not in the results."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,9 +7,10 @@ from typing import Any, cast
 
 from langgraph.store.base import BaseStore, SearchItem
 
-from memguard.errors import ErrorCode, StoreConfigurationError
+from memguard.errors import ConfigurationError, ErrorCode, StoreConfigurationError
 from memguard.guard.admission import Admission
 from memguard.guard.backing import Backing
+from memguard.guard.failures import error_of
 from memguard.guard.recall_items import memory_of
 from memguard.guard.store_writes import memory_text
 from memguard.journal.reads import ReadLog
@@ -20,7 +21,7 @@ from memguard.schema.read import RecalledMemory
 
 @dataclass(frozen=True, kw_only=True)
 class ReadGate:
-    """What a guarded store asks before it hands results over."""
+    """What a guarded store asks before it returns results."""
 
     backing: Backing
     admission: Admission
@@ -31,52 +32,64 @@ class ReadGate:
     ) -> list[SearchItem]:
         """The items that this query may use, in their order.
 
-        Of an item of which only a part may be used the rest is cut out. What cannot be judged in
-        time is treated as if nobody had judged it: safety constraints stay, the rest does not.
+        Where only a part of an item may be used, the rest is removed from its text. What cannot be
+        judged in time is treated as not judged: safety constraints stay, the rest does not.
 
         Args:
-            query: What is searched for.
-            items: What the store found.
-            dialogue: What was said before.
+            query: The search text.
+            items: The store's results.
+            dialogue: The conversation before the search.
 
         Raises:
-            StoreConfigurationError: If the store does not rank by similarity.
+            ConfigurationError: If a model or setting cannot be used, or the store does not rank by
+                similarity.
             ReceiptError: If the log failed.
         """
         require_ranked(self.backing.store, items)
         now = self.clock()
-        found = [memory_of(item, now=now) for item in items]
-        memories = tuple(memory for memory in found if memory is not None)
-        if not memories:
+        memories = [memory_of(item, now=now) for item in items]
+        texts = tuple(memory for memory in memories if memory is not None)
+        if not texts:
             return list(items)
-        verdicts, report = await self._ask(query, memories, dialogue=dialogue)
-        await ReadLog(self.backing.journal).aappend(report)
-        shown = {memory.id: _texts_of(memory, verdicts) for memory in memories}
-        kept: list[SearchItem] = []
-        for item, memory in zip(items, found, strict=True):
-            if memory is None:  # holds no text, so there is nothing to withhold
-                kept.append(item)
-            elif shown[memory.id]:
-                kept.append(_only(item, shown[memory.id], whole=memory.text))
-        return kept
+        admitted = await self._admit(query, texts, dialogue=dialogue, now=now)
+        permitted = {memory.id: _texts_of(memory, admitted) for memory in texts}
+        results: list[SearchItem] = []
+        for item, memory in zip(items, memories, strict=True):
+            if memory is None:  # it has no text, so there is nothing to withhold
+                results.append(item)
+            elif permitted[memory.id]:
+                results.append(_only(item, permitted[memory.id], whole=memory.text))
+        return results
 
-    async def _ask(
-        self, query: str, memories: tuple[RecalledMemory, ...], *, dialogue: Conversation
-    ) -> tuple[tuple[UnitVerdict, ...], ReadReport]:
-        given = {"query": query, "memories": memories, "dialogue": dialogue, "now": self.clock()}
-        judged = await self.admission.judge(
-            given, journal=self.backing.journal, seconds=self.admission.deadline
+    async def _admit(
+        self,
+        query: str,
+        memories: tuple[RecalledMemory, ...],
+        *,
+        dialogue: Conversation,
+        now: datetime,
+    ) -> tuple[UnitVerdict, ...]:
+        """The units that may be used; the receipt of the read is in the log by then."""
+        result = await self.admission.judge(
+            {"query": query, "memories": memories, "dialogue": dialogue, "now": now},
+            journal=self.backing.journal,
+            seconds=self.admission.deadline,
         )
-        report: ReadReport = judged.found["report"]
-        told = {
-            "flags": (*judged.flags, *report.flags),
-            "failures": (*report.failures, *judged.failures),
+        report: ReadReport = result.output["report"]
+        update = {
+            "flags": (*result.flags, *report.flags),
+            "failures": (*report.failures, *result.failures),
         }
-        return judged.found["admitted"], report.model_copy(update=told)
+        await ReadLog(self.backing.journal).aappend(report.model_copy(update=update))
+        # As in the read guard: a mistake in the settings is raised once its receipt is written.
+        for error in map(error_of, result.failures):
+            if isinstance(error, ConfigurationError):
+                raise error
+        return result.output["admitted"]
 
 
 def require_ranked(store: BaseStore, items: Sequence[SearchItem]) -> None:
-    """Refuse what a store returns unranked: it would be an arbitrary choice.
+    """Refuse results that a store returns unranked: they would be an arbitrary choice.
 
     Raises:
         StoreConfigurationError: If no item has a score.
@@ -91,23 +104,23 @@ def require_ranked(store: BaseStore, items: Sequence[SearchItem]) -> None:
 
 def _texts_of(memory: RecalledMemory, admitted: Sequence[UnitVerdict]) -> tuple[str, ...]:
     """What may be used of a memory, in the order of its text."""
-    own = [each.unit for each in admitted if each.unit.memory_id == memory.id]
-    return tuple(unit.text for unit in sorted(own, key=lambda unit: unit.start or 0))
+    units = [verdict.unit for verdict in admitted if verdict.unit.memory_id == memory.id]
+    return tuple(unit.text for unit in sorted(units, key=lambda unit: unit.start or 0))
 
 
 def _only(item: SearchItem, texts: Sequence[str], *, whole: str) -> SearchItem:
-    """The item with nothing but these parts of its text; as it is where they are all of it."""
+    """The item with these parts of its text alone; unchanged where they are the whole text."""
     value = cast("Mapping[str, Any]", item.value)
     if " ".join(texts).split() == whole.split():
         return item
     field = next((name for name in ("content", "text", "memory") if value.get(name) == whole), None)
     part = " ".join(texts)
-    # Of a value without a text field nothing but the part is handed over.
-    cut = {**value, field: part} if field is not None else {"content": part}
+    # A value without a text field could repeat anywhere what is withheld, so only the part is left.
+    narrowed = {**value, field: part} if field is not None else {"content": part}
     return SearchItem(
         namespace=tuple(item.namespace),
         key=item.key,
-        value=cut if memory_text(cut) == part else {"content": part},
+        value=narrowed if memory_text(narrowed) == part else {"content": part},
         created_at=item.created_at,
         updated_at=item.updated_at,
         score=item.score,

@@ -7,7 +7,6 @@ import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, cast
 
 from langgraph.config import get_stream_writer
@@ -16,6 +15,7 @@ from langgraph.store.base import GetOp, PutOp
 from memguard.errors import MemguardError
 from memguard.guard.backing import Backing
 from memguard.guard.gates import Gate, digest_of
+from memguard.guard.pipeline import Pipeline
 from memguard.guard.recall_items import text_of
 from memguard.journal.receipts import record_decisions
 from memguard.llm.budget import Meter
@@ -25,7 +25,7 @@ from memguard.policy.refusal import refuse_source, refuse_text
 from memguard.schema.base import Namespace, is_blank
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import CandidateMemory, Conversation, speaker_roles, turn_time
-from memguard.schema.receipt import MethodReport, Receipt
+from memguard.schema.receipt import MethodReport, Receipt, ReceiptFactory
 from memguard.schema.usage import Budget
 from memguard.store_calls import call_store
 
@@ -54,7 +54,7 @@ class WriteGate:
     """What a guarded store asks before it writes."""
 
     backing: Backing
-    gates: tuple[Gate, ...]
+    pipeline: Pipeline
     policy_digest: str
     needs_source: bool
     shadow: bool
@@ -84,22 +84,19 @@ class WriteGate:
         if is_blank(text):
             return None
         candidate = _candidate(text, write=write)
-        known = await self.backing.receipts.afind(candidate.id, policy_digest=self.policy_digest)
-        if known is not None:
-            return known
+        earlier = await self.backing.receipts.afind(candidate.id, policy_digest=self.policy_digest)
+        if earlier is not None:
+            return earlier
         reports: tuple[MethodReport, ...] = ()
         value = cast("Mapping[str, Any]", write.op.value)
         decision = self._refuse(candidate, value=value, source=write.source)
         if decision is None:
             decision, reports = await self._judge(candidate, source=write.source, run_id=run_id)
-        receipt = Receipt(
-            id=uuid.uuid4().hex,
-            at=datetime.now(UTC),
-            run_id=run_id,
-            candidate=candidate,
-            namespace=candidate.namespace,
-            decision=decision,
+        receipt = ReceiptFactory().create(
+            candidate,
+            decision,
             reports=reports,
+            run_id=run_id,
             record_key=_writable(write.op.key),
             policy_digest=self.policy_digest,
             effect="shadow" if self.shadow else "caller",
@@ -130,19 +127,19 @@ class WriteGate:
         text = memory_text(value)
         if "\n" not in text.strip():
             return text
-        place = GetOp(tuple(op.namespace), str(op.key), refresh_ttl=False)
-        (item,) = await call_store(self.backing.store, [place])
+        location = GetOp(tuple(op.namespace), str(op.key), refresh_ttl=False)
+        (item,) = await call_store(self.backing.store, [location])
         return text if item is None else added_text(text, old=memory_text(item.value))
 
     def _refuse(
         self, candidate: CandidateMemory, *, value: Mapping[str, Any], source: Conversation | None
     ) -> AdmissionDecision | None:
-        if self.gates and is_encoded(value):
+        if self.pipeline.gates and is_encoded(value):
             return AdmissionDecision(
                 outcome="quarantine", reason="blank_text", explanation=_NO_TEXT
             )
         refused = refuse_text(candidate.text)
-        if refused is not None or not self.gates or not self.needs_source:
+        if refused is not None or not self.pipeline.gates or not self.needs_source:
             return refused
         if source is None:
             # Held, not refused: a person may know what it rests on.
@@ -154,24 +151,18 @@ class WriteGate:
     async def _judge(
         self, candidate: CandidateMemory, *, source: Conversation | None, run_id: str
     ) -> tuple[AdmissionDecision, tuple[MethodReport, ...]]:
-        reports: list[MethodReport] = []
-        decision = AdmissionDecision(
-            outcome="admit", reason="no_gate", explanation="the store has no gate: all is stored"
+        judgement = await self.pipeline.judge(
+            candidate, source=source or Conversation(), run_id=run_id
         )
-        for gate in self.gates:
-            given = {"candidate": candidate, "context": source or Conversation(), "run_id": run_id}
-            try:
-                ruling: dict[str, Any] = await gate.graph.ainvoke(given)
-            except MemguardError as error:
-                if not self.shadow:
-                    raise
-                # Shadow only watches: what fails here must not fail the write.
-                return _unjudged(error), tuple(reports)
-            reports.append(ruling["report"])
-            decision = ruling["decision"]
-            if decision.outcome != "admit":
-                break
-        return decision, tuple(reports)
+        if judgement.decision is not None:
+            return judgement.decision, judgement.reports
+        if judgement.error is None:
+            msg = "a judgement has a decision or an error"
+            raise AssertionError(msg)
+        if not self.shadow:
+            raise judgement.error
+        # Shadow only watches: what fails here must not fail the write.
+        return _unjudged(judgement.error), judgement.reports
 
 
 def memory_text(value: Mapping[str, Any]) -> str:
@@ -184,7 +175,7 @@ def memory_text(value: Mapping[str, Any]) -> str:
     if isinstance(lines, list) and all(isinstance(line, str) for line in cast("list[Any]", lines)):
         return "\n".join(cast("list[str]", lines))
     text = text_of(value)
-    if is_blank(text) and any(each not in (None, "", [], {}) for each in value.values()):
+    if is_blank(text) and any(entry not in (None, "", [], {}) for entry in value.values()):
         return json.dumps(value, ensure_ascii=False, default=str)
     return text
 
@@ -225,10 +216,10 @@ def _writable(text: str) -> str:
 def _plain(value: Mapping[str, Any]) -> dict[str, Any] | None:
     """The value as a receipt can keep it; `None` when JSON would not give it back as it was."""
     try:
-        kept = json.loads(json.dumps(value, allow_nan=False, ensure_ascii=False).encode())
+        plain = json.loads(json.dumps(value, allow_nan=False, ensure_ascii=False).encode())
     except (TypeError, ValueError, RecursionError):
         return None
-    return kept if kept == value else None
+    return plain if plain == value else None
 
 
 def _unjudged(error: MemguardError) -> AdmissionDecision:

@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Mapping
-from datetime import UTC, datetime
 
 from langgraph.store.base import BaseStore
 from pydantic import JsonValue
@@ -17,7 +16,7 @@ from memguard.schema.base import Namespace
 from memguard.schema.config import Writer
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import CandidateMemory
-from memguard.schema.receipt import MethodReport, Receipt
+from memguard.schema.receipt import MethodReport, Receipt, ReceiptFactory
 
 METHOD = "human_wording"
 
@@ -75,14 +74,11 @@ def worded_receipt(
         outcome="admit", reason="human_approved", explanation=explanation, method=method
     )
     report = MethodReport(method=method, spec={}, decision=decision, evidence={**evidence})
-    return Receipt(
-        id=uuid.uuid4().hex,
-        at=datetime.now(UTC),
-        run_id=run_id,
-        candidate=candidate,
-        namespace=candidate.namespace,
-        decision=decision,
+    return ReceiptFactory().create(
+        candidate,
+        decision,
         reports=(report,),
+        run_id=run_id,
         record_key=record_key(candidate.text),
         policy_digest=policy_digest,
     )

@@ -20,15 +20,18 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
-from memguard.errors import ConfigurationError, ErrorCode
+from memguard.errors import ConfigurationError, ErrorCode, GuardError
+from memguard.guard.admission import AdmissionLike
+from memguard.guard.gates import GateLike
+from memguard.guard.hosts import create_guards, failed_write
 from memguard.guard.inject import add_memory
 from memguard.guard.namespaces import NamespaceLike
-from memguard.guard.read import create_read_guard
-from memguard.guard.write import create_write_guard
 from memguard.journal.journal import Journal
 from memguard.llm.models import ModelLike
 from memguard.middleware.background import Background
+from memguard.prompts import Prompt
 from memguard.schema.ledger import ReadReport
+from memguard.schema.recall import Recall
 from memguard.schema.write import WriteReport
 
 try:
@@ -43,7 +46,7 @@ _INTERNAL = ("__", "checkpoint_")
 
 
 class MemguardState(AgentState[Any]):
-    """What the middleware adds to an agent's state, for the turn; nothing of it is kept."""
+    """What the middleware adds to an agent's state for the turn; none of it is checkpointed."""
 
     memguard_context: NotRequired[Annotated[dict[str, str], UntrackedValue, PrivateStateAttr]]
     """What each instance admitted, rendered, by the instance's name."""
@@ -65,6 +68,11 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
         self,
         model: "ModelLike" = "local",
         *,
+        gates: Sequence[GateLike] | None = None,
+        admission: AdmissionLike | None = None,
+        recall: Recall | None = None,
+        models: Mapping[str, ModelLike] | None = None,
+        prompts: Mapping[str, Prompt] | None = None,
         read: Graph | Literal[False] | None = None,
         write: Graph | Literal[False] | None = None,
         store: BaseStore | None = None,
@@ -78,13 +86,19 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
         Args:
             model: Who writes, judges and adjudicates. `"local"` needs no language model and is
                 weaker; no model spends money unasked.
+            gates: What a candidate memory has to pass, in order, as in `create_write_guard`.
+            admission: How recalled memories are admitted, as in `create_read_guard`.
+            recall: Which memories are looked at; see `Recall`.
+            models: Other models by stage, of both guards: `writer`, `judge`, the stages of
+                ConMem, `adjudicator` and `decomposer`.
+            prompts: Your own prompts by name, of both guards.
             read: A read guard of your own; `False` recalls nothing.
             write: A write guard of your own, for example one with `review="interrupt"`; `False`
                 remembers nothing.
-            store: Where memories live; the agent's own store when left out.
+            store: The memory store; the agent's own store when left out.
             namespace: Whose memories: a template filled from the run's context, or a function.
             background: Whether writes go on after the answer is out; see `drain`.
-            receipts: Where receipts are kept; beside a local store when left out.
+            receipts: Where receipts are stored; next to a local store when left out.
             name: Names this instance, for two scopes in one agent.
 
         Raises:
@@ -93,18 +107,26 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
         super().__init__()
         self._name = name
         self._store = store
-        shared: dict[str, Any] = {"store": store, "namespace": namespace, "receipts": receipts}
-        if read is None:
-            read = create_read_guard(model, **shared)
-        if write is None:
-            write = create_write_guard(model, on_failure="report", **shared)
-        self._background = Background() if background and write else None
+        reader, writer = create_guards(
+            model,
+            read=read,
+            write=write,
+            store=store,
+            namespace=namespace,
+            receipts=receipts,
+            gates=gates,
+            admission=admission,
+            recall=recall,
+            models=models,
+            prompts=prompts,
+        )
+        self._background = Background() if background and writer else None
         # Closures, because LangGraph looks for nested graphs in what a function closes over:
-        # drawings and streams then show what is inside the guards.
-        if read:
-            self._bind_read(read)
-        if write:
-            self._bind_write(write)
+        # drawings and streams then show the guards with their methods inside.
+        if reader:
+            self._bind_read(reader)
+        if writer:
+            self._bind_write(writer)
 
     @property
     def name(self) -> str:
@@ -119,7 +141,7 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
         """As `drain`, without blocking the event loop."""
         return await asyncio.to_thread(self.drain, timeout)
 
-    # -- hooks; replaced in `__init__` where there is something to do -------------------------
+    # -- hooks; replaced in `__init__` where there is a guard to run -------------------------
 
     def before_agent(self, state: MemguardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Recall what may be used for this request."""
@@ -152,10 +174,10 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
     ) -> ModelResponse[Any]:
         """Put what was admitted last into the system message of this one call."""
         state = cast("MemguardState", request.state)
-        # A turn that was interrupted and resumed has lost it: it is kept nowhere.
+        # A turn that was interrupted and resumed has lost it, because it is never checkpointed.
         if self._context_of(state) is None:
-            found = self.before_agent(state, request.runtime) or {}
-            state = cast("MemguardState", {**state, **found})
+            update = self.before_agent(state, request.runtime) or {}
+            state = cast("MemguardState", {**state, **update})
         return handler(self._injected(request, state))
 
     async def awrap_model_call(
@@ -166,8 +188,8 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
         """Put what was admitted last into the system message of this one call."""
         state = cast("MemguardState", request.state)
         if self._context_of(state) is None:
-            found = await self.abefore_agent(state, request.runtime) or {}
-            state = cast("MemguardState", {**state, **found})
+            update = await self.abefore_agent(state, request.runtime) or {}
+            state = cast("MemguardState", {**state, **update})
         return await handler(self._injected(request, state))
 
     # -- inside -------------------------------------------------------------------------------
@@ -202,14 +224,22 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
         def after_agent(state: MemguardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
             if background is not None:
                 return self._begin(background, graph, state, runtime)
-            return self._remembered(state, graph.invoke({"messages": state["messages"]}))
+            try:
+                output = graph.invoke({"messages": state["messages"]})
+            except GuardError as error:
+                return self._remembered(state, failed_write(error))
+            return self._remembered(state, output["writes"])
 
         async def aafter_agent(
             state: MemguardState, runtime: Runtime[Any]
         ) -> dict[str, Any] | None:
             if background is not None:
                 return self._begin(background, graph, state, runtime)
-            return self._remembered(state, await graph.ainvoke({"messages": state["messages"]}))
+            try:
+                output = await graph.ainvoke({"messages": state["messages"]})
+            except GuardError as error:
+                return self._remembered(state, failed_write(error))
+            return self._remembered(state, output["writes"])
 
         self.after_agent = after_agent  # pyright: ignore[reportAttributeAccessIssue]
         self.aafter_agent = aafter_agent  # pyright: ignore[reportAttributeAccessIssue]
@@ -218,17 +248,18 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
         self, background: Background, graph: Graph, state: MemguardState, runtime: Runtime[Any]
     ) -> None:
         """Hand a write over; it is a run of its own, with this run's user and store."""
-        given = get_config().get("configurable", {})
-        configurable = {k: v for k, v in given.items() if not str(k).startswith(_INTERNAL)}
-        own = graph if self._store is not None else graph.copy({"store": runtime.store})
+        values = get_config().get("configurable", {})
+        configurable = {k: v for k, v in values.items() if not str(k).startswith(_INTERNAL)}
+        # The agent's store is only known now, and the write outlives the run that knows it.
+        bound = graph if self._store is not None else graph.copy({"store": runtime.store})
         messages = list(state["messages"])
         context = runtime.context
 
         async def write() -> WriteReport:
-            found: Mapping[str, Any] = await own.ainvoke(
+            output: Mapping[str, Any] = await bound.ainvoke(
                 {"messages": messages}, {"configurable": configurable}, context=context
             )
-            return cast("WriteReport", found["writes"])
+            return cast("WriteReport", output["writes"])
 
         thread = str(configurable.get("thread_id") or "")
         background.submit(write, thread=thread)
@@ -240,13 +271,13 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
         memory = self._context_of(state) or ""
         return request.override(system_message=add_memory(request.system_message, memory))
 
-    def _recalled(self, state: MemguardState, found: Mapping[str, Any]) -> dict[str, Any]:
-        context = {**state.get("memguard_context", {}), self._name: found["memory_context"]}
-        read = cast("ReadReport", found["read"])
+    def _recalled(self, state: MemguardState, output: Mapping[str, Any]) -> dict[str, Any]:
+        context = {**state.get("memguard_context", {}), self._name: output["memory_context"]}
+        read = cast("ReadReport", output["read"])
         return {"memguard_context": context, "memguard": self._with(state, read=read)}
 
-    def _remembered(self, state: MemguardState, found: Mapping[str, Any]) -> dict[str, Any]:
-        return {"memguard": self._with(state, writes=cast("WriteReport", found["writes"]))}
+    def _remembered(self, state: MemguardState, writes: WriteReport) -> dict[str, Any]:
+        return {"memguard": self._with(state, writes=writes)}
 
     def _with(
         self, state: MemguardState, **reports: "ReadReport | WriteReport"

@@ -61,10 +61,10 @@ class Background:
             raise TimeoutError(msg)
         with self._lock:
             done, self._done = self._done, []
-        errors = [error for each in done if (error := each.exception()) is not None]
+        errors = [error for future in done if (error := future.exception()) is not None]
         if errors:
             raise errors[0]
-        return tuple(each.result() for each in done)
+        return tuple(future.result() for future in done)
 
     def _note(self, done: "Future[WriteReport]", *, thread: str) -> None:
         with self._lock:

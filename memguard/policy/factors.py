@@ -31,18 +31,19 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "mode": get_args(Mode),
     "asks_view": ("yes", "no"),
 }
-"""Factors of the entry, whether its allowed content is given, and the situation."""
+"""Factors of the entry, whether it names its allowed content, and the situation."""
 
 _IN = ("in", "partial")
-_HELD = ("verified", "stated", "inferred")
+_GROUNDED = ("verified", "stated", "inferred")
 _CERTAIN: dict[str, tuple[str, ...]] = {
     "scope": _IN,
     "subject": ("match",),
-    "epistemic": _HELD,
+    "epistemic": _GROUNDED,
     "temporal": ("current",),
 }
 """What it takes for nothing to be uncertain, after the exclusions."""
 
+# The order matters: exclusions first, so that no later row can widen what they deny.
 FC_TABLE = Table(
     name="FC_TABLE",
     columns=COLUMNS,
@@ -166,7 +167,7 @@ def _only(*names: str) -> dict[str, tuple[str, ...]]:
 
 _LIVE: dict[str, tuple[str, ...]] = {
     "scope": ("in", "partial", "uncertain"),
-    "epistemic": (*_HELD, "uncertain"),
+    "epistemic": (*_GROUNDED, "uncertain"),
 }
 
 FC_SAFETY = Table(

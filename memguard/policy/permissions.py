@@ -2,8 +2,8 @@
 
 The paper (arXiv 2610.11188, section 3.2) names kind, subject, epistemic status and temporality,
 six permissions, and the same asymmetry as for whole entries. Relevance as an attribute, the values
-and the rows are ours. They were made to give the paper's example its three branches: a past
-purchase tells how to explain a purchase, is background to an investment, and is no matter of a
+and the rows are ours. They are chosen to give the paper's example its three branches: a past
+purchase tells how to explain a purchase, is background to an investment, and has no bearing on a
 résumé.
 """
 
@@ -46,16 +46,16 @@ _EXPERIENCE: Values = {"kind": ("experience",)}
 _OF_USER: Values = {"subject": ("user",)}
 _FOR_ANOTHER: Values = {**_OF_USER, "target": ("third_party",)}
 _ADVICE: Values = {"mode": ("recommendation", "planning")}
-_KNOWN: Values = {
+_CERTAIN: Values = {
     "subject": ("user", "third_party", "world"),
     "temporality": ("current",),
     "relevance": ("direct", "indirect"),
 }
-"""Nothing uncertain but perhaps how well it is grounded."""
-_SAID: Values = {**_KNOWN, "epistemic": ("verified", "stated")}
-_HELD: Values = {**_KNOWN, "epistemic": ("verified", "stated", "inferred")}
+"""Nothing is uncertain, except perhaps how well it is grounded."""
+_STATED: Values = {**_CERTAIN, "epistemic": ("verified", "stated")}
+_GROUNDED: Values = {**_CERTAIN, "epistemic": ("verified", "stated", "inferred")}
 _DIRECT: Values = {"relevance": ("direct",)}
-_ASKED: Values = {"asks_view": ("yes",)}
+_VIEW_REQUESTED: Values = {"asks_view": ("yes",)}
 
 
 def _row(name: str, then: Permission, why: str, *when: Values) -> TableRow:
@@ -65,6 +65,7 @@ def _row(name: str, then: Permission, why: str, *when: Values) -> TableRow:
     return TableRow(id=name, when=merged, then=then, why=why)
 
 
+# First, because nothing below may widen what is certainly not for this answer.
 _NEVER = (
     _row(
         "bystander", "DENY", "about somebody the answer is not about", {"subject": ("bystander",)}
@@ -74,6 +75,7 @@ _NEVER = (
     _row("irrelevant", "DENY", "has no bearing on the query", {"relevance": ("none",)}),
 )
 
+# Constraints fail open: one that is missed harms more than one that is shown for nothing.
 _CONSTRAINTS = (
     _row(
         "constraint-of-another",
@@ -89,10 +91,11 @@ _CONSTRAINTS = (
         {"kind": ("constraint",), "relevance": ("indirect",)},
         {"mode": ("factual",), "target": ("world",)},
     ),
-    _row("constraint", "APPLY_CONSTRAINT", "said, current and to be kept", _CONSTRAINT, _SAID),
+    _row("constraint", "APPLY_CONSTRAINT", "said, current and to be kept", _CONSTRAINT, _STATED),
     _row("constraint-doubt", "CONTEXT", "a doubtful constraint fails open", _CONSTRAINT),
 )
 
+# Current preferences fail open as well, but never into a matter of fact.
 _PREFERENCES = (
     _row(
         "preference-of-another",
@@ -113,7 +116,7 @@ _PREFERENCES = (
         "PERSONALIZE",
         "a current preference, and advice",
         _PREFERENCE,
-        _SAID,
+        _STATED,
         _ADVICE,
     ),
     _row(
@@ -121,7 +124,7 @@ _PREFERENCES = (
         "PERSONALIZE",
         "a current preference that the query is about",
         _PREFERENCE,
-        _SAID,
+        _STATED,
         _DIRECT,
     ),
     _row(
@@ -134,27 +137,36 @@ _PREFERENCES = (
     _row("preference-old", "CONTEXT_UNCERTAIN", "perhaps no longer a preference", _PREFERENCE),
 )
 
+# Beliefs fail closed: shown without being asked for, they invite agreement.
 _BELIEFS = (
-    _row("belief-asked-for", "MENTION_VIEW", "the query asks for the view", _BELIEF, _HELD, _ASKED),
+    _row(
+        "belief-asked-for",
+        "MENTION_VIEW",
+        "the query asks for the view",
+        _BELIEF,
+        _GROUNDED,
+        _VIEW_REQUESTED,
+    ),
     _row(
         "belief-of-user",
         "MENTION_VIEW",
         "a view on the matter, and the answer is about the user",
         _BELIEF,
-        _HELD,
+        _GROUNDED,
         _DIRECT,
         {"target": ("user",)},
     ),
     _row("belief", "DENY", "a belief fails closed: doubtful, or not asked for", _BELIEF),
 )
 
+# Unverified claims fail closed, and never settle a question of fact.
 _CLAIMS = (
     _row(
         "claim-verified",
         "CONTEXT",
         "a verified statement",
         _CLAIM,
-        _KNOWN,
+        _CERTAIN,
         {"epistemic": ("verified",)},
     ),
     _row(
@@ -162,8 +174,8 @@ _CLAIMS = (
         "MENTION_VIEW",
         "unverified, and the query asks for the view",
         _CLAIM,
-        _SAID,
-        _ASKED,
+        _STATED,
+        _VIEW_REQUESTED,
     ),
     _row(
         "claim-on-facts",
@@ -172,7 +184,7 @@ _CLAIMS = (
         _CLAIM,
         {"mode": ("factual",), "epistemic": ("stated", "inferred", "uncertain")},
     ),
-    _row("claim", "CONTEXT_UNCERTAIN", "unverified, and to the point", _CLAIM, _SAID, _DIRECT),
+    _row("claim", "CONTEXT_UNCERTAIN", "unverified, and to the point", _CLAIM, _STATED, _DIRECT),
     _row(
         "claim-verified-doubt",
         "CONTEXT_UNCERTAIN",
@@ -192,16 +204,16 @@ _FACTS = (
         _FOR_ANOTHER,
         {"relevance": ("indirect", "uncertain")},
     ),
-    _row("fact", "CONTEXT", "said, current and to the point", _FACT, _SAID, _DIRECT),
+    _row("fact", "CONTEXT", "said, current and to the point", _FACT, _STATED, _DIRECT),
     _row(
         "fact-beside",
         "CONTEXT",
         "said, current and useful background",
         _FACT,
-        _SAID,
+        _STATED,
         {"mode": ("recommendation", "planning", "support")},
     ),
-    _row("fact-inferred", "CONTEXT_UNCERTAIN", "nobody said so", _FACT, _HELD, _DIRECT),
+    _row("fact-inferred", "CONTEXT_UNCERTAIN", "nobody said so", _FACT, _GROUNDED, _DIRECT),
     _row(
         "fact-verified-doubt",
         "CONTEXT_UNCERTAIN",
@@ -212,6 +224,7 @@ _FACTS = (
     _row("fact-doubt", "DENY", "a doubtful fact fails closed", _FACT),
 )
 
+# A past act is no wish: experience explains and supports, and is never taken for a preference.
 _EXPERIENCES = (
     _row(
         "experience-of-another",
@@ -226,23 +239,35 @@ _EXPERIENCES = (
         "PERSONALIZE",
         "tells how to explain to somebody who has done it",
         _EXPERIENCE,
-        _SAID,
+        _STATED,
         _OF_USER,
         _DIRECT,
         {"mode": ("factual", "support"), "target": ("user", "world")},
     ),
     _row(
-        "experience", "CONTEXT", "to the point; a past act is no wish", _EXPERIENCE, _SAID, _DIRECT
+        "experience",
+        "CONTEXT",
+        "to the point; a past act is no wish",
+        _EXPERIENCE,
+        _STATED,
+        _DIRECT,
     ),
     _row(
         "experience-beside",
         "CONTEXT",
         "useful background; a past act is no wish",
         _EXPERIENCE,
-        _SAID,
+        _STATED,
         {"mode": ("recommendation", "planning", "support")},
     ),
-    _row("experience-inferred", "CONTEXT_UNCERTAIN", "nobody said so", _EXPERIENCE, _HELD, _DIRECT),
+    _row(
+        "experience-inferred",
+        "CONTEXT_UNCERTAIN",
+        "nobody said so",
+        _EXPERIENCE,
+        _GROUNDED,
+        _DIRECT,
+    ),
     _row(
         "experience-verified-doubt",
         "CONTEXT_UNCERTAIN",
@@ -307,7 +332,7 @@ PS_SAFETY = Table(
         _row("safety-not-here", "DENY", "certainly not for this answer"),
     ),
 )
-"""The least that a unit about safety gets; ours, switched by `safety`."""
+"""The minimum that a unit about safety gets; ours, switched by `safety`."""
 
 PS_PERSONALIZATION = Table(
     name="PS_PERSONALIZATION",
@@ -326,14 +351,14 @@ PS_PERSONALIZATION = Table(
         _row("no-preference", "DENY", "not such a preference"),
     ),
 )
-"""The least that a current preference gets; ours, switched by `personalization_guard`."""
+"""The minimum that a current preference gets; ours, switched by `personalization_guard`."""
 
 
 def unit_key(attributes: UnitAttributes, *, situation: Situation, safety: bool) -> Key:
     """The key of a unit in the tables of this module.
 
     Args:
-        attributes: What was found.
+        attributes: The verdict.
         situation: What the query asks for.
         safety: Whether safety is a kind of its own; else it is a constraint like any other.
     """

@@ -1,9 +1,9 @@
-"""Whether pieces of a memory are the memory: nothing lost, nothing added, nothing denied. Pure.
+"""Whether the pieces of a memory say what the memory says: nothing lost, added or denied. Pure.
 
 The check is by words. Words that only hold a sentence together ("the", "is", "because") may come
 and go; every other word of the memory must be in a piece, and every other word of a piece in the
 memory. Numbers and negations count as content. A script without spaces is read character by
-character. What does not pass is not cut: the memory then is one piece, as it was. Ours.
+character. What does not pass is not split: the memory then stays one piece. Ours.
 """
 
 import hashlib
@@ -41,13 +41,13 @@ _NEGATIONS = frozenset(
     """)
 )
 _ENDINGS = ("'s", "ing", "ies", "ed", "es", "s", "e", "y")
-_LEAST_STEM = 3
+_MIN_STEM = 3
 _NEAR = 2
 """Words before a word in which a negation is taken to deny it."""
 
 
 def pieces_key(text: str, *, fingerprint: str) -> str:
-    """Under which the pieces of a memory are kept: the same text and decomposer, the same key."""
+    """The cache key of a memory's pieces: the same for the same text and decomposer."""
     return hashlib.sha256(f"{fingerprint}\x1f{text}".encode()).hexdigest()[:32]
 
 
@@ -58,7 +58,7 @@ def whole(text: str, *, fingerprint: str = "", note: str = "") -> Pieces:
 
 
 def with_span(piece: Piece, *, source: str) -> Piece:
-    """The piece with its place in the memory, where it stands there word for word."""
+    """The piece with its span in the memory, where it occurs there word for word."""
     start = source.find(piece.text)
     if start < 0 or not piece.text:
         return piece.model_copy(update={"start": None, "end": None})
@@ -66,10 +66,10 @@ def with_span(piece: Piece, *, source: str) -> Piece:
 
 
 def problem_of(pieces: Sequence[Piece], *, source: str) -> str:
-    """Why the pieces are not the memory; empty when they are.
+    """Why the pieces do not say what the memory says; empty when they do.
 
     Args:
-        pieces: What the memory was cut into.
+        pieces: The pieces.
         source: The memory.
     """
     if not pieces or any(not _words(piece.text) for piece in pieces):
@@ -81,15 +81,15 @@ def problem_of(pieces: Sequence[Piece], *, source: str) -> str:
         denied = _drops_negation(piece.text, source=source)
         if denied:
             return f"a piece drops the negation of {denied!r}"
-    kept = {stem for piece in pieces for stem in _stems(piece.text)}
-    lost = [word for word in _content(source) if _stem(word) not in kept]
+    stems = {stem for piece in pieces for stem in _stems(piece.text)}
+    lost = [word for word in _content(source) if _stem(word) not in stems]
     return f"{lost[0]!r} is in no piece" if lost else ""
 
 
 def adds_words(text: str, *, source: str) -> str:
     """The first word of content in a text that its source does not have, or nothing."""
-    known = set(_stems(source))
-    return next((word for word in _content(text) if _stem(word) not in known), "")
+    stems = set(_stems(source))
+    return next((word for word in _content(text) if _stem(word) not in stems), "")
 
 
 def _drops_negation(text: str, *, source: str) -> str:
@@ -97,13 +97,13 @@ def _drops_negation(text: str, *, source: str) -> str:
     if any(word in _NEGATIONS for word in _words(text)):
         return ""
     words = _words(source)
-    places: dict[str, list[int]] = {}
-    for place, word in enumerate(words):
-        places.setdefault(_stem(word), []).append(place)
-    # Each word once, and its stem once: a memory may be long, and repeat itself.
+    positions: dict[str, list[int]] = {}
+    for index, word in enumerate(words):
+        positions.setdefault(_stem(word), []).append(index)
+    # Every word once, and its stem once: a memory may be long, and repeat itself.
     for word in dict.fromkeys(_content(text)):
-        at = places.get(_stem(word), [])
-        if at and all(_NEGATIONS & set(words[max(0, p - _NEAR) : p]) for p in at):
+        indexes = positions.get(_stem(word), [])
+        if indexes and all(_NEGATIONS & set(words[max(0, i - _NEAR) : i]) for i in indexes):
             return word
     return ""
 
@@ -128,6 +128,6 @@ def _stem(word: str) -> str:
     if any(char.isdigit() for char in word):
         return word
     for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= _LEAST_STEM:
+        if word.endswith(ending) and len(word) - len(ending) >= _MIN_STEM:
             return word[: -len(ending)]
     return word

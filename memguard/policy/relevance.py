@@ -1,4 +1,4 @@
-"""Admission by nearness alone: the paper's Gate, as far as it is described.
+"""Admission by nearness alone: the paper's Gate, as far as the paper describes it.
 
 No adjudication, one bit per memory (arXiv 2610.11188, sections 2.2 and 4.1). An adaptation, since
 the gate that the paper re-implements is described by its inputs only.
@@ -19,25 +19,25 @@ UNRANKED = TableRow(id="not-ranked", then="DENY", why="its nearness to the query
 
 
 def gate_by_relevance(memories: Sequence[RecalledMemory], *, spec: RelevanceGate) -> Ledger:
-    """The memories with their fate: near enough or not, the nearest first.
+    """The verdicts on the memories: near enough or not, the nearest first.
 
     Args:
-        memories: What was recalled; one without a score is denied.
+        memories: The recalled memories; one without a score is denied.
         spec: The threshold, and how many memories there is room for.
     """
-    said = [memory for memory in memories if not is_blank(memory.text)]
-    ranked = sorted(said, key=lambda memory: -(memory.score if memory.score is not None else -1.0))
+    texts = [memory for memory in memories if not is_blank(memory.text)]
+    ranked = sorted(texts, key=lambda memory: -(memory.score if memory.score is not None else -1.0))
     verdicts: list[UnitVerdict] = []
-    shown = 0
+    count = 0
     for memory in ranked:
         row = _row(memory, theta=spec.theta)
         withheld: Withheld | None = None
         if row.then == "DENY":
             withheld = "denied"
-        elif spec.max_units is not None and shown >= spec.max_units:
+        elif spec.max_units is not None and count >= spec.max_units:
             withheld = "max_units"
         else:
-            shown += 1
+            count += 1
         verdicts.append(
             UnitVerdict(
                 unit=whole_unit(memory),
@@ -45,7 +45,7 @@ def gate_by_relevance(memories: Sequence[RecalledMemory], *, spec: RelevanceGate
                 row=row.id,
                 explanation=row.why,
                 withheld=withheld,
-                place=shown if withheld is None else None,
+                position=count if withheld is None else None,
             )
         )
     return Ledger(scheme="relevance", verdicts=tuple(verdicts))
@@ -66,6 +66,7 @@ def whole_unit(memory: RecalledMemory) -> Unit:
 
 
 def _row(memory: RecalledMemory, *, theta: float) -> TableRow:
+    # Without a score nothing is known of its nearness, so it fails closed.
     if memory.score is None:
         return UNRANKED
     return NEAR if memory.score >= theta else FAR

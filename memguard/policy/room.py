@@ -1,9 +1,9 @@
-"""Which permitted units fit into the prompt, and in which order they stand there.
+"""Which permitted units fit into the prompt, and in which order they appear there.
 
-Constraints and safety come first and are never cut. Then counts what the query needs, then
-nearness, then how wide the permission is. The order in which units stand is another one, and has no
-part in what is cut: sections are fixed, and within one a unit stands where no query moves it. The
-prompts of consecutive turns then begin alike, and a provider's prompt cache serves them.
+Constraints and safety come first and are always shown. The rest is chosen by what the query needs,
+then by nearness, then by how wide the permission is. The order of appearance is a different one and
+has no part in the choice: sections are fixed, and the query does not move a unit within a section.
+The prompts of consecutive turns then begin alike, so a provider's prompt cache serves them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,11 +16,11 @@ from memguard.schema.read_config import ReadSpec
 from memguard.schema.units import FactorAttributes, UnitAttributes
 
 _OLDEST = datetime.min.replace(tzinfo=UTC)
-"""Where units stand of which nobody knows when they were said: what is said later comes after."""
+"""The time of units whose time is not known: anything that is said later comes after them."""
 
 
 class Room:
-    """What is left of the block while units are put into it."""
+    """The remaining room of the block while units are added to it."""
 
     def __init__(
         self, spec: ReadSpec, *, costs: Mapping[str, int], frames: Mapping[str, int]
@@ -34,8 +34,8 @@ class Room:
         self.exceeded = False
         """Whether constraints alone are more than the limits allow."""
 
-    def put(self, ruling: Ruling, *, always: bool) -> Withheld | None:
-        """Put a unit in, or say why it does not fit."""
+    def add(self, ruling: Ruling, *, always: bool) -> Withheld | None:
+        """Add a unit, or say why it does not fit."""
         cost = self._cost(ruling)
         full = self._full(cost)
         if full and not always:
@@ -47,25 +47,27 @@ class Room:
         return None
 
     def _cost(self, ruling: Ruling) -> int:
+        # A heading costs tokens only once, with the first unit below it.
         opened = {"frame", ruling.row.then} - self._open
         return self._costs[ruling.unit.id] + sum(self._frames.get(name, 0) for name in opened)
 
     def _full(self, cost: int) -> Withheld | None:
-        most_units, most_tokens = self._spec.max_units, self._spec.max_tokens
-        if most_units is not None and self._units >= most_units:
+        max_units, max_tokens = self._spec.max_units, self._spec.max_tokens
+        if max_units is not None and self._units >= max_units:
             return "max_units"
-        if most_tokens is not None and self._tokens + cost > most_tokens:
+        if max_tokens is not None and self._tokens + cost > max_tokens:
             return "max_tokens"
         return None
 
 
 def by_priority(rulings: Sequence[Ruling], *, safety: bool) -> list[Ruling]:
     """The permitted units, the most important first; equal ones in the order of recall."""
+    # `sorted` is stable, so equal units stay in the order of recall.
     permitted = [ruling for ruling in rulings if ruling.row.then != "DENY"]
     return sorted(
         permitted,
         key=lambda ruling: (
-            not is_never_cut(ruling, safety=safety),
+            not is_always_shown(ruling, safety=safety),
             _need(ruling),
             -(ruling.unit.score or 0.0),
             -WIDTH[ruling.row.then],
@@ -73,20 +75,20 @@ def by_priority(rulings: Sequence[Ruling], *, safety: bool) -> list[Ruling]:
     )
 
 
-def is_never_cut(ruling: Ruling, *, safety: bool) -> bool:
-    """Whether a unit stays whatever room there is."""
+def is_always_shown(ruling: Ruling, *, safety: bool) -> bool:
+    """Whether a unit is shown even where there is no room for it."""
     return ruling.row.then == "APPLY_CONSTRAINT" or (safety and is_about_safety(ruling))
 
 
-def places(shown: Sequence[Ruling]) -> dict[str, int]:
+def positions_of(rulings: Sequence[Ruling]) -> dict[str, int]:
     """The number of each unit among those shown, from 1: by section, then the oldest first.
 
-    What was said at the same time goes by memory, and pieces of one memory as they were given.
-    Ours: a new memory is added at its section's end, and what stood before it stays as it was.
+    Units of the same time are ordered by memory, and units of one memory as in the memory. Ours:
+    a new memory goes to the end of its section, and what comes before it does not change.
     """
     section: dict[Permission, int] = {name: number for number, name in enumerate(SECTIONS)}
     ordered = sorted(
-        shown,
+        rulings,
         key=lambda ruling: (
             section[ruling.row.then],
             ruling.unit.said_at or _OLDEST,
@@ -97,8 +99,8 @@ def places(shown: Sequence[Ruling]) -> dict[str, int]:
 
 
 def _need(ruling: Ruling) -> int:
-    """0 for what the query needs, 1 for what helps, 2 for what nobody could place."""
-    attributes = ruling.found.attributes
+    """0 for what the query needs, 1 for what helps, 2 where the verdict does not tell."""
+    attributes = ruling.finding.attributes
     if isinstance(attributes, FactorAttributes):
         return {"needed": 0, "helpful": 1}.get(attributes.utility, 2)
     if isinstance(attributes, UnitAttributes):

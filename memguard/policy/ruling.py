@@ -1,12 +1,12 @@
-"""From what an adjudicator found of one unit to what the unit may be used for.
+"""From an adjudicator's verdict on one unit to what the unit may be used for.
 
-What the store or the evidence has settled comes first, then the table, then the floors that keep
+What the store or the evidence has settled comes first, then the table, then the floors that protect
 safety constraints and current preferences (switches of the spec). A unit that was not judged is
-ruled on by a table of its own, never by made-up attributes.
+ruled on by a table of its own, never by invented attributes.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import product
 from typing import get_args
@@ -50,7 +50,7 @@ SITUATIONS: tuple[Situation, ...] = tuple(
     Situation(target=target, mode=mode, asks_view=asks_view)
     for target, mode, asks_view in product(get_args(Target), get_args(Mode), (False, True))
 )
-"""Every situation there is."""
+"""Every possible situation."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,8 +61,8 @@ class Ruling:
     """The unit; its text is what may be shown."""
     row: TableRow
     """The row that decided."""
-    found: Row
-    """The adjudicator's row that it rests on; one without a verdict where there was none."""
+    finding: Row
+    """The adjudicator's row that it rests on; a row without a verdict where there was none."""
     notes: tuple[str, ...] = ()
     """What a reader should know."""
 
@@ -74,57 +74,58 @@ def rule_on_unit(
 
     Args:
         unit: The unit.
-        rows: All that the adjudicator said of it. Of several rows the strictest ruling holds; none
+        rows: The adjudicator's rows for it. Of several rows the strictest ruling applies; no row
             is the same as a row that could not be read.
         situation: What the query asks for. Where that is unknown, the narrowest permission over
-            all situations holds, and what fails open stays context.
+            all situations applies, and what fails open stays context.
         spec: The switches.
     """
-    said = rows or (Row(unit_id=unit.id, attributes=_NO_ROW),)
-    rulings = [_rule(unit, row, situation=situation, spec=spec) for row in said]
+    findings = rows or (Row(unit_id=unit.id, attributes=_NO_ROW),)
+    rulings = [_rule(unit, row, situation=situation, spec=spec) for row in findings]
     if len(rulings) == 1:
         return rulings[0]
-    least = min(rulings, key=_strictness)
-    if len({(row.attributes, row.evidence_conflict) for row in said}) == 1:
-        return least
-    note = f"{unit.id}: {len(said)} rows that differ; the stricter holds"
-    return Ruling(unit=least.unit, row=least.row, found=least.found, notes=(*least.notes, note))
+    strictest = min(rulings, key=_strictness)
+    if len({(row.attributes, row.evidence_conflict) for row in findings}) == 1:
+        return strictest
+    note = f"{unit.id}: {len(findings)} rows that differ; the stricter holds"
+    return replace(strictest, notes=(*strictest.notes, note))
 
 
 def _strictness(ruling: Ruling) -> tuple[int, str, str]:
-    """The strictest first; of equally strict ones always the same, in whatever order they came."""
-    return WIDTH[ruling.row.then], ruling.row.id, ruling.found.model_dump_json()
+    """The strictest first; equally strict ones in an order that does not depend on the input's."""
+    return WIDTH[ruling.row.then], ruling.row.id, ruling.finding.model_dump_json()
 
 
 def _rule(
-    unit: Unit, found: Row, *, situation: Situation | Inconclusive | None, spec: ReadSpec
+    unit: Unit, finding: Row, *, situation: Situation | Inconclusive | None, spec: ReadSpec
 ) -> Ruling:
     if unit.superseded:
-        return Ruling(unit=unit, row=SUPERSEDED_RECORD, found=found)
-    attributes = found.attributes
-    denied = found.evidence_conflict and spec.evidence_conflict
+        return Ruling(unit=unit, row=SUPERSEDED_RECORD, finding=finding)
+    attributes = finding.attributes
+    denied = finding.evidence_conflict and spec.evidence_conflict
+    # Not judged is not "no": the words of the unit decide whether it fails open or closed.
     if isinstance(attributes, Inconclusive):
         kind = kind_without_verdict(unit)
         row = NOT_JUDGED.get(kind or "other", NOT_JUDGED["other"])
-        # A row that could not be read takes no safety constraint away.
+        # A row that could not be read is no ground for removing a safety constraint.
         row = EVIDENCE if denied and kind != "safety" else row
-        return Ruling(unit=unit, row=row, found=found)
+        return Ruling(unit=unit, row=row, finding=finding)
     if denied:
-        return Ruling(unit=unit, row=EVIDENCE, found=found)
+        return Ruling(unit=unit, row=EVIDENCE, finding=finding)
     if isinstance(attributes, FactorAttributes):
-        return _rule_on_entry(unit, found, attributes, situation=situation, spec=spec)
+        return _rule_on_entry(unit, finding, attributes, situation=situation, spec=spec)
     of_safety = "safety" in {attributes.kind, unit.kind}
 
-    def key_in(now: Situation) -> Key:
-        return unit_key(attributes, situation=now, safety=spec.safety)
+    def key_in(assumed: Situation) -> Key:
+        return unit_key(attributes, situation=assumed, safety=spec.safety)
 
     row = _OF_UNITS.decide(key_in, situation=situation, spec=spec, of_safety=of_safety)
-    return Ruling(unit=unit, row=row, found=found)
+    return Ruling(unit=unit, row=row, finding=finding)
 
 
 def _rule_on_entry(
     unit: Unit,
-    found: Row,
+    finding: Row,
     attributes: FactorAttributes,
     *,
     situation: Situation | Inconclusive | None,
@@ -137,12 +138,13 @@ def _rule_on_entry(
         notes = (f"{unit.id}: the allowed content was not the entry's own words, so it is void",)
     read = attributes.model_copy(update={"allowed_content": allowed})
 
-    def key_in(now: Situation) -> Key:
-        return factor_key(read, situation=now)
+    def key_in(assumed: Situation) -> Key:
+        return factor_key(read, situation=assumed)
 
     row = _OF_ENTRIES.decide(key_in, situation=situation, spec=spec, of_safety=attributes.safety)
-    shown = unit.model_copy(update={"text": allowed}) if allowed else unit
-    return Ruling(unit=shown, row=row, found=found, notes=notes)
+    # From here on the allowed part is all there is of the unit: nothing can render the rest.
+    visible = unit.model_copy(update={"text": allowed}) if allowed else unit
+    return Ruling(unit=visible, row=row, finding=finding, notes=notes)
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,9 @@ class _Tables:
         """The row in a situation; where that is unknown, the narrowest row over all."""
         if isinstance(situation, Situation):
             return self._row(key_in(situation), spec=spec, of_safety=of_safety)
-        rows = [self._row(key_in(now), spec=spec, of_safety=of_safety) for now in SITUATIONS]
+        rows = [
+            self._row(key_in(assumed), spec=spec, of_safety=of_safety) for assumed in SITUATIONS
+        ]
         narrowest = reduce(stricter, rows)
         widest = reduce(wider, rows)
         key = key_in(SITUATIONS[0])
@@ -172,11 +176,12 @@ class _Tables:
         is_current = "current" in {key.get("temporality"), key.get("temporal")}
         if widest.then == "DENY" or not (of_safety or (is_preference and is_current)):
             return narrowest
-        kept = NOT_JUDGED["safety" if of_safety else "preference"]
-        return wider(narrowest, kept)
+        # A safety constraint or a current preference that some situation admits fails open.
+        return wider(narrowest, NOT_JUDGED["safety" if of_safety else "preference"])
 
     def _row(self, key: Key, *, spec: ReadSpec, of_safety: bool) -> TableRow:
         row = self.base.decide(key)
+        # Floors only widen: they protect a unit from the table, and never deny one.
         if spec.safety and of_safety:
             row = wider(row, self.safety.decide(key))
         if spec.personalization_guard and "preference" in {key.get("kind"), key.get("role")}:
@@ -190,7 +195,7 @@ _OF_ENTRIES = _Tables(FC_TABLE, FC_SAFETY, FC_PERSONALIZATION)
 
 def is_about_safety(ruling: Ruling) -> bool:
     """Whether a unit is an allergy, a medication, a disability or an accessibility need."""
-    attributes = ruling.found.attributes
+    attributes = ruling.finding.attributes
     if isinstance(attributes, Inconclusive):
         return kind_without_verdict(ruling.unit) == "safety"
     if isinstance(attributes, UnitAttributes):
@@ -202,4 +207,4 @@ def narrowed(ruling: Ruling, *, to: TableRow) -> Ruling:
     """The ruling, not wider than a row allows."""
     if WIDTH[ruling.row.then] <= WIDTH[to.then]:
         return ruling
-    return Ruling(unit=ruling.unit, row=to, found=ruling.found, notes=ruling.notes)
+    return replace(ruling, row=to)

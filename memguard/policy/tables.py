@@ -1,8 +1,8 @@
 """A decision table as data: rows over closed sets of values, the first that fits decides.
 
-A row names the values it takes of some columns; of a column that it does not name it takes every
-known value. A value that no column knows fits no row, and what no row fits is denied. Tables are
-printed into the documentation from these values (`print_table`).
+A row names the values that it accepts in some columns; in every other column it accepts any value
+of the set. A value outside the set fits no row, and what no row fits is denied. Tables are printed
+into the documentation from these values (`print_table`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ Key = Mapping[str, str]
 """A value for each column."""
 
 UNKNOWN = "unknown-key"
-"""The row that is named for a key outside the table."""
+"""The id of the row for a key outside the table."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,11 +26,11 @@ class TableRow:
     id: str
     """Names the row on receipts."""
     when: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    """The values it takes, by column."""
+    """The values it accepts, by column."""
     then: Permission
-    """What it rules."""
+    """Its permission."""
     why: str
-    """In one sentence, for a person."""
+    """The reason in one sentence, for a person."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,42 +46,47 @@ class Table:
 
     def decide(self, key: Key) -> TableRow:
         """The first row that fits; a row that denies for a key outside the table."""
+        # A list inside: a generator would make this hot path slower.
         values = tuple([key.get(column) for column in self.columns])
         row = self._decided.get(values)
         if row is None:
             row = self._look_up(values)
+            # Unknown keys are unbounded, so they are not cached.
             if row.id != UNKNOWN:
                 self._decided[values] = row
         return row
 
     def _look_up(self, values: tuple[str | None, ...]) -> TableRow:
-        for value, known, column in zip(values, self._known, self.columns, strict=True):
-            if value not in known:
+        for value, domain, column in zip(values, self._domains, self.columns, strict=True):
+            if value not in domain:
                 return _unknown(column, value)
         for row, tests in self._tests:
-            if all(values[place] in taken for place, taken in tests):
+            if all(values[index] in accepted for index, accepted in tests):
                 return row
         return _unknown("key", "")
 
     @cached_property
     def _decided(self) -> dict[tuple[str | None, ...], TableRow]:
-        """Rows found so far; there are no more of them than there are keys."""
+        """The rows of earlier keys; there are at most as many as keys."""
         return {}
 
     @cached_property
-    def _known(self) -> tuple[frozenset[str], ...]:
+    def _domains(self) -> tuple[frozenset[str], ...]:
         return tuple(frozenset(values) for values in self.columns.values())
 
     @cached_property
     def _tests(self) -> tuple[tuple[TableRow, tuple[tuple[int, frozenset[str]], ...]], ...]:
-        places = {column: place for place, column in enumerate(self.columns)}
+        indexes = {column: index for index, column in enumerate(self.columns)}
         return tuple(
-            (row, tuple((places[column], frozenset(taken)) for column, taken in row.when.items()))
+            (
+                row,
+                tuple((indexes[column], frozenset(values)) for column, values in row.when.items()),
+            )
             for row in self.rows
         )
 
     def every_key(self) -> Iterator[dict[str, str]]:
-        """Every key there is."""
+        """Every key of the table."""
         for values in product(*self.columns.values()):
             yield dict(zip(self.columns, values, strict=True))
 

@@ -3,7 +3,7 @@
 `channels` heads its sections by the kind of information, `permission_notes` by what a section may
 be used for, `neutral` has no sections (arXiv 2610.11188, section 3.3; the wording is ours). All
 three show the same lines in the same order, each with the date on which it was said. Text is
-quoted, so that a line break in it is no line and a heading in it no heading.
+quoted, so that a line break in it starts no line of ours and a heading in it is not a heading.
 """
 
 import re
@@ -44,7 +44,7 @@ HEADINGS: dict[Rendering, Mapping[Permission, str]] = {
 """The headings of each rendering."""
 
 NOTHING = "(Nothing that is remembered applies to this request.)"
-"""Stands in the section when nothing was admitted and the setting asks for a line."""
+"""The line of a section to which nothing was admitted, where the setting asks for a line."""
 
 _MARKER = re.compile(r"\[(?=/?[A-Z_]{3,}\])")
 """Role markers that some chat templates write in square brackets, such as `[INST]`."""
@@ -58,7 +58,7 @@ def render_memories(
     Args:
         ledger: The verdicts; only its `shown` units come into the text.
         rendering: With which headings.
-        when_empty: What stands for no units: nothing, or one fixed line.
+        when_empty: What to render for no units: nothing, or one fixed line.
     """
     return render_verdicts(ledger.shown, rendering=rendering, when_empty=when_empty)
 
@@ -69,15 +69,16 @@ def render_verdicts(
     rendering: Rendering,
     when_empty: Literal["empty", "line"] = "empty",
 ) -> str:
-    """Units in the order in which they are given, under the heading of each one's permission."""
+    """Units in the order of the sequence, under the headings of their permissions."""
     if not verdicts:
         return frame([NOTHING], opening="") if when_empty == "line" else ""
     headings = HEADINGS[rendering]
     lines: list[str] = []
+    # `groupby` needs no sorting: a ledger lists its shown units section by section.
     for permission, group in groupby(verdicts, key=_permission):
         if permission in headings:
             lines.append(headings[permission])
-        lines += [unit_line(each.unit.text, said_at=each.unit.said_at) for each in group]
+        lines += [unit_line(verdict.unit.text, said_at=verdict.unit.said_at) for verdict in group]
     return frame(lines)
 
 
@@ -97,13 +98,14 @@ def unit_line(text: str, *, said_at: datetime | None) -> str:
 
 
 def quote_marked(text: str) -> str:
-    """Text as a JSON string in which no angle bracket and no role marker stands as it is."""
+    """Text as a JSON string in which every angle bracket and role marker is escaped."""
     quoted = quote(text)
+    # The search for a bracket is cheaper than the expression, and most texts have none.
     return _MARKER.sub(r"\\u005b", quoted) if "[" in quoted else quoted
 
 
 def frame_texts() -> dict[str, tuple[str, ...]]:
-    """What stands in a section besides its lines, over all renderings, for reckoning its size.
+    """The text of a section around its lines, over all renderings, for estimating its size.
 
     Returns:
         `frame` for the tags with the sentence, and by permission its headings.

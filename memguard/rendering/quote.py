@@ -1,4 +1,4 @@
-r"""Untrusted text in prompts: quoted so that no text can leave its place.
+r"""Untrusted text in prompts: quoted so that no text can end its own quotation.
 
 Every piece of conversation or memory text is one JSON string on one line, with `<` and `>` written
 as JSON's own `\u003c` and `\u003e`. Inside a prompt, therefore, a tag is always ours, a line
@@ -13,15 +13,15 @@ from datetime import datetime
 from memguard.schema.memory import Turn
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
-"""Kept, because `json.dumps` makes a new one for each text."""
+"""Shared, because `json.dumps` builds a new encoder for every text."""
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 def quote(text: str) -> str:
-    """The text as a JSON string that holds no line break and no angle bracket."""
+    """The text as a JSON string without line breaks and angle brackets."""
     literal = _ENCODER.encode(text)
     if not literal.isascii():
-        # JSON leaves these line separators as they are; a reader may still see a new line.
+        # JSON does not escape these line separators, but a model may read them as new lines.
         for char, escape in (("\u2028", "\\u2028"), ("\u2029", "\\u2029"), ("\x85", "\\u0085")):
             literal = literal.replace(char, escape)
     return literal.replace("<", "\\u003c").replace(">", "\\u003e")
@@ -51,7 +51,7 @@ def quote_turns(turns: Iterable[Turn], *, first: int = 1) -> str:
 def named_turns(
     numbers: Sequence[str], turns: Sequence[Turn], *, first: int = 1
 ) -> tuple[str, ...]:
-    """The ids of the turns that a model named by their numbers; what was not shown is left out."""
+    """The ids of the turns that a model named by number; numbers without a turn are ignored."""
     ids: list[str] = []
     for number in numbers:
         index = int(number) - first if number.isdecimal() else -1

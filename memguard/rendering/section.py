@@ -1,7 +1,7 @@
 """The frame around memory text in a prompt, and how it is recognised when it comes back.
 
-What memguard puts into a prompt stands between two tags. Memory text inside is quoted, so it holds
-neither tag; a conversation that carries the section back can therefore be cut exactly.
+What memguard puts into a prompt is between two tags. Memory text inside is quoted, so it contains
+neither tag; where a conversation carries the section back, it can therefore be removed exactly.
 """
 
 import re
@@ -21,7 +21,7 @@ _SECTION = re.compile(f"{re.escape(SECTION_OPEN)}.*?{re.escape(SECTION_CLOSE)}",
 
 
 def render_section(lines: Iterable[str]) -> str:
-    """Memory texts as one section of quoted lines; empty when there is nothing to say."""
+    """Memory texts as one section of quoted lines; empty when there are none."""
     quoted = [f"- {quote(line)}" for line in lines]
     if not quoted:
         return ""
@@ -31,6 +31,6 @@ def render_section(lines: Iterable[str]) -> str:
 def cut_sections(text: str) -> str:
     """The text without the sections that memguard rendered into it.
 
-    Only a complete section is cut: a lone tag that somebody typed hides nothing behind it.
+    Only a complete section is removed: a single tag that somebody typed hides nothing after it.
     """
     return _SECTION.sub("", text)

@@ -1,9 +1,9 @@
-"""What was found of every unit of a read, and what policy ruled: adjudicate once, render many."""
+"""The verdicts of a read, and what policy ruled on them: adjudicate once, render many times."""
 
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import AliasChoices, Field, JsonValue
 
 from memguard.schema.base import Frozen, Namespace, Text
 from memguard.schema.config import UnitInterval
@@ -23,10 +23,10 @@ from memguard.schema.verdict import Inconclusive
 from memguard.schema.write import Failure
 
 Withheld = Literal["denied", "duplicate", "max_units", "max_tokens"]
-"""Why a unit does not stand in the prompt.
+"""Why a unit is not in the prompt.
 
 * `denied`: policy denies it.
-* `duplicate`: another memory with the same text stands for it.
+* `duplicate`: another memory with the same text represents it.
 * `max_units`, `max_tokens`: permitted, but the block was full. Never a constraint.
 """
 
@@ -123,10 +123,10 @@ class Adjudication(Frozen):
 
 
 class Decomposition(Frozen):
-    """What a decomposer made of some memories."""
+    """The units of some memories, as a decomposer split them."""
 
     pieces: tuple[Pieces | Inconclusive, ...]
-    """One entry per text given, in that order."""
+    """One entry per text, in the order of the texts."""
     usage: Usage = Usage()
     """Its model calls."""
     prompts: tuple[PromptStamp, ...] = ()
@@ -136,16 +136,16 @@ class Decomposition(Frozen):
 
 
 class UnitVerdict(Frozen):
-    """One unit with all that was found, what policy ruled, and what became of it."""
+    """One unit with its verdict, what policy ruled, and whether it is shown."""
 
     unit: Unit
     """The unit; its text is what a rendering shows."""
     attributes: Found | None = None
-    """What the adjudicator found, or why nothing usable was said; `None` where none is asked."""
+    """The adjudicator's verdict, or why there is no usable one; `None` where nobody was asked."""
     evidence_conflict: bool = False
     """Whether the evidence contradicts it."""
     conflicts_with: tuple[str, ...] = ()
-    """Units that cannot hold beside it."""
+    """Units that contradict it."""
     influence: UnitInterval | None = None
     """How far it should bear on the answer, in [0, 1]."""
     reason: Text = ""
@@ -153,13 +153,14 @@ class UnitVerdict(Frozen):
     permission: Permission
     """What it may be used for."""
     row: str
-    """The row of the table, or the rule beside it, that decided."""
+    """The row of the table, or the other rule, that decided."""
     explanation: Text = ""
     """The row in one sentence for a person."""
     withheld: Withheld | None = None
-    """Why it does not stand in the prompt; `None` when it does."""
-    place: int | None = None
-    """Its number among the units shown, from 1, over all sections; `None` when withheld."""
+    """Why it is not in the prompt; `None` when it is."""
+    position: int | None = Field(default=None, validation_alias=AliasChoices("position", "place"))
+    """Its number among the units shown, from 1, over all sections; `None` when withheld. Receipts
+    of earlier versions call it `place`."""
 
     @property
     def channel(self) -> Channel:
@@ -168,7 +169,7 @@ class UnitVerdict(Frozen):
 
     @property
     def shown(self) -> bool:
-        """Whether it stands in the prompt."""
+        """Whether it is in the prompt."""
         return self.withheld is None
 
 
@@ -184,9 +185,9 @@ class Ledger(Frozen):
 
     @property
     def shown(self) -> tuple[UnitVerdict, ...]:
-        """The units that stand in the prompt, in the order in which they stand there."""
-        found = [verdict for verdict in self.verdicts if verdict.shown]
-        return tuple(sorted(found, key=lambda verdict: verdict.place or 0))
+        """The units in the prompt, in their order there."""
+        shown = [verdict for verdict in self.verdicts if verdict.shown]
+        return tuple(sorted(shown, key=lambda verdict: verdict.position or 0))
 
     @property
     def withheld(self) -> tuple[UnitVerdict, ...]:
@@ -218,11 +219,11 @@ class ReadReport(Frozen):
     memories: tuple[RecalledMemory, ...] = ()
     """What was recalled, in that order."""
     namespaces: tuple[Namespace, ...] = ()
-    """Where was looked; empty when the memories were given."""
+    """The namespaces that were searched; empty when the caller passed the memories."""
     ledger: Ledger
     """What was found and ruled of every unit."""
     memory_context: str = ""
-    """The section as it stands in the prompt; empty when nothing was admitted."""
+    """The section as it is in the prompt; empty when nothing was admitted."""
     usage: Usage = Usage()
     """Model calls of the read."""
     prompts: tuple[PromptStamp, ...] = ()
@@ -242,12 +243,12 @@ class ReadReport(Frozen):
 
     @property
     def admitted(self) -> tuple[UnitVerdict, ...]:
-        """The units that stand in the prompt, in the order in which they stand there."""
+        """The units in the prompt, in their order there."""
         return self.ledger.shown
 
     @property
     def withheld(self) -> tuple[UnitVerdict, ...]:
-        """The units that do not, each with the reason."""
+        """The units that are not, with their reasons."""
         return self.ledger.withheld
 
     @property

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AliasChoices, Field, model_validator
 
 from memguard.schema.base import Frozen, Namespace
 from memguard.schema.config import UnitInterval
@@ -14,7 +14,7 @@ class Recall(Frozen):
     """Settings of recall: which memories a read looks at. Ours; the paper states none."""
 
     k: Annotated[int, Field(ge=1, le=200)] | None = None
-    """Memories of all namespaces together, the safety constraints found beside them not counted;
+    """Memories of all namespaces together, not counting the additional safety constraints;
     `None`: as the admission says, which is 10 by default."""
     order: Literal["similarity", "latest"] = "similarity"
     """`similarity`: nearest to the query first, which needs a store with an index. `latest`: what
@@ -28,8 +28,9 @@ class Recall(Frozen):
     min_score: UnitInterval = 0.0
     """Leave out what scores less; 0 leaves nothing out."""
     safety_k: Annotated[int, Field(ge=0, le=100)] = 5
-    """Safety constraints (allergy, medication, accessibility) looked for beside the `k` nearest or
-    latest, which they would lose against; those among these do not count. 0 does not look."""
+    """Safety constraints (allergy, medication, accessibility) searched for in addition to the `k`
+    nearest or latest, which would push them out; those among the `k` do not count. 0 turns the
+    search off."""
 
     @model_validator(mode="after")
     def _window_in_order(self) -> Self:
@@ -43,10 +44,10 @@ class Recalled(Frozen):
     """What a read looks at."""
 
     memories: tuple[RecalledMemory, ...] = ()
-    """The nearest, then safety constraints found beside them, then copies of the same text. One
-    found beside them has a score only where its nearness to the query is known."""
+    """The nearest, then additional safety constraints, then copies of the same text. An additional
+    one has a score only where its nearness to the query is known."""
     namespaces: tuple[Namespace, ...] = ()
-    """Where was looked."""
+    """The namespaces that were searched."""
     superseded: int = 0
     """Records left out because they are marked as superseded."""
     outside: int = 0
@@ -55,7 +56,7 @@ class Recalled(Frozen):
     """Records left out because they scored less than `min_score`."""
     textless: int = 0
     """Items left out because they hold no text."""
-    beside: int = 0
+    additional: int = Field(default=0, validation_alias=AliasChoices("additional", "beside"))
     """Safety constraints that were not among the nearest."""
     notes: tuple[str, ...] = ()
     """What a reader should know."""

@@ -1,6 +1,9 @@
 """The whole record of one decision."""
 
-from datetime import datetime
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Literal
 
 from pydantic import Field, JsonValue
@@ -121,3 +124,46 @@ class Receipt(Frozen):
         if special is None or self.decision.outcome == "quarantine":
             return _OF_RULING[self.decision.outcome]
         return special
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _new_id() -> str:
+    return uuid.uuid4().hex
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReceiptFactory:
+    """Creates receipts, with a clock and ids that can be replaced."""
+
+    clock: Callable[[], datetime] = _now
+    new_id: Callable[[], str] = _new_id
+
+    def create(
+        self,
+        candidate: CandidateMemory,
+        decision: AdmissionDecision,
+        *,
+        reports: tuple[MethodReport, ...] = (),
+        run_id: str = "",
+        record_key: str = "",
+        policy_digest: str = "",
+        effect: Effect = "commit",
+        value: dict[str, JsonValue] | None = None,
+    ) -> Receipt:
+        """The receipt of a decision that falls now; a run without an id gets one."""
+        return Receipt(
+            id=self.new_id(),
+            at=self.clock(),
+            run_id=run_id or self.new_id(),
+            candidate=candidate,
+            namespace=candidate.namespace,
+            decision=decision,
+            reports=reports,
+            record_key=record_key,
+            policy_digest=policy_digest,
+            effect=effect,
+            value=value,
+        )

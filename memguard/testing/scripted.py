@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, cast
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.outputs import ChatGeneration, ChatResult, LLMResult
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
@@ -30,8 +30,16 @@ Rule: TypeAlias = "tuple[str | re.Pattern[str] | Callable[[str], bool], Step]"
 _COUNTER = itertools.count(1)
 
 
-class UnexpectedModelCallError(AssertionError):
-    """The scripted model was called, and the script has no answer for the call."""
+class ScriptError(BaseException):
+    """A script is wrong, so the test must fail.
+
+    Not an `Exception`: code under test catches whatever a provider may raise, and would take the
+    mistake in the test for a failure of the model.
+    """
+
+
+class UnexpectedModelCallError(ScriptError):
+    """The scripted model was called once more than the script foresees."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,7 @@ class _Script:
     calls: list[ScriptedCall] = field(default_factory=list)
     used_rules: set[int] = field(default_factory=set)
     unexpected: int = 0
+    error: ScriptError | None = None
     in_flight: int = 0
     high_water: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -154,6 +163,15 @@ class ScriptedChatModel(BaseChatModel):
         finally:
             self._leave()
 
+    async def agenerate(self, *args: Any, **kwargs: Any) -> LLMResult:
+        """As LangChain's, which loses an error that is not an `Exception` on its way."""
+        try:
+            return await super().agenerate(*args, **kwargs)
+        except Exception as error:
+            if self._script.error is not None:
+                raise self._script.error from error
+            raise
+
     async def _agenerate(
         self,
         messages: list[BaseMessage],
@@ -197,10 +215,15 @@ class ScriptedChatModel(BaseChatModel):
             return script.steps.pop(0)
         script.unexpected += 1
         msg = f"call {len(script.calls)} is not in the script; its prompt: {call.text[-500:]!r}"
-        raise UnexpectedModelCallError(msg)
+        script.error = UnexpectedModelCallError(msg)
+        raise script.error
 
     def _result(self, messages: list[BaseMessage], steps: Sequence[Step]) -> ChatResult:
-        answers = [_message(step, messages) for step in steps]
+        try:
+            answers = [_message(step, messages) for step in steps]
+        except AssertionError as error:
+            self._script.error = ScriptError(f"an assertion in the script failed: {error}")
+            raise self._script.error from error
         generations = [ChatGeneration(message=answer) for answer in answers]
         if not self.reports_usage:
             return ChatResult(generations=generations)

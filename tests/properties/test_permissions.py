@@ -111,10 +111,10 @@ def test_every_unit_has_one_fate_and_nothing_denied_is_shown(read: Any, spec: Re
     assert [verdict.unit.id for verdict in ledger.verdicts] == [unit.id for unit in units]
     for verdict in ledger.verdicts:
         assert (verdict.withheld == "denied") == (verdict.permission == "DENY")
-        assert verdict.shown == (verdict.place is not None)
+        assert verdict.shown == (verdict.position is not None)
         assert verdict.row
         assert verdict.explanation
-    assert sorted(v.place or 0 for v in ledger.shown) == list(range(1, len(ledger.shown) + 1))
+    assert sorted(v.position or 0 for v in ledger.shown) == list(range(1, len(ledger.shown) + 1))
     sections = [SECTIONS.index(verdict.permission) for verdict in ledger.shown]
     assert sections == sorted(sections)
 

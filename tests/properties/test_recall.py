@@ -65,8 +65,8 @@ def test_only_what_was_asked_for(
     # A small namespace is searched whole, so no safety constraint is missed.
     safe = {same_text_form(text) for text in live.values() if looks_like_safety(text)}
     nearest = set(distinct[: min(k, len(everything))])
-    assert found.beside == len(beyond) == min(len(safe - nearest), safety_k)
-    left = len(safe - nearest) - found.beside
+    assert found.additional == len(beyond) == min(len(safe - nearest), safety_k)
+    left = len(safe - nearest) - found.additional
     assert any("read as safety constraints" in note for note in found.notes) == (
         left > 0 and safety_k > 0
     )

@@ -60,7 +60,7 @@ def _judged(label: str, rulings: list[Ruling]) -> JudgedMemory:
 
 
 def _temporal(ruling: Ruling) -> Temporal:
-    attributes = ruling.found.attributes
+    attributes = ruling.finding.attributes
     if isinstance(attributes, UnitAttributes):
         return attributes.temporality
     return attributes.temporal if isinstance(attributes, FactorAttributes) else "uncertain"

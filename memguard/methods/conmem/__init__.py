@@ -4,17 +4,31 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from memguard.methods.conmem.graph import create_conmem_graph
-    from memguard.methods.conmem.models import StageModels, prompt_names, resolve_stage_models
+    from memguard.methods.conmem.graph import build_conmem_graph, create_conmem_graph
+    from memguard.methods.conmem.models import (
+        JUDGES,
+        StageModels,
+        prompt_names,
+        resolve_stage_models,
+    )
 
 _MODULES = {
+    "JUDGES": "models",
     "StageModels": "models",
+    "build_conmem_graph": "graph",
     "create_conmem_graph": "graph",
     "prompt_names": "models",
     "resolve_stage_models": "models",
 }
 
-__all__ = ["StageModels", "create_conmem_graph", "prompt_names", "resolve_stage_models"]
+__all__ = [
+    "JUDGES",
+    "StageModels",
+    "build_conmem_graph",
+    "create_conmem_graph",
+    "prompt_names",
+    "resolve_stage_models",
+]
 
 
 def __getattr__(name: str) -> Any:

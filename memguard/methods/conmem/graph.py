@@ -45,7 +45,7 @@ from memguard.policy.refusal import refuse_source, refuse_text
 from memguard.portal import dual
 from memguard.prompts import Prompt
 from memguard.schema.decision import AdmissionDecision
-from memguard.schema.receipt import MethodReport, Receipt
+from memguard.schema.receipt import MethodReport, ReceiptFactory
 from memguard.schema.usage import Usage
 
 
@@ -130,10 +130,9 @@ async def decide(
     state: ConMemState,
     *,
     models: StageModels,
-    clock: Callable[[], datetime],
-    new_id: Callable[[], str],
+    receipts: ReceiptFactory | None,
 ) -> dict[str, Any]:
-    """Decide by the effect, and write the receipt.
+    """Decide by the effect; outside a guard, which writes its own, create the receipt too.
 
     Raises:
         JudgeError: If the candidate is inconclusive and the spec says to raise.
@@ -159,23 +158,18 @@ async def decide(
         event["outcome"] = decision.outcome
     decided = state.model_copy(update={"decision": decision, "reason": reason})
     report = build_report(decided, models=models, decision=decision)
-    receipt = Receipt(
-        id=new_id(),
-        at=clock(),
-        run_id=state.run_id or new_id(),
-        candidate=state.candidate,
-        namespace=state.candidate.namespace,
-        decision=decision,
-        reports=(report,),
-    )
-    return {"decision": decision, "report": report, "receipt": receipt, "reason": reason}
+    update = {"decision": decision, "report": report, "reason": reason}
+    if receipts is None:
+        return update
+    receipt = receipts.create(state.candidate, decision, reports=(report,), run_id=state.run_id)
+    return {**update, "receipt": receipt}
 
 
 async def reason(state: ConMemState, *, models: StageModels) -> dict[str, Any]:
     """Classify why the candidate was rejected; the answer changes no decision."""
     with event_step("reason", case=state.candidate.id):
         update = await ask_reason(state, trials=build_trials(state), models=models)
-    if state.decision is None or state.receipt is None:
+    if state.decision is None:
         msg = "the reason is asked for after the decision"
         raise AssertionError(msg)
     verdict = update["reason"]
@@ -184,8 +178,11 @@ async def reason(state: ConMemState, *, models: StageModels) -> dict[str, Any]:
     decision = with_reason(state.decision, named)
     final = state.model_copy(update={"reason": verdict, "calls": [*state.calls, *update["calls"]]})
     report = build_report(final, models=models, decision=decision)
+    update = {**update, "decision": decision, "report": report}
+    if state.receipt is None:
+        return update
     receipt = state.receipt.model_copy(update={"decision": decision, "reports": (report,)})
-    return {**update, "decision": decision, "report": report, "receipt": receipt}
+    return {**update, "receipt": receipt}
 
 
 async def after_generation(state: ConMemState, *, spec: ConMem) -> Sequence[Send | str]:
@@ -253,18 +250,23 @@ def create_conmem_graph(
         ConfigurationError: If a model or a prompt cannot be used.
     """
     resolved = resolve_stage_models(model, spec=spec or ConMem(), models=models, prompts=prompts)
-    return _compile(resolved, clock=clock, new_id=new_id)
+    return _compile(resolved, receipts=ReceiptFactory(clock=clock, new_id=new_id))
+
+
+def build_conmem_graph(models: StageModels) -> CompiledStateGraph[Any, Any, Any, Any]:
+    """The graph inside a guard: it returns decision and report, and the guard the receipt."""
+    return _compile(models, receipts=None)
 
 
 def _compile(
-    models: StageModels, *, clock: Callable[[], datetime], new_id: Callable[[], str]
+    models: StageModels, *, receipts: ReceiptFactory | None
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
     spec = models.spec
     builder = StateGraph(ConMemState, input_schema=ConMemInput, output_schema=ConMemOutput)
     for node in (generate_probes, validate_probes, repair_probes, cmte, tie_break, reason):
         builder.add_node(node.__name__, dual(partial(node, models=models)))
     builder.add_node("run_probe", create_trial_graph(models))
-    builder.add_node("decide", dual(partial(decide, models=models, clock=clock, new_id=new_id)))
+    builder.add_node("decide", dual(partial(decide, models=models, receipts=receipts)))
     builder.add_edge(START, "generate_probes")
     # Edges that only speculation takes are left out without it, so that the drawing is the paper's.
     speculation = ["run_probe"] if spec.speculate else []

@@ -1,6 +1,9 @@
 """ConsistencyGate: is a candidate supported by its source?"""
 
-from memguard.methods.consistency_gate.graph import create_consistency_gate_graph
+from memguard.methods.consistency_gate.graph import (
+    build_consistency_gate_graph,
+    create_consistency_gate_graph,
+)
 from memguard.methods.consistency_gate.judges import make_judge
 
-__all__ = ["create_consistency_gate_graph", "make_judge"]
+__all__ = ["build_consistency_gate_graph", "create_consistency_gate_graph", "make_judge"]

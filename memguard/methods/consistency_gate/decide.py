@@ -4,7 +4,7 @@ from collections import Counter
 
 from pydantic import JsonValue
 
-from memguard.methods.consistency_gate.state import GateState, Judged, score_of
+from memguard.methods.consistency_gate.state import Judgement, SupportState, score_of
 from memguard.policy.admission import METHOD, decide_on_support
 from memguard.policy.support import rule_on_support
 from memguard.schema.config import ConsistencyGate
@@ -15,18 +15,18 @@ from memguard.schema.verdict import Inconclusive, SupportSample
 
 
 def rule(
-    state: GateState, *, spec: ConsistencyGate
+    state: SupportState, *, spec: ConsistencyGate
 ) -> tuple[AdmissionDecision, dict[str, JsonValue]]:
     """The decision on a candidate, with the numbers that it rests on."""
-    judged = state.judged
-    if judged is None:
+    judgement = state.judged
+    if judgement is None:
         if state.decision is None:
-            msg = "neither judged nor refused"
+            msg = "neither a judgement nor a refusal"
             raise AssertionError(msg)
         return state.decision, {"tau": state.tau, "score": None, "samples": []}
-    samples = judged.samples
+    samples = judgement.samples
     scores = [score_of(sample) for sample in samples]
-    score = rule_on_support(scores, k=judged.asked, tau=judged.tau)
+    score = rule_on_support(scores, k=judgement.k, tau=judgement.tau)
     decision = decide_on_support(
         score,
         on_inconclusive=spec.on_inconclusive,
@@ -36,38 +36,38 @@ def rule(
     )
     return decision, {
         "score": score.mean,
-        "tau": judged.tau,
-        "k": judged.asked,
+        "tau": judgement.tau,
+        "k": judgement.k,
         "used": len(samples),
         "usable": score.usable,
-        "mode": judged.mode,
-        "temperature": None if judged.mode == "local" else spec.sampling_temperature,
+        "mode": judgement.mode,
+        "temperature": None if judgement.mode == "local" else spec.sampling_temperature,
         "occupancy": state.occupancy,
         "samples": [_sample_row(sample) for sample in samples],
-        "decided_by": _deciding_turns(state, judged),
-        **judged.details,
+        "decided_by": _deciding_turns(state, judgement),
+        **judgement.details,
     }
 
 
 def build_report(
-    state: GateState,
+    state: SupportState,
     *,
     spec: ConsistencyGate,
     decision: AdmissionDecision,
     evidence: dict[str, JsonValue],
 ) -> MethodReport:
     """All that a receipt keeps of this method's work on one candidate."""
-    judged = state.judged
+    judgement = state.judged
     return MethodReport(
         method=METHOD,
         spec=spec.model_dump(mode="json"),
         decision=decision,
         evidence=evidence,
         context=state.source,
-        usage=judged.usage if judged else Usage(),
-        prompts=(judged.prompt,) if judged and judged.prompt else (),
-        models={"judge": judged.model} if judged else {},
-        notes=judged.notes if judged else (),
+        usage=judgement.usage if judgement else Usage(),
+        prompts=(judgement.prompt,) if judgement and judgement.prompt else (),
+        models={"judge": judgement.model} if judgement else {},
+        notes=judgement.notes if judgement else (),
     )
 
 
@@ -83,10 +83,10 @@ def _why(
             return doubts[0]
         failures = Counter(s.reason for s in samples if isinstance(s, Inconclusive))
         return ", ".join(f"{count} x {reason}" for reason, count in sorted(failures.items()))
-    worded = [s for s in samples if isinstance(s, SupportSample) and s.reason]
-    if not worded:
+    reasons = [s for s in samples if isinstance(s, SupportSample) and s.reason]
+    if not reasons:
         return ""
-    return min(worded, key=lambda sample: (abs(sample.score - mean), sample.reason)).reason
+    return min(reasons, key=lambda sample: (abs(sample.score - mean), sample.reason)).reason
 
 
 def _sample_row(sample: SupportSample | Inconclusive) -> dict[str, JsonValue]:
@@ -95,11 +95,11 @@ def _sample_row(sample: SupportSample | Inconclusive) -> dict[str, JsonValue]:
     return {"score": sample.score, "reason": sample.reason, "turns": list(sample.turn_ids)}
 
 
-def _deciding_turns(state: GateState, judged: Judged) -> list[JsonValue]:
+def _deciding_turns(state: SupportState, judgement: Judgement) -> list[JsonValue]:
     """The turns that judges named, with who said them; the candidate's own when none did."""
     named = {
         turn_id
-        for sample in judged.samples
+        for sample in judgement.samples
         if isinstance(sample, SupportSample)
         for turn_id in sample.turn_ids
     } or set(state.candidate.turn_ids)

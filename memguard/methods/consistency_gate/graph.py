@@ -23,37 +23,35 @@ from memguard.llm.models import ModelLike
 from memguard.methods.consistency_gate.decide import build_report, rule
 from memguard.methods.consistency_gate.gather import gather
 from memguard.methods.consistency_gate.judges import Judge, make_judge
-from memguard.methods.consistency_gate.state import GateInput, GateOutput, GateState
+from memguard.methods.consistency_gate.state import GateInput, GateOutput, GateRuling, SupportState
 from memguard.portal import dual
 from memguard.prompts import Prompt
 from memguard.schema.config import ConsistencyGate
-from memguard.schema.receipt import Receipt
+from memguard.schema.receipt import ReceiptFactory
 
 NAME = "consistency_gate"
 
 
-async def judge(state: GateState, *, asker: Judge, store: BaseStore | None) -> dict[str, Any]:
+async def judge(
+    state: SupportState, *, asker: Judge, store: BaseStore | None, check_text: bool
+) -> dict[str, Any]:
     """Collect the source and the threshold, and ask the model for its samples."""
-    found = await gather(state, spec=asker.spec, store=store)
-    if found.refusal is not None:
-        return {"decision": found.refusal, "tau": found.tau}
-    judged = await asker.ask(state.candidate, source=found.source, tau=found.tau)
+    evidence = await gather(state, spec=asker.spec, store=store, check_text=check_text)
+    if evidence.refusal is not None:
+        return {"decision": evidence.refusal, "tau": evidence.tau}
+    judgement = await asker.ask(state.candidate, source=evidence.source, tau=evidence.tau)
     return {
-        "source": found.source,
-        "tau": found.tau,
-        "occupancy": found.occupancy,
-        "judged": judged,
+        "source": evidence.source,
+        "tau": evidence.tau,
+        "occupancy": evidence.occupancy,
+        "judged": judgement,
     }
 
 
 async def decide(
-    state: GateState,
-    *,
-    spec: ConsistencyGate,
-    clock: Callable[[], datetime],
-    new_id: Callable[[], str],
+    state: SupportState, *, spec: ConsistencyGate, receipts: ReceiptFactory | None
 ) -> dict[str, Any]:
-    """Rule on the samples, and write the receipt.
+    """Decide on the samples; outside a guard, which writes its own, create the receipt too.
 
     Raises:
         JudgeError: If the candidate could not be judged and the spec says to raise.
@@ -63,16 +61,11 @@ async def decide(
         msg = f"{state.candidate.text!r} was {decision.explanation}; the gate is set to raise then"
         raise JudgeError(msg, code=ErrorCode.JUDGE_INCONCLUSIVE)
     report = build_report(state, spec=spec, decision=decision, evidence=evidence)
-    receipt = Receipt(
-        id=new_id(),
-        at=clock(),
-        run_id=state.run_id or new_id(),
-        candidate=state.candidate,
-        namespace=state.candidate.namespace,
-        decision=decision,
-        reports=(report,),
-    )
-    return {"decision": decision, "report": report, "receipt": receipt}
+    ruling = {"decision": decision, "report": report}
+    if receipts is None:
+        return ruling
+    receipt = receipts.create(state.candidate, decision, reports=(report,), run_id=state.run_id)
+    return {**ruling, "receipt": receipt}
 
 
 def create_consistency_gate_graph(
@@ -99,11 +92,25 @@ def create_consistency_gate_graph(
     Raises:
         ConfigurationError: If the model or the prompt cannot be used.
     """
-    spec = spec or ConsistencyGate()
-    asker = make_judge(model, spec=spec, prompt=prompt)
-    builder = StateGraph(GateState, input_schema=GateInput, output_schema=GateOutput)
-    builder.add_node("judge", dual(partial(judge, asker=asker, store=store)))
-    builder.add_node("decide", dual(partial(decide, spec=spec, clock=clock, new_id=new_id)))
+    asker = make_judge(model, spec=spec or ConsistencyGate(), prompt=prompt)
+    return _compile(asker, store=store, receipts=ReceiptFactory(clock=clock, new_id=new_id))
+
+
+def build_consistency_gate_graph(
+    asker: Judge, *, store: BaseStore | None
+) -> CompiledStateGraph[Any, Any, Any, Any]:
+    """The graph inside a guard, which has checked the text and creates the receipt itself."""
+    return _compile(asker, store=store, receipts=None)
+
+
+def _compile(
+    asker: Judge, *, store: BaseStore | None, receipts: ReceiptFactory | None
+) -> CompiledStateGraph[Any, Any, Any, Any]:
+    alone = receipts is not None
+    output = GateOutput if alone else GateRuling
+    builder = StateGraph(SupportState, input_schema=GateInput, output_schema=output)
+    builder.add_node("judge", dual(partial(judge, asker=asker, store=store, check_text=alone)))
+    builder.add_node("decide", dual(partial(decide, spec=asker.spec, receipts=receipts)))
     builder.add_edge(START, "judge")
     builder.add_edge("judge", "decide")
     builder.add_edge("decide", END)

@@ -4,19 +4,16 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from memguard.llm.models import ModelLike, resolve_model
+from memguard.llm.stages import LOCAL
 from memguard.methods.consistency_gate.local_judge import LocalJudge
 from memguard.methods.consistency_gate.model_judge import ModelJudge
-from memguard.methods.consistency_gate.state import Judged
+from memguard.methods.consistency_gate.state import Judgement
 from memguard.prompts import Prompt, load_prompt, prompt_or_own
 from memguard.schema.config import ConsistencyGate
 from memguard.schema.memory import CandidateMemory, Turn
 from memguard.schema.verdict import Inconclusive
 
-LOCAL = "local"
-"""The model string of the local judge."""
-
-
-# Read now, with the module: a gate may be made inside a running event loop.
+# Read now, with the module: a gate may be built inside a running event loop.
 load_prompt("consistency_gate", "support")
 load_prompt("consistency_gate", "support_yes_no")
 
@@ -36,7 +33,7 @@ class Judge(Protocol):
 
     async def ask(
         self, candidate: CandidateMemory, *, source: tuple[Turn, ...], tau: float
-    ) -> Judged:
+    ) -> Judgement:
         """The samples on one candidate."""
         ...
 
@@ -60,18 +57,20 @@ class LocalFirstJudge:
 
     async def ask(
         self, candidate: CandidateMemory, *, source: tuple[Turn, ...], tau: float
-    ) -> Judged:
+    ) -> Judgement:
         """The local judge's sample, or the model's; the receipt says what was saved."""
-        first = await self.local.ask(candidate, source=source, tau=tau)
-        if not isinstance(first.samples[0], Inconclusive):
+        local = await self.local.ask(candidate, source=source, tau=tau)
+        if not isinstance(local.samples[0], Inconclusive):
             saved = self.spec.k if self.spec.variant == "soft" else 1
             note = (
                 f"the local judge decided; up to {saved} answers of {self.model.model.name} saved"
             )
-            return first.model_copy(update={"notes": (*first.notes, note)})
-        judged = await self.model.ask(candidate, source=source, tau=tau)
-        note = f"the local judge was in doubt: {first.samples[0].detail}"
-        return judged.model_copy(update={"notes": (*judged.notes, note), "details": first.details})
+            return local.model_copy(update={"notes": (*local.notes, note)})
+        judgement = await self.model.ask(candidate, source=source, tau=tau)
+        note = f"the local judge was in doubt: {local.samples[0].detail}"
+        return judgement.model_copy(
+            update={"notes": (*judgement.notes, note), "details": local.details}
+        )
 
 
 def make_judge(model: ModelLike, *, spec: ConsistencyGate, prompt: Prompt | None = None) -> Judge:
@@ -83,9 +82,9 @@ def make_judge(model: ModelLike, *, spec: ConsistencyGate, prompt: Prompt | None
     if model == LOCAL:
         return LocalJudge(spec=spec)
     name = "support" if spec.variant == "soft" else "support_yes_no"
-    asker = ModelJudge(
+    judge = ModelJudge(
         model=resolve_model(model),
         spec=spec,
         prompt=prompt_or_own("consistency_gate", name, override=prompt),
     )
-    return LocalFirstJudge(local=LocalJudge(spec=spec), model=asker) if spec.local_first else asker
+    return LocalFirstJudge(local=LocalJudge(spec=spec), model=judge) if spec.local_first else judge

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from memguard.methods.consistency_gate.state import Judged
+from memguard.methods.consistency_gate.state import Judgement
 from memguard.policy.statements import find_statements
 from memguard.schema.config import ConsistencyGate
 from memguard.schema.memory import CandidateMemory, Conversation, Turn
@@ -44,17 +44,17 @@ class LocalJudge:
 
     async def ask(
         self, candidate: CandidateMemory, *, source: tuple[Turn, ...], tau: float
-    ) -> Judged:
+    ) -> Judgement:
         """One deterministic sample; in the verifier's band of doubt it is inconclusive.
 
         The verifier's own calibrated threshold holds, unless the spec names another.
         """
         turn = repeated_turn(candidate.text, source)
         if turn is not None:
-            said = SupportSample(
+            sample = SupportSample(
                 score=1.0, reason=f"said word for word in turn {turn.id}", turn_ids=(turn.id,)
             )
-            return Judged(samples=(said,), asked=1, tau=tau, mode="local", model="local:verbatim")
+            return Judgement(samples=(sample,), k=1, tau=tau, mode="local", model="local:verbatim")
         judgement = await _verifier().ajudge(
             candidate=candidate, context=Conversation(turns=source)
         )
@@ -66,11 +66,11 @@ class LocalJudge:
             )
             if again.ruling != "supported":
                 sample = Inconclusive(reason="too_close", detail=_only_mentioned(judgement, again))
-        own_tau = tau if {"tau", "threshold"} & self.spec.model_fields_set else judgement.tau
-        return Judged(
+        threshold = tau if {"tau", "threshold"} & self.spec.model_fields_set else judgement.tau
+        return Judgement(
             samples=(sample,),
-            asked=1,
-            tau=own_tau,
+            k=1,
+            tau=threshold,
             mode="local",
             model=f"local:{judgement.version}",
             details={"local": _details(judgement)},
@@ -100,14 +100,14 @@ def statements_of(source: tuple[Turn, ...]) -> tuple[Turn, ...]:
     The verifier compares words, and cannot tell "I bought it" from "if I were rich I'd buy it".
     What is supported with such sentences and not without them is in doubt.
     """
-    kept: list[Turn] = []
+    statements: list[Turn] = []
     for turn in source:
         if turn.role != "user":
             continue
         content = " ".join(find_statements(turn.content))
         if content:
-            kept.append(turn.model_copy(update={"content": content}))
-    return tuple(kept)
+            statements.append(turn.model_copy(update={"content": content}))
+    return tuple(statements)
 
 
 def _only_mentioned(judgement: "SupportJudgement", again: "SupportJudgement") -> str:

@@ -11,7 +11,7 @@ from memguard.llm.metering import current_meter
 from memguard.llm.models import Model
 from memguard.llm.parsing import parse_support
 from memguard.llm.sample import sample
-from memguard.methods.consistency_gate.state import Judged, score_of
+from memguard.methods.consistency_gate.state import Judgement, score_of
 from memguard.policy.support import is_settled
 from memguard.prompts import Prompt
 from memguard.rendering.quote import named_turns, quote, quote_turns
@@ -41,7 +41,7 @@ class ModelJudge:
 
     async def ask(
         self, candidate: CandidateMemory, *, source: Sequence[Turn], tau: float
-    ) -> Judged:
+    ) -> Judgement:
         """The judge's samples on one candidate.
 
         Raises:
@@ -56,7 +56,7 @@ class ModelJudge:
 
     async def _ask_soft(
         self, messages: Sequence[BaseMessage], *, source: Sequence[Turn], tau: float
-    ) -> Judged:
+    ) -> Judgement:
         numbers = tuple(str(number) for number in range(1, len(source) + 1))
 
         def parse(text: str) -> SupportSample | Inconclusive:
@@ -66,7 +66,7 @@ class ModelJudge:
             scores = [score_of(answer) for answer in answers]
             return is_settled(scores, remaining=remaining, k=self.spec.k, tau=tau)
 
-        got = await sample(
+        batch = await sample(
             self.model,
             messages,
             parse,
@@ -75,37 +75,37 @@ class ModelJudge:
             meter=current_meter(),
             settled=settled if self.spec.early_stop else None,
         )
-        return Judged(
-            samples=tuple(_with_turn_ids(answer, source) for answer in got.answers),
-            asked=self.spec.k,
+        return Judgement(
+            samples=tuple(_with_turn_ids(answer, source) for answer in batch.answers),
+            k=self.spec.k,
             tau=tau,
-            mode=got.mode,
+            mode=batch.mode,
             model=self.model.name,
             prompt=self.prompt.stamp,
-            usage=got.usage,
-            notes=tuple(got.notes),
+            usage=batch.usage,
+            notes=tuple(batch.notes),
         )
 
-    async def _ask_logprob(self, messages: Sequence[BaseMessage], *, tau: float) -> Judged:
-        got = await yes_no_logprob(
+    async def _ask_logprob(self, messages: Sequence[BaseMessage], *, tau: float) -> Judgement:
+        result = await yes_no_logprob(
             self.model, messages, settings=self._settings, meter=current_meter()
         )
-        answer = got.probability
-        return Judged(
+        answer = result.probability
+        return Judgement(
             samples=(answer if isinstance(answer, Inconclusive) else SupportSample(score=answer),),
-            asked=1,
+            k=1,
             tau=tau,
             mode="logprob",
             model=self.model.name,
             prompt=self.prompt.stamp,
-            usage=got.usage,
-            notes=tuple(got.notes),
+            usage=result.usage,
+            notes=tuple(result.notes),
         )
 
     @property
     def _settings(self) -> CallSettings:
-        most = MAX_TOKENS if self.spec.variant == "soft" else YES_NO_MAX_TOKENS
-        return CallSettings(temperature=self.spec.sampling_temperature, max_tokens=most)
+        max_tokens = MAX_TOKENS if self.spec.variant == "soft" else YES_NO_MAX_TOKENS
+        return CallSettings(temperature=self.spec.sampling_temperature, max_tokens=max_tokens)
 
 
 def _with_turn_ids(

@@ -26,17 +26,17 @@ class GateInput(BaseModel):
     run_id: str = Field(default="", description="The run it belongs to; made up when empty.")
 
 
-class Judged(Frozen):
-    """What the judge gave: one entry per sample used."""
+class Judgement(Frozen):
+    """The judge's answers to one candidate: one entry per sample used."""
 
     samples: tuple[SupportSample | Inconclusive, ...]
     """In the order of sampling."""
-    asked: int
-    """K, the samples asked for."""
+    k: int
+    """The number of samples requested."""
     tau: float
     """The threshold that goes with these scores."""
     mode: str
-    """`n`, `concurrent`, `logprob` or `local`: how the samples were had."""
+    """How the samples were drawn: `n`, `concurrent`, `logprob` or `local`."""
     model: str
     """The judge's name."""
     prompt: PromptStamp | None = None
@@ -54,15 +54,20 @@ def score_of(answer: SupportSample | Inconclusive) -> float | None:
     return None if isinstance(answer, Inconclusive) else answer.score
 
 
-class GateOutput(BaseModel):
-    """The ruling, what it rests on, and the receipt."""
+class GateRuling(BaseModel):
+    """The decision and the evidence for it: what a gate returns inside a guard."""
 
     decision: AdmissionDecision
     report: MethodReport
+
+
+class GateOutput(GateRuling):
+    """The ruling with its receipt: what the graph returns when it is used alone."""
+
     receipt: Receipt
 
 
-class GateState(GateInput):
+class SupportState(GateInput):
     """What passes from node to node."""
 
     source: tuple[Turn, ...] = ()
@@ -71,8 +76,8 @@ class GateState(GateInput):
     """The threshold in force."""
     occupancy: int | None = None
     """Records in the namespace, where the threshold depends on it."""
-    judged: Judged | None = None
-    """The judge's answers; `None` when none was asked."""
+    judged: Judgement | None = None
+    """The judge's answers; `None` for a candidate that was refused before."""
     decision: AdmissionDecision | None = None
     report: MethodReport | None = None
     receipt: Receipt | None = None

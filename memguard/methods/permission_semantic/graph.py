@@ -4,91 +4,160 @@
 START -> decompose -> adjudicate -> compile -> render -> END
 ```
 
-`decompose` cuts memories into typed units, once per memory. `adjudicate` is the one model call of
+`decompose` splits memories into typed units, once per memory. `adjudicate` is the one model call of
 a read: the situation, then a row of attributes per unit. `compile` looks permissions up in a table
 and `render` writes what is permitted; a denied unit is not in the text.
 """
 
+import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from langgraph.graph import END, START, StateGraph
-from langgraph.graph.state import CompiledStateGraph
-
 from memguard.adjudication.case import distinct
-from memguard.adjudication.make import make_adjudicator, make_decomposer
-from memguard.adjudication.steps import Steps
-from memguard.adjudication.unsaved import unsaved
+from memguard.adjudication.make import create_adjudicator, create_decomposer
+from memguard.adjudication.steps import Steps, compile_method
+from memguard.adjudication.uncheckpointed import Graph
 from memguard.llm.metering import use_meter
 from memguard.llm.models import ModelLike
-from memguard.methods.permission_semantic.cache import InMemoryPieces
-from memguard.methods.permission_semantic.decompose import cut
 from memguard.methods.permission_semantic.state import (
     PermissionInput,
     PermissionOutput,
     PermissionState,
 )
-from memguard.portal import dual
+from memguard.policy.pieces import pieces_key
 from memguard.prompts import Prompt, load_prompt, prompt_or_own
 from memguard.protocols import Adjudicator, Decomposer, DecompositionCache
 from memguard.schema.base import is_blank
+from memguard.schema.ledger import Decomposition
+from memguard.schema.read import RecalledMemory
 from memguard.schema.read_config import PermissionSemantic
+from memguard.schema.units import Pieces
 from memguard.schema.usage import Budget, Usage
 
 NAME = "permission_semantic"
 
-_CUTTING_SHARE = 0.5
-"""Of the deadline: a memory that is not cut can still be judged, one that is not judged cannot."""
+_DECOMPOSE_SHARE = 0.5
+"""Of the deadline: a memory that is not decomposed can still be judged, one that is not judged
+cannot be admitted."""
 
-# Read now, with the module: a graph may be made inside a running event loop.
+# Read now, with the module: a graph may be built inside a running event loop, where reading a file
+# would block.
 load_prompt(NAME, "adjudicate")
 load_prompt(NAME, "decompose")
+
+
+class InMemoryPieces:
+    """The most recently used pieces; safe to share between threads and event loops.
+
+    Args:
+        max_memories: Memories whose pieces are cached.
+    """
+
+    def __init__(self, *, max_memories: int = 10_000) -> None:
+        self._max_memories = max_memories
+        self._lock = threading.Lock()
+        self._pieces: OrderedDict[str, Pieces] = OrderedDict()
+
+    async def aget(self, keys: Sequence[str]) -> Sequence[Pieces | None]:
+        """The cached pieces, one entry per key."""
+        # A thread lock, because sync and async reads share the cache; nothing is awaited inside.
+        with self._lock:
+            for key in keys:
+                if key in self._pieces:
+                    self._pieces.move_to_end(key)
+            return [self._pieces.get(key) for key in keys]
+
+    async def aput(self, entries: Mapping[str, Pieces]) -> None:
+        """Cache pieces; those unused for longest are dropped first."""
+        with self._lock:
+            self._pieces.update(entries)
+            while len(self._pieces) > self._max_memories:
+                self._pieces.popitem(last=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Split:
+    """The pieces of memories."""
+
+    cached: dict[str, Pieces]
+    """Pieces from the cache, by memory id."""
+    new: dict[str, Pieces]
+    """Pieces that this read made; a memory that could not be split is missing."""
+    decomposition: Decomposition | None = None
+    """The decomposer's answer; `None` where everything was cached."""
+    failed: bool = False
+    """Whether a memory could not be split."""
+
+    @property
+    def pieces(self) -> dict[str, Pieces]:
+        """All pieces, by memory id."""
+        return {**self.cached, **self.new}
+
+
+async def split(
+    memories: Sequence[RecalledMemory],
+    *,
+    decomposer: Decomposer,
+    cache: DecompositionCache,
+    seconds: float,
+) -> Split:
+    """The pieces of every memory, from the cache or from the decomposer."""
+    keys = {
+        memory.id: pieces_key(memory.text, fingerprint=decomposer.fingerprint)
+        for memory in memories
+    }
+    entries = zip(keys, await cache.aget(list(keys.values())), strict=True)
+    cached = {memory_id: entry for memory_id, entry in entries if entry is not None}
+    missing = {memory.id: memory.text for memory in memories if memory.id not in cached}
+    if not missing:
+        return Split(cached=cached, new={})
+    decomposition = await decomposer.decompose(list(missing.values()), seconds=seconds)
+    new = {
+        memory_id: entry
+        for memory_id, entry in zip(missing, decomposition.pieces, strict=True)
+        if isinstance(entry, Pieces)
+    }
+    # A failure is not cached, so that the next read tries again.
+    await cache.aput({keys[memory_id]: entry for memory_id, entry in new.items()})
+    return Split(
+        cached=cached, new=new, decomposition=decomposition, failed=len(new) < len(missing)
+    )
 
 
 async def decompose(
     state: PermissionState, *, steps: Steps, decomposer: Decomposer, cache: DecompositionCache
 ) -> dict[str, Any]:
-    """Cut the memories that will be judged into units; kept ones cost nothing."""
-    began = time.monotonic()
+    """Split the memories that will be judged into units; cached ones cost nothing."""
+    start = time.monotonic()
     memories, _ = distinct(state.memories)
-    judged = [each for each in memories if not (each.superseded or is_blank(state.query))]
+    blank = is_blank(state.query)
     with use_meter(steps.meter(spent=Usage(), seconds=0.0)):
-        found = await cut(
-            judged,
+        result = await split(
+            # Others are denied unjudged, so their units are never needed.
+            [memory for memory in memories if not (memory.superseded or blank)],
             decomposer=decomposer,
             cache=cache,
-            seconds=_CUTTING_SHARE * steps.spec.deadline,
+            seconds=_DECOMPOSE_SHARE * steps.spec.deadline,
         )
-    made = found.decomposition
-    notes = [*(made.notes if made else ()), *(each.note for each in found.pieces.values())]
+    notes = [
+        *(result.decomposition.notes if result.decomposition else ()),
+        *(entry.note for entry in result.pieces.values()),
+    ]
     return {
-        **steps.units(state.memories, pieces=found.pieces),
-        "decomposition": made,
-        "decomposed": len(found.pieces) - found.cached,
-        "cached": found.cached,
-        "seconds": time.monotonic() - began,
-        "flags": ("decomposition_failed",) if found.failed else (),
+        **steps.units(state.memories, pieces=result.pieces),
+        "decomposition": result.decomposition,
+        "decomposed": len(result.new),
+        "cached": len(result.cached),
+        "seconds": time.monotonic() - start,
+        "flags": ("decomposition_failed",) if result.failed else (),
         "notes": tuple(dict.fromkeys(note for note in notes if note)),
     }
-
-
-async def adjudicate(state: PermissionState, *, steps: Steps) -> dict[str, Any]:
-    """Ask for the situation, and for the attributes of every unit."""
-    return await steps.judge(state, units=state.units)
-
-
-async def compile_units(state: PermissionState, *, steps: Steps) -> dict[str, Any]:
-    """Look every unit up in the table, settle conflicts, and choose what fits."""
-    return steps.compile(state)
-
-
-async def render(state: PermissionState, *, steps: Steps) -> dict[str, Any]:
-    """Write the section for the prompt, and the receipt of the read."""
-    return steps.render(state)
 
 
 def create_permission_semantic_graph(
@@ -103,17 +172,17 @@ def create_permission_semantic_graph(
     decompose_prompt: Prompt | None = None,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
-) -> CompiledStateGraph[Any, Any, Any, Any]:
+) -> Graph:
     """PS as a graph: `{"query", "memories", "dialogue", "evidence"}` in, the section out.
 
     Args:
-        model: Who judges and cuts: `"provider:model"`, a `BaseChatModel`, a resolved model, or
-            `"local"` for rules that need no language model. Not needed with an adjudicator and a
-            decomposer of your own.
+        model: Who judges and decomposes: `"provider:model"`, a `BaseChatModel`, a resolved model,
+            or `"local"` for rules that need no language model. Not needed with an adjudicator and
+            a decomposer of your own.
         spec: Settings; the default preset when left out.
         adjudicator: Your own in place of the model.
         decomposer: Your own in place of the model.
-        cache: Where units are kept between reads; in the process when left out.
+        cache: Where units are cached between reads; in the memory of the process when left out.
         budget: The most that one read may spend; no limit when left out.
         prompt: Your own adjudication prompt, with the slots of the one that ships.
         decompose_prompt: Your own decomposition prompt, with the slot `memories`.
@@ -125,30 +194,27 @@ def create_permission_semantic_graph(
     """
     spec = spec or PermissionSemantic()
     asking = prompt_or_own(NAME, "adjudicate", override=prompt)
-    cutting = prompt_or_own(NAME, "decompose", override=decompose_prompt)
+    splitting = prompt_or_own(NAME, "decompose", override=decompose_prompt)
     steps = Steps(
         method=NAME,
         scheme="units",
         spec=spec,
         adjudicator=adjudicator
-        or make_adjudicator(model, prompt=asking, scheme="units", spec=spec),
+        or create_adjudicator(model, prompt=asking, scheme="units", spec=spec),
         budget=budget or Budget(),
         clock=clock,
         new_id=new_id,
     )
-    cutter = decomposer or make_decomposer(model, prompt=cutting)
-    kept = cache if cache is not None else InMemoryPieces()
-    builder = StateGraph(
-        PermissionState, input_schema=PermissionInput, output_schema=PermissionOutput
+    first = partial(
+        decompose,
+        steps=steps,
+        decomposer=decomposer or create_decomposer(model, prompt=splitting),
+        cache=cache if cache is not None else InMemoryPieces(),
     )
-    first = partial(decompose, steps=steps, decomposer=cutter, cache=kept)
-    builder.add_node("decompose", dual(first))
-    builder.add_node("adjudicate", dual(partial(adjudicate, steps=steps)))
-    builder.add_node("compile", dual(partial(compile_units, steps=steps), name="compile"))
-    builder.add_node("render", dual(partial(render, steps=steps)))
-    builder.add_edge(START, "decompose")
-    builder.add_edge("decompose", "adjudicate")
-    builder.add_edge("adjudicate", "compile")
-    builder.add_edge("compile", "render")
-    builder.add_edge("render", END)
-    return unsaved(builder.compile(name=NAME))
+    return compile_method(
+        steps,
+        state=PermissionState,
+        takes=PermissionInput,
+        gives=PermissionOutput,
+        decompose=first,
+    )

@@ -43,15 +43,15 @@ def attribute_facts(
 
 
 def _candidate(fact: ExtractedFact, *, chunk: Pass, conversation_id: str) -> CandidateMemory:
-    shown = (*chunk.earlier, *chunk.new)
-    turn_ids = named_turns([str(number).strip("[] ") for number in fact.turns], shown)
-    turns = tuple(turn for turn in shown if turn.id in turn_ids)
+    turns = (*chunk.earlier, *chunk.new)
+    turn_ids = named_turns([str(number).strip("[] ") for number in fact.turns], turns)
+    sources = tuple(turn for turn in turns if turn.id in turn_ids)
     return CandidateMemory(
         text=fact.text.strip(),
         turn_ids=turn_ids,
         subject=fact.about,
-        said_by=speaker_roles(turns),
-        said_at=turn_time(turns),
+        said_by=speaker_roles(sources),
+        said_at=turn_time(sources),
         conversation_id=conversation_id,
     )
 

@@ -17,9 +17,9 @@ from memguard.llm.models import ModelLike
 from memguard.methods.writer.readers import Reader, make_reader
 from memguard.methods.writer.state import (
     Pass,
-    PassState,
     WriterInput,
     WriterOutput,
+    WriterPassState,
     WriterState,
 )
 from memguard.policy.chunks import plan_chunks, split_long_turns
@@ -33,41 +33,41 @@ NAME = "writer"
 
 
 async def plan(state: WriterState) -> dict[str, Any]:
-    """Start from nothing written; the passes are cut by `passes`."""
+    """Start with no results: a thread with a checkpointer still holds those of the last run."""
     del state
     return {"written": []}
 
 
 def passes(state: WriterState, *, spec: Writer) -> Sequence[Send | str]:
     """One branch per pass; straight to `collect` when there is nothing to read."""
+    planned = _plan(state, spec=spec) if state.passes is None else state.passes
+    return [
+        Send("read", WriterPassState(chunk=chunk, conversation_id=state.conversation.id))
+        for chunk in planned
+    ] or ["collect"]
+
+
+def _plan(state: WriterState, *, spec: Writer) -> tuple[Pass, ...]:
     before = readable_turns(state.conversation.turns[: state.new_from], spec=spec)
     after = readable_turns(state.conversation.turns[state.new_from :], spec=spec)
     new = frozenset(range(len(before), len(before) + len(after)))
     chunks = plan_chunks((*before, *after), new=new, spec=spec)
-    return [
-        Send(
-            "read",
-            PassState(
-                chunk=Pass(earlier=chunk.earlier, new=chunk.new),
-                conversation_id=state.conversation.id,
-            ),
-        )
-        for chunk in chunks
-    ] or ["collect"]
+    return tuple(Pass(earlier=chunk.earlier, new=chunk.new) for chunk in chunks)
 
 
-async def read(state: PassState, *, reader: Reader) -> dict[str, Any]:
+async def read(state: WriterPassState, *, reader: Reader) -> dict[str, Any]:
     """Draw the candidates of one pass."""
     return {"written": [await reader.read(state.chunk, conversation_id=state.conversation_id)]}
 
 
 async def collect(state: WriterState) -> dict[str, Any]:
-    """Put the passes together, in the order of the conversation."""
+    """Join the results, in the order of the conversation."""
+    results = state.written
     return {
-        "candidates": tuple(c for written in state.written for c in written.candidates),
-        "unread": tuple(u for written in state.written for u in written.unread),
-        "usage": sum((written.usage for written in state.written), Usage()),
-        "notes": tuple(dict.fromkeys(n for written in state.written for n in written.notes)),
+        "candidates": tuple(c for result in results for c in result.candidates),
+        "unread": tuple(u for result in results for u in result.unread),
+        "usage": sum((result.usage for result in results), Usage()),
+        "notes": tuple(dict.fromkeys(n for result in results for n in result.notes)),
     }
 
 
@@ -91,11 +91,14 @@ def create_writer_graph(
     Raises:
         ConfigurationError: If the model or the prompt cannot be used.
     """
-    spec = spec or Writer()
-    reader = make_reader(model, prompt=prompt)
+    return build_writer_graph(make_reader(model, prompt=prompt), spec=spec or Writer())
+
+
+def build_writer_graph(reader: Reader, *, spec: Writer) -> CompiledStateGraph[Any, Any, Any, Any]:
+    """The graph around a reader that exists already."""
     builder = StateGraph(WriterState, input_schema=WriterInput, output_schema=WriterOutput)
     builder.add_node("plan", dual(plan))
-    builder.add_node("read", dual(partial(read, reader=reader)), input_schema=PassState)
+    builder.add_node("read", dual(partial(read, reader=reader)), input_schema=WriterPassState)
     builder.add_node("collect", dual(collect))
     builder.add_edge(START, "plan")
     builder.add_conditional_edges("plan", partial(passes, spec=spec), ["read", "collect"])

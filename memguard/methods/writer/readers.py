@@ -7,16 +7,14 @@ from memguard.llm.ask import ask
 from memguard.llm.call import CallSettings
 from memguard.llm.metering import current_meter
 from memguard.llm.models import Model, ModelLike, resolve_model
+from memguard.llm.stages import LOCAL
 from memguard.methods.writer.attribute import attribute_facts
-from memguard.methods.writer.state import Extraction, Pass, Unread, Written
+from memguard.methods.writer.state import Extraction, Pass, PassResult, Unread
 from memguard.policy.statements import find_statements
 from memguard.prompts import Prompt, load_prompt, prompt_or_own
 from memguard.rendering.quote import quote_turns
 from memguard.schema.memory import CandidateMemory
 from memguard.schema.verdict import Inconclusive
-
-LOCAL = "local"
-"""The model string of the local reader."""
 
 MAX_TOKENS = 4096
 """Room for about a hundred facts, or for a reasoning model's thoughts and a few."""
@@ -27,7 +25,7 @@ WEAKER = (
 )
 
 
-# Read now, with the module: a guard may be made inside a running event loop.
+# Read now, with the module: a guard may be built inside a running event loop.
 load_prompt("writer", "extract")
 
 
@@ -39,7 +37,7 @@ class Reader(Protocol):
         """Of all that can change what it draws."""
         ...
 
-    async def read(self, chunk: Pass, *, conversation_id: str) -> Written:
+    async def read(self, chunk: Pass, *, conversation_id: str) -> PassResult:
         """The candidates of one pass, or the turns that gave no usable answer."""
         ...
 
@@ -56,7 +54,7 @@ class ModelReader:
         """Of the model, by name, and the prompt."""
         return f"{self.model.name}:{self.prompt.digest}"
 
-    async def read(self, chunk: Pass, *, conversation_id: str) -> Written:
+    async def read(self, chunk: Pass, *, conversation_id: str) -> PassResult:
         """Ask the model for the facts of one pass."""
         messages = self.prompt.render(
             earlier=quote_turns(chunk.earlier),
@@ -71,11 +69,11 @@ class ModelReader:
             unread = Unread(
                 turn_ids=turn_ids, reason=answer.value.reason, detail=answer.value.detail
             )
-            return Written(unread=(unread,), usage=answer.usage)
+            return PassResult(unread=(unread,), usage=answer.usage)
         candidates, notes = attribute_facts(
             answer.value.facts, chunk=chunk, conversation_id=conversation_id
         )
-        return Written(candidates=candidates, usage=answer.usage, notes=(*answer.notes, *notes))
+        return PassResult(candidates=candidates, usage=answer.usage, notes=(*answer.notes, *notes))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +85,7 @@ class LocalReader:
         """Of the rules."""
         return "local:statements:1"
 
-    async def read(self, chunk: Pass, *, conversation_id: str) -> Written:
+    async def read(self, chunk: Pass, *, conversation_id: str) -> PassResult:
         """The statements of one pass."""
         candidates = tuple(
             CandidateMemory(
@@ -102,7 +100,7 @@ class LocalReader:
             if turn.role == "user"
             for statement in find_statements(turn.content)
         )
-        return Written(candidates=candidates, notes=(WEAKER,))
+        return PassResult(candidates=candidates, notes=(WEAKER,))
 
 
 def make_reader(model: ModelLike, *, prompt: Prompt | None = None) -> Reader:

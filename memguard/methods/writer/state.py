@@ -48,8 +48,8 @@ class Unread(Frozen):
     """The answer or the error, shortened."""
 
 
-class Written(Frozen):
-    """What one pass gave."""
+class PassResult(Frozen):
+    """The result of one pass."""
 
     candidates: tuple[CandidateMemory, ...] = ()
     """Candidates drawn, in order."""
@@ -71,6 +71,9 @@ class WriterInput(BaseModel):
     new_from: int = Field(
         default=0, ge=0, description="Index of the first new turn; those before are only shown."
     )
+    passes: tuple[Pass, ...] | None = Field(
+        default=None, description="Passes that were planned before; planned here when left out."
+    )
 
 
 class WriterOutput(BaseModel):
@@ -85,11 +88,11 @@ class WriterOutput(BaseModel):
 class WriterState(WriterInput, WriterOutput):
     """What passes from node to node."""
 
-    written: Annotated[list[Written], operator.add] = []
+    written: Annotated[list[PassResult], operator.add] = []
     """One entry per pass, in the order of the conversation."""
 
 
-class PassState(BaseModel):
+class WriterPassState(BaseModel):
     """What one branch of the fan-out gets."""
 
     chunk: Pass

@@ -5,9 +5,9 @@ from typing import Any, get_args
 
 import pytest
 
-from memguard.adjudication.across import ConflictsAnswer
 from memguard.adjudication.answers import ANSWERS, RowsAnswer, read_answer_rows, read_situation
 from memguard.adjudication.decomposer import DecomposeAnswer
+from memguard.adjudication.model import ConflictsAnswer
 from memguard.llm.ask import json_schema_format
 from memguard.llm.parsing import parse_json
 from memguard.schema.read import Situation
@@ -22,7 +22,9 @@ def read(*rows: Any, scheme: Any = "units", known: Any = NAMES) -> Any:
     text = json.dumps({"situation": SITUATION, "units": rows[0] if len(rows) == 1 else rows})
     parsed = parse_json(text, ANSWERS[scheme])
     assert isinstance(parsed, RowsAnswer), parsed
-    return read_answer_rows(parsed.situation, parsed.units, scheme=scheme, asked=NAMES, known=known)
+    return read_answer_rows(
+        parsed.situation, parsed.units, scheme=scheme, requested=NAMES, names=known
+    )
 
 
 @pytest.mark.parametrize(
@@ -98,7 +100,7 @@ def test_a_broken_row_spoils_no_other() -> None:
 )
 def test_an_influence_is_a_number_or_nothing(value: Any, share: float | None) -> None:
     row = {**unit_row("u1"), "influence": value}
-    found = read_answer_rows({}, [row], scheme="units", asked=NAMES, known=NAMES)
+    found = read_answer_rows({}, [row], scheme="units", requested=NAMES, names=NAMES)
     assert found.rows[0].influence == share
 
 
@@ -117,7 +119,7 @@ def test_an_influence_is_a_number_or_nothing(value: Any, share: float | None) ->
 def test_conflicts_name_units(value: Any, pairs: list[tuple[str, str]]) -> None:
     reading = read([unit_row("u1", conflicts_with=value)])
     assert [(c.first, c.second) for c in reading.conflicts] == pairs
-    assert any("no unit" in note for note in reading.notes) == (value == ["u7"])
+    assert any("not a unit" in note for note in reading.notes) == (value == ["u7"])
 
 
 @pytest.mark.parametrize(("value", "yes"), [(True, True), ("Yes", True), ("no", False), (1, False)])

@@ -14,8 +14,7 @@ from memguard import (
     create_permission_semantic_graph,
 )
 from memguard.arms import ARMS, ArmCase, annotated, budget_random, run_arm
-from memguard.arms.annotated import ANNOTATED_SENTENCE
-from memguard.arms.budget import SEEDS
+from memguard.arms.run import ANNOTATED_SENTENCE, SEEDS
 from memguard.schema.read import RecalledMemory
 from memguard.testing import ScriptedChatModel
 from tests.unit.methods.reading import answer, cut, entry_row, unit_row

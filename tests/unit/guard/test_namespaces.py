@@ -34,11 +34,13 @@ def giving(value: Any) -> Callable[[Runtime[Any]], Any]:
         pytest.param(("m", "}"), "a brace that is not closed", id="a closing brace"),
         pytest.param(None, "got None", id="none"),
         pytest.param(5, "got 5", id="a number alone"),
-        pytest.param(("m", None), "which is no name", id="a label that is none"),
+        pytest.param(("m", None), "which is not a name", id="a label that is none"),
         pytest.param((), "has a blank label", id="no label"),
         pytest.param(giving(None), "got None", id="a function that gives none"),
-        pytest.param(giving(("m", None)), "which is no name", id="a function without a user"),
-        pytest.param(giving(("m", ["a"])), "which is no name", id="a function that gives a list"),
+        pytest.param(giving(("m", None)), "which is not a name", id="a function without a user"),
+        pytest.param(
+            giving(("m", ["a"])), "which is not a name", id="a function that gives a list"
+        ),
         pytest.param(giving(("m", " ")), "has a blank label", id="a function that gives a blank"),
         pytest.param("{user}", "half a character", id="a lone surrogate"),
     ],
@@ -64,6 +66,6 @@ def test_what_names_a_place_is_taken(namespace: Any, labels: tuple[str, ...]) ->
 
 
 def test_a_read_from_nowhere_is_refused_when_it_is_made() -> None:
-    with pytest.raises(InvalidInputError, match="names no place") as caught:
+    with pytest.raises(InvalidInputError, match="names no namespace") as caught:
         create_read_guard("local", store=InMemoryStore(), namespace=[])
     assert caught.value.code == ErrorCode.NAMESPACE_INVALID

@@ -21,6 +21,7 @@ from memguard import (
     PermissionSemantic,
     Recall,
     RelevanceGate,
+    create_factor_compiled_graph,
     create_permission_semantic_graph,
     create_read_guard,
 )
@@ -33,6 +34,7 @@ from memguard.rendering.section import render_section
 from memguard.schema.base import Namespace
 from memguard.schema.ledger import ReadReport
 from memguard.schema.memory import MemoryRecord, Provenance
+from memguard.schema.recall import Recalled
 from memguard.stores import ChromaStore
 from memguard.testing.embeddings import HashEmbeddings
 from tests.unit.guard.read_scripts import (
@@ -534,3 +536,22 @@ def test_presets_and_specs_reach_the_receipt() -> None:
     read = guard_of(model, filled(), admission=spec, deadline=7).invoke({"query": ASK})["read"]
     assert read.spec["safety"] is False
     assert read.spec["deadline"] == 7
+
+
+def test_receipts_of_earlier_versions_still_load() -> None:
+    read = guard_of(reader(KINDS), filled()).invoke({"query": ASK})["read"]
+    text = read.model_dump_json()
+    assert text.count('"position":') == len(read.ledger.verdicts)
+    assert ReadReport.model_validate_json(text.replace('"position":', '"place":')) == read
+    assert [verdict.position for verdict in read.admitted] == [1, 2]
+    assert Recalled.model_validate({"beside": 3}) == Recalled(additional=3)
+
+
+def test_a_method_with_a_thread_of_its_own_starts_each_run_anew() -> None:
+    graph = create_factor_compiled_graph(reader({}, base=ENTRY)).copy(
+        {"checkpointer": InMemorySaver()}
+    )
+    thread: Any = {"configurable": {"thread_id": "t1"}}
+    blank = graph.invoke({"query": " ", "memories": [CURRY]}, thread)["report"]
+    assert blank.flags == ("situation_unknown",)
+    assert graph.invoke({"query": ASK, "memories": [CURRY]}, thread)["report"].flags == ()

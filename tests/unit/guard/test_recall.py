@@ -11,9 +11,8 @@ from langgraph.store.base import BaseStore, PutOp, SearchItem
 from langgraph.store.memory import InMemoryStore
 
 from memguard.errors import ErrorCode, StoreConfigurationError, StoreError
-from memguard.guard.recall import recall
+from memguard.guard.recall import MAX_SAFETY_ITEMS, recall
 from memguard.guard.recall_items import memory_of, text_of
-from memguard.guard.recall_lanes import MOST_FOR_SAFETY
 from memguard.schema.base import Namespace
 from memguard.schema.memory import MemoryRecord, Provenance
 from memguard.schema.recall import Recall, Recalled
@@ -201,7 +200,7 @@ async def test_safety_constraints_are_found_beside_the_nearest(store: BaseStore)
     )
     recalled = await found(store, top=3, since=SAID)
     assert texts(recalled)[3:] == ["An allergy, intolerance, medication, illness."]
-    assert recalled.beside == 1
+    assert recalled.additional == 1
     assert texts(await found(store, top=3, safety_k=0)) == texts(recalled)[:3]
 
 
@@ -214,12 +213,12 @@ async def test_safety_constraints_among_the_nearest_take_no_room_of_those_beside
     recalled = await found(store, "green curry without peanut", top=3, safety_k=2)
     assert sorted(texts(recalled)[:3]) == sorted(op.key for op in near)
     assert set(texts(recalled)[3:]) < {op.key for op in far}
-    assert recalled.beside == 2
+    assert recalled.additional == 2
     assert recalled.notes == (
         "1 more memories read as safety constraints; raise `safety_k` to recall them",
     )
     whole = await found(store, "green curry without peanut", top=3, safety_k=3)
-    assert whole.beside == 3
+    assert whole.additional == 3
     assert whole.notes == ()
 
 
@@ -250,7 +249,7 @@ async def test_the_search_for_safety_ends_and_says_so(store: BaseStore) -> None:
     old = "An allergy, intolerance, medication, illness, disability, {}."
     gone = [
         one(old.format(number), key=f"s{number}", superseded_by="x")
-        for number in range(MOST_FOR_SAFETY + 60)
+        for number in range(MAX_SAFETY_ITEMS + 60)
     ]
     await store.abatch([*gone, one("green curry")])
     recalled = await found(store, top=1)
@@ -269,7 +268,7 @@ async def test_the_latest_come_with_the_safety_constraints_of_any_time() -> None
     asked: Any = {"order": "latest", "top": 2, "since": datetime(2026, 1, 2, tzinfo=UTC)}
     recalled = await found(store, **asked)
     assert texts(recalled) == ["day 3", "day 2", "A latex allergy.", "A peanut allergy."]
-    assert (recalled.beside, recalled.outside) == (2, 3)
+    assert (recalled.additional, recalled.outside) == (2, 3)
     assert texts(await found(store, **asked, safety_k=0)) == ["day 3", "day 2"]
 
 

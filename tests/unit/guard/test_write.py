@@ -358,7 +358,7 @@ def test_namespaces_are_filled_from_the_run_and_fail_closed() -> None:
     with pytest.raises(InvalidInputError):
         guard.invoke(talk, context={"user_id": "  "})
     for no_name in ({"id": "ana"}, ["ana"], b"ana"):
-        with pytest.raises(InvalidInputError, match="which is no name") as refused:
+        with pytest.raises(InvalidInputError, match="which is not a name") as refused:
             guard.invoke(talk, context={"user_id": no_name})
         assert refused.value.code == ErrorCode.NAMESPACE_INVALID
 

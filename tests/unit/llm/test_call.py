@@ -21,7 +21,13 @@ from memguard.llm.call import NO_TOKEN_COUNTS, CallSettings, request
 from memguard.llm.models import Price, resolve_model
 from memguard.llm.parsing import parse_score
 from memguard.llm.sample import sample
-from memguard.testing import LoopbackModelServer, ScriptedChatModel, ServerReply
+from memguard.testing import (
+    LoopbackModelServer,
+    ScriptedChatModel,
+    ServerReply,
+    UnexpectedModelCallError,
+)
+from memguard.testing.scripted import ScriptError
 from tests.cases import case_input
 
 PROMPT = [HumanMessage("how well is it supported?")]
@@ -223,8 +229,18 @@ async def test_a_cancelled_request_counts_as_an_attempt():
 
 
 async def test_a_test_double_called_wrongly_is_not_swallowed():
-    with pytest.raises(AssertionError, match="not in the script"):
+    with pytest.raises(UnexpectedModelCallError, match="not in the script"):
         await call(resolve_model(ScriptedChatModel()))
+
+
+def a_failing_assertion(messages: object) -> str:
+    assert not messages, "the prompt is wrong"
+    return ""
+
+
+async def test_an_assertion_in_a_script_is_not_swallowed():
+    with pytest.raises(ScriptError, match="the prompt is wrong"):
+        await call(resolve_model(ScriptedChatModel(rules=[("", a_failing_assertion)])))
 
 
 async def test_the_concurrency_limit_holds_over_loops(loopback_model):

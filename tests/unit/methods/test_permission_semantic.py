@@ -129,7 +129,7 @@ def test_a_second_read_costs_one_call_and_says_so() -> None:
 
 
 def test_units_are_cut_anew_under_another_prompt() -> None:
-    from memguard.methods.permission_semantic.cache import InMemoryPieces
+    from memguard.methods.permission_semantic.graph import InMemoryPieces
 
     cache = InMemoryPieces()
     own = parse_prompt(
@@ -162,7 +162,7 @@ def test_a_cut_that_is_not_the_memory_is_refused(wrong: dict[str, str]) -> None:
     (verdict,) = out["ledger"].verdicts
     assert verdict.unit.text == text
     assert verdict.unit.kind is None or not wrong
-    assert not wrong or any("not cut" in note for note in out["report"].notes)
+    assert not wrong or any("not split" in note for note in out["report"].notes)
 
 
 def test_a_decomposer_that_fails_leaves_memories_whole() -> None:

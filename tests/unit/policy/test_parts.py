@@ -12,7 +12,7 @@ def test_parts_hold_everything_in_order_within_the_limits(
     costs: list[int], tokens: int, things: int
 ) -> None:
     given_things = list(range(len(costs)))
-    parts = split_parts(given_things, costs=costs, most_tokens=tokens, most_things=things)
+    parts = split_parts(given_things, costs=costs, max_tokens=tokens, max_items=things)
     assert [each for part in parts for each in part] == given_things
     for part in parts:
         assert 1 <= len(part) <= things
@@ -22,7 +22,7 @@ def test_parts_hold_everything_in_order_within_the_limits(
 @given(st.lists(st.text(max_size=400), max_size=6), st.integers(200, 800))
 def test_evidence_is_cut_only_where_it_is_too_long(texts: list[str], most: int) -> None:
     given_evidence = [Evidence(text=text) for text in texts]
-    kept, cut = clip_evidence(given_evidence, most_chars=most)
+    kept, cut = clip_evidence(given_evidence, max_chars=most)
     said = [each for each in given_evidence if each.text.strip()]
     assert len(kept) == len(said)
     assert sum(len(each.text) for each in kept) <= most + 20 * len(said)
@@ -34,7 +34,7 @@ def test_evidence_is_cut_only_where_it_is_too_long(texts: list[str], most: int) 
 def test_a_long_document_keeps_its_beginning_and_end() -> None:
     long = Evidence(text="begin " + "x" * 100_000 + " end", source="report.pdf")
     short = Evidence(text="A short note.")
-    (first, second), cut = clip_evidence([long, short], most_chars=1000)
+    (first, second), cut = clip_evidence([long, short], max_chars=1000)
     assert cut
     assert second == short
     assert first.text.startswith("begin ")

@@ -249,7 +249,7 @@ def test_what_the_query_needs_stays_longest_then_what_is_nearest() -> None:
     found = compiled(PermissionSemantic(max_units=2), beside, direct_far, direct_near)
     assert {each.unit.id for each in found.ledger.shown} == {"a", "b"}
     found = compiled(PermissionSemantic(max_units=1), beside, direct_far, direct_near)
-    assert [each.place for each in found.ledger.verdicts] == [None, None, 1]
+    assert [verdict.position for verdict in found.ledger.verdicts] == [None, None, 1]
 
 
 def test_within_a_section_the_oldest_stands_first_whatever_is_nearest() -> None:

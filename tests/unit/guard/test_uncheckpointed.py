@@ -26,7 +26,7 @@ from memguard import (
     create_read_guard,
 )
 from memguard.adjudication.state import ReadInput, ReadOutput, ReadState
-from memguard.adjudication.unsaved import UnsavedGraph
+from memguard.adjudication.uncheckpointed import UncheckpointedGraph
 from memguard.portal import dual
 from memguard.testing import ScriptedChatModel
 from tests.unit.guard.read_scripts import ENTRY, reader
@@ -303,7 +303,11 @@ async def test_its_events_and_its_insides_still_show() -> None:
         async for path, update in host.astream(GIVEN, THREAD, stream_mode="updates", subgraphs=True)
         for node in update
     }
-    assert {("", "recall"), ("recall", "admit"), ("admit", "adjudicate")} <= nodes
+    assert {
+        ("", "recall"),
+        ("recall", "permission_semantic"),
+        ("permission_semantic", "adjudicate"),
+    } <= nodes
     drawn = {name.rpartition(":")[2] for name in host.get_graph(xray=True).nodes}
     assert {"adjudicate", "render", "report"} <= drawn
     state = await host.aget_state(THREAD, subgraphs=True)
@@ -315,7 +319,7 @@ async def test_by_itself_it_keeps_threads_like_any_graph() -> None:
     """As in LangGraph Studio, which lends each graph its own checkpointer."""
     saver = InMemorySaver()
     guard = _guard().copy({"checkpointer": saver})
-    assert isinstance(guard, UnsavedGraph)
+    assert isinstance(guard, UncheckpointedGraph)
     await guard.ainvoke({"query": ASK}, THREAD)
     state = await guard.aget_state(THREAD)
     assert ADMITTED in state.values["memory_context"]

@@ -1,0 +1,47 @@
+"""Failures and errors: one is the record of the other.
+
+A run goes on after an error in one of its parts, and raises it at the end. The record travels
+through graph state and carries the exception itself, so that what is raised has its exact class,
+cause and traceback.
+"""
+
+from memguard.errors import ErrorCode, GuardError, JudgeError, MemguardError, error_classes
+from memguard.schema.write import Failure
+
+_CODES = frozenset(code.value for code in ErrorCode)
+
+
+def failure_of(error: MemguardError, *, step: str, about: str = "") -> Failure:
+    """Record an error that stopped a part of a run.
+
+    Args:
+        error: The error, as it was caught.
+        step: The step that it stopped; see `Failure.step`.
+        about: The candidate, by id, or the turns that it concerns.
+    """
+    failure = Failure(
+        code=error.code,
+        message=error.message,
+        step=step,
+        about=about,
+        error_class=type(error).__name__,
+    )
+    failure.carry(error)
+    return failure
+
+
+def error_of(failure: Failure) -> MemguardError:
+    """The error that a failure records.
+
+    Within the process that recorded it this is the same exception, with its cause and traceback.
+    A failure that was read from a checkpoint or a receipt gives a new exception of the class that
+    it names. It gives a `GuardError` where no such class is loaded, and for failures that were
+    recorded before classes were.
+    """
+    if failure.exception is not None:
+        return failure.exception
+    if failure.code not in _CODES:
+        # A pass of the writer without a usable answer records the reason why, not an error code.
+        return JudgeError(failure.message, code=ErrorCode.JUDGE_INCONCLUSIVE)
+    error_class = error_classes().get(failure.error_class, GuardError)
+    return error_class(failure.message, code=ErrorCode(failure.code))
