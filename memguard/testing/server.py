@@ -4,13 +4,16 @@ Standard library only. It runs in a thread with a loop of its own, so that sync 
 alike can use it. What it answers is a function of the request; see `memguard.testing.replies`.
 """
 
+import argparse
 import asyncio
 import contextlib
+import importlib
 import json
+import sys
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, get_args
 
 from memguard.testing.replies import (
     ServerReply,
@@ -24,7 +27,7 @@ from memguard.testing.streaming import as_events
 Answerer: TypeAlias = "Callable[[dict[str, Any]], str | ServerReply]"
 """Answers a chat request (the parsed JSON body); called once for each of the `n` answers."""
 
-Support: TypeAlias = "Literal['yes', 'refused', 'ignored']"
+Support: TypeAlias = Literal["yes", "refused", "ignored"]
 """What the server does with a setting: obey it, answer 400, or act as if it were not there."""
 
 _MOST_HEADER_BYTES = 64 * 1024
@@ -277,7 +280,46 @@ def _http(reply: ServerReply) -> bytes:
     return head.encode("latin-1") + b"\r\n" + body
 
 
-if __name__ == "__main__":
-    from memguard.testing.server_cli import main
+def main(argv: Sequence[str] | None = None) -> None:
+    """Serve until interrupted; prints the base URL on the first line."""
+    options = _parser().parse_args(argv)
+    server = LoopbackModelServer(
+        _named(options.answer) if options.answer else default_answer,
+        port=options.port,
+        latency=options.latency / 1_000,
+        n=options.n,
+        logprobs=options.logprobs,
+        json_schema=options.json_schema,
+        refuses=options.refuse,
+        api_key=options.api_key,
+    )
+    with server:
+        sys.stdout.write(f"{server.url}\n")
+        sys.stdout.flush()
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            return
 
+
+def _named(path: str) -> Any:
+    module, _, name = path.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m memguard.testing.server", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("--port", type=int, default=0, help="0 picks a free one")
+    parser.add_argument("--latency", type=float, default=0.0, help="milliseconds per reply")
+    parser.add_argument("--answer", help="module:function that answers a request")
+    parser.add_argument("--api-key", help="the only key that is let in")
+    parser.add_argument("--refuse", action="append", default=[], help="a setting answered with 400")
+    for name in ("n", "logprobs", "json-schema"):
+        parser.add_argument(f"--{name}", choices=get_args(Support), default="yes")
+    return parser
+
+
+if __name__ == "__main__":
     main()

@@ -3,12 +3,9 @@
 import asyncio
 from collections.abc import Sequence
 
+from memguard.local.adjudicator.patterns import NAME, PIECES_FINGERPRINT
 from memguard.schema.ledger import Decomposition
 from memguard.schema.units import Pieces
-
-NAME = "local"
-FINGERPRINT = "local:pieces:1"
-"""Raise the number when a rule changes what is cut."""
 
 CUT_BY_RULES = "cut by local rules, which part sentences, reasons and joined statements only"
 
@@ -24,7 +21,7 @@ class LocalDecomposer:
     @property
     def fingerprint(self) -> str:
         """Of the rules."""
-        return FINGERPRINT
+        return PIECES_FINGERPRINT
 
     async def decompose(self, texts: Sequence[str], *, seconds: float) -> Decomposition:
         """Cut each text, in a thread; a short one takes a fraction of a millisecond."""

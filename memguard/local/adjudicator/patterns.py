@@ -6,6 +6,18 @@ None was fitted to data. They are coarse on purpose. Words of safety are those o
 
 import re
 
+NAME = "local"
+"""The name of the local adjudicator and decomposer in reports."""
+
+PIECES_FINGERPRINT = "local:pieces:1"
+"""Raise the number when a rule changes how a memory is split."""
+
+WEAKER = (
+    "judged by the local adjudicator: rules and cosines, weaker than a language model; it knows "
+    "English only and goes by wording"
+)
+"""The note on everything that these rules judge."""
+
 _I = re.IGNORECASE
 
 

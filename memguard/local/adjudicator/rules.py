@@ -6,10 +6,10 @@ from itertools import combinations
 import numpy as np
 
 from memguard.local.adjudicator import cues, patterns
-from memguard.local.adjudicator.adjudicator import NAME, WEAKER
 from memguard.local.adjudicator.contradiction import contradict, replaces
 from memguard.local.adjudicator.evidence import EvidenceReader
 from memguard.local.adjudicator.nearness import Nearness, measure, relevance_of
+from memguard.local.adjudicator.patterns import NAME, WEAKER
 from memguard.local.adjudicator.situation import FOREIGN, is_small_talk, read_situation
 from memguard.local.embedder import LocalEmbeddings
 from memguard.local.verifier.support import SupportVerifier
