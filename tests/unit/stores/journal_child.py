@@ -1,8 +1,7 @@
-"""A process that writes until it is killed, and one that looks at what it left.
+"""A process that writes until it is killed, and `check`, which looks at what it left.
 
 python journal_child.py append PATH NAME      50 receipts
 python journal_child.py write FOLDER SEED     commits batches for ever, prints what is acknowledged
-python journal_child.py check FOLDER          prints what is where, before and after recovery
 """
 
 import asyncio
@@ -40,6 +39,9 @@ class SqliteStore(BaseStore):
             "PRIMARY KEY (space, key))"
         )
         self._chance = chance
+
+    def close(self) -> None:
+        self._db.close()
 
     def batch(self, ops: Iterable[Op]) -> list[Any]:
         results: list[Any] = []
@@ -117,7 +119,8 @@ async def write(folder: Path, seed: str) -> None:
         sys.stdout.flush()
 
 
-async def check(folder: Path) -> None:
+async def check(folder: Path) -> dict[str, Any]:
+    """What is where, before and after recovery."""
     journal = await Journal.aopen(folder / "log.db")
     store = SqliteStore(folder / "store.db", random.Random(0))
     log = ReceiptLog(journal)
@@ -133,7 +136,7 @@ async def check(folder: Path) -> None:
         "done": [rid for rid, state in states if state in {"stored", "released"}],
         "pending": len(before.pending),
         "recovered": len(recovered.records),
-        "problems": recovered.problems,
+        "problems": list(recovered.problems),
         "agrees": after.agrees,
         "again": len(again.records),
         "records": after.checked_records,
@@ -143,8 +146,9 @@ async def check(folder: Path) -> None:
         "held": len((await Quarantine(journal).alist(limit=10_000)).receipts),
         "quarantined": (await log.acount()).get("quarantined", 0),
     }
-    sys.stdout.write(json.dumps(report))
+    store.close()
     await journal.aclose()
+    return report
 
 
 async def everything(log: ReceiptLog) -> tuple[Receipt, ...]:
@@ -155,7 +159,5 @@ if __name__ == "__main__":
     mode, where, *rest = sys.argv[1:]
     if mode == "append":
         append(where, rest[0])
-    elif mode == "write":
-        asyncio.run(write(Path(where), rest[0]))
     else:
-        asyncio.run(check(Path(where)))
+        asyncio.run(write(Path(where), rest[0]))
