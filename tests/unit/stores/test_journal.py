@@ -4,6 +4,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -180,6 +181,7 @@ class TestWriting:
                 now = sum(ReceiptLog(journal).count().values())
             assert now >= seen
             seen = now
+            time.sleep(0.01)  # the children need the processor more
         assert [child.returncode for child in children] == [0, 0, 0]
         with Journal.open(path) as journal:
             assert ReceiptLog(journal).count() == {"stored": 150}
