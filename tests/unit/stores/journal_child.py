@@ -1,7 +1,6 @@
 """A process that writes until it is killed, and `check`, which looks at what it left.
 
-python journal_child.py append PATH NAME      50 receipts
-python journal_child.py write FOLDER SEED     commits batches for ever, prints what is acknowledged
+python journal_child.py FOLDER SEED     commits batches for ever, prints what is acknowledged
 """
 
 import asyncio
@@ -17,16 +16,13 @@ from typing import Any
 
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, SearchOp
 
-from memguard.schema.decision import AdmissionDecision
-from memguard.schema.memory import CandidateMemory
 from memguard.schema.receipt import Receipt
 from memguard.stores.audit import audit
 from memguard.stores.commit import commit, recover
 from memguard.stores.journal import Journal
 from memguard.stores.quarantine import Quarantine
 from memguard.stores.receipts import ReceiptFilter, ReceiptLog
-
-ANA = ("memories", "ana")
+from tests.unit.stores.journal_append import receipt
 
 
 class SqliteStore(BaseStore):
@@ -79,28 +75,6 @@ class SqliteStore(BaseStore):
             )
             for space, key, value in rows
         ]
-
-
-def receipt(name: str, *, held: bool = False) -> Receipt:
-    return Receipt(
-        id=name,
-        at=datetime.now(UTC),
-        run_id="run",
-        candidate=CandidateMemory(text=f"Ana said {name}.", namespace=ANA, turn_ids=(name,)),
-        namespace=ANA,
-        decision=AdmissionDecision(
-            outcome="quarantine" if held else "admit",
-            reason="low_support" if held else "supported",
-            explanation="Because.",
-        ),
-    )
-
-
-def append(path: str, name: str) -> None:
-    with Journal.open(path) as journal:
-        log = ReceiptLog(journal)
-        for n in range(50):
-            log.append(receipt(f"{name}-{n}"))
 
 
 async def write(folder: Path, seed: str) -> None:
@@ -156,8 +130,5 @@ async def everything(log: ReceiptLog) -> tuple[Receipt, ...]:
 
 
 if __name__ == "__main__":
-    mode, where, *rest = sys.argv[1:]
-    if mode == "append":
-        append(where, rest[0])
-    else:
-        asyncio.run(write(Path(where), rest[0]))
+    where, seed = sys.argv[1:]
+    asyncio.run(write(Path(where), seed))

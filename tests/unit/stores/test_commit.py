@@ -361,7 +361,7 @@ def test_a_process_killed_at_any_point_loses_nothing(tmp_path: Path, trial: int)
 
 def run_until_killed(folder: Path, *, seed: str, seconds: float) -> list[str]:
     child = subprocess.Popen(
-        [sys.executable, str(CHILD), "write", str(folder), seed],
+        [sys.executable, str(CHILD), str(folder), seed],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,

@@ -17,7 +17,7 @@ from memguard.schema.receipt import Receipt
 from memguard.stores.journal import Journal
 from memguard.stores.receipts import ReceiptLog
 
-CHILD = Path(__file__).with_name("journal_child.py")
+CHILD = Path(__file__).with_name("journal_append.py")
 ROOT = Path(errors.__file__).parents[1]
 MakeReceipt = Callable[..., Receipt]
 
@@ -170,9 +170,7 @@ class TestWriting:
     def test_from_two_processes_at_once(self, tmp_path: Path):
         path = tmp_path / "log.db"
         children = [
-            subprocess.Popen(
-                [sys.executable, str(CHILD), "append", str(path), name], cwd=ROOT, env=_env()
-            )
+            subprocess.Popen([sys.executable, str(CHILD), str(path), name], cwd=ROOT, env=_env())
             for name in ("a", "b", "c")
         ]
         seen = 0
