@@ -8,6 +8,9 @@ INSTALL = $(if $(UV),$(UV) pip install --quiet --python $(BIN)/python,$(BIN)/pyt
 MODEL ?= $(MEMGUARD_MODEL)
 BASE_URL ?= $(MEMGUARD_BASE_URL)
 
+# Tests start processes. Without compiled files each of them compiles every library that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-slow coverage check docs notebooks format clean
 
