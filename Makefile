@@ -8,8 +8,11 @@ INSTALL = $(if $(UV),$(UV) pip install --quiet --python $(BIN)/python,$(BIN)/pyt
 MODEL ?= $(MEMGUARD_MODEL)
 BASE_URL ?= $(MEMGUARD_BASE_URL)
 
+# Tests start processes. Without compiled files each of them compiles every library that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow check docs notebooks format clean
+.PHONY: help demo test test-slow coverage check docs notebooks format clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## / - /'
@@ -22,6 +25,9 @@ test: $(VENV)/.installed-dev ## install what tests need, then run them
 
 test-slow: $(VENV)/.installed-dev ## the tests marked slow
 	$(BIN)/python -m pytest -m "slow and not live"
+
+coverage: $(VENV)/.installed-dev ## what the tests of `make test` run, as a table and in build/coverage
+	$(BIN)/python -m pytest -n 2 -m "not slow and not live" --cov --cov-report=term --cov-report=html
 
 check: $(VENV)/.installed-dev ## format, lint, types and import rules
 	$(BIN)/ruff format --check .

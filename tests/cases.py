@@ -1,4 +1,4 @@
-"""Failing inputs from public bug reports, read in place."""
+"""The public cases, and the evaluation data, which is not part of the repository."""
 
 import json
 import os
@@ -8,30 +8,25 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+TESTS = Path(__file__).parent
+ROOT = TESTS.parent
 
 
 @cache
-def _cases() -> dict[str, dict[str, Any]] | None:
-    path = Path(os.environ.get("MEMGUARD_CASES", ROOT.parent / "shared" / "cases" / "cases.jsonl"))
-    if not path.is_file():
-        return None
-    lines = path.read_text(encoding="utf-8").splitlines()
+def _cases() -> dict[str, dict[str, Any]]:
+    lines = (TESTS / "data" / "cases.jsonl").read_text(encoding="utf-8").splitlines()
     return {row["id"]: row for row in map(json.loads, lines)}
 
 
 def case_input(case_id: str) -> dict[str, Any]:
-    """The input of a case; skips the test where the cases are not at hand."""
-    cases = _cases()
-    if cases is None:
-        pytest.skip("the file of public cases is not here; set MEMGUARD_CASES")
-    return cases[case_id]["input"]
+    """The `input` of the public case with this id; see `tests/data/README.md`."""
+    return _cases()[case_id]["input"]
 
 
 def data_file(*parts: str) -> Path:
-    """A file of the evaluation data; skips the test where it is not at hand."""
+    """A file of the evaluation data; skips the test where the file is missing."""
     root = Path(os.environ.get("MEMGUARD_DATA", ROOT.parent / "shared" / "data"))
     path = root.joinpath(*parts)
     if not path.is_file():
-        pytest.skip(f"{'/'.join(parts)} is not here; set MEMGUARD_DATA")
+        pytest.skip(f"{'/'.join(parts)} is missing; set MEMGUARD_DATA to the folder of data sets")
     return path

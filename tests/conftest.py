@@ -3,12 +3,16 @@
 import os
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 
 # Read when LangGraph is imported, so set before anything else is.
 os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"
 os.environ["LANGSMITH_TRACING"] = "false"
 os.environ["LANGCHAIN_TRACING_V2"] = "false"
 os.environ["ANONYMIZED_TELEMETRY"] = "false"
+# Every HTTP client reads a certificate store, and no test speaks TLS: one certificate is read in
+# no time, where the store of the system takes up to 0.1 s. Child processes inherit it.
+os.environ["SSL_CERT_FILE"] = str(Path(__file__).parent / "data" / "no_authority.pem")
 
 import pytest
 from blockbuster import blockbuster_ctx

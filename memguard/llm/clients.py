@@ -8,10 +8,13 @@ every loop gets a fresh client, which is closed when that loop ends.
 from __future__ import annotations
 
 import asyncio
+import functools
+import ssl
 import threading
 import weakref
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from memguard import compat
@@ -151,10 +154,24 @@ def _new_client(chat: BaseChatModel, timeout: float) -> Any:
     from openai import DefaultAsyncHttpxClient  # noqa: PLC0415
 
     proxy = getattr(chat, "openai_proxy", None)
-    settings: dict[str, Any] = {"timeout": timeout}
+    settings: dict[str, Any] = {"timeout": timeout, "verify": _tls_context()}
     if proxy:
         settings["proxy"] = proxy
     return DefaultAsyncHttpxClient(**settings)
+
+
+@functools.cache
+def _tls_context() -> ssl.SSLContext:
+    """One context for all clients, as the SDK's HTTP library would make it for each.
+
+    Reading the certificate store takes tens of milliseconds, which every new loop would pay.
+    """
+    from openai import DefaultAsyncHttpxClient  # noqa: PLC0415
+
+    # httpx or httpx2, by the release of the SDK: its client is a subclass of theirs.
+    library = DefaultAsyncHttpxClient.__bases__[0].__module__.partition(".")[0]
+    context: ssl.SSLContext = import_module(library).create_ssl_context()
+    return context
 
 
 def _forget_ended_loops() -> None:

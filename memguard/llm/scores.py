@@ -181,10 +181,11 @@ def _reading_of_json(value: object) -> Reading:
 
 
 def _under_labels(prose: str) -> list[FoundScore]:
+    whole = prose.strip("\"'`“” \n")
     quotations = [
         (quoted.start(), quoted.end())
         for quoted in _QUOTED.finditer(prose)
-        if quoted[0][1:-1].strip() != prose.strip("\"'`“” \n")
+        if quoted[0][1:-1].strip() != whole
     ]
     scores: list[FoundScore] = []
     for label in _LABEL.finditer(prose):

@@ -8,7 +8,8 @@ from typing import Any
 
 _TAGS = r"(?:think(?:ing)?|reasoning|thoughts?|reflection|scratchpad)"
 _CLOSED = re.compile(rf"<({_TAGS})\b[^>]*>.*?</\1\s*>", re.IGNORECASE | re.DOTALL)
-_LAST_CLOSER = re.compile(rf".*</{_TAGS}\s*>", re.IGNORECASE | re.DOTALL)
+# Anchored: from every other position `.*` would read the whole text again.
+_LAST_CLOSER = re.compile(rf"\A.*</{_TAGS}\s*>", re.IGNORECASE | re.DOTALL)
 _OPENER = re.compile(rf"<{_TAGS}\b[^>]*>.*", re.IGNORECASE | re.DOTALL)
 
 
@@ -98,15 +99,17 @@ _MAX_TRIES = 200
 def json_objects(text: str) -> list[JsonObject]:
     """The complete JSON objects in a text, outermost ones only, in order."""
     objects: list[JsonObject] = []
+    closings = _closings(text)
     broken_until = -1
     position = text.find("{")
     for _ in range(_MAX_TRIES):
         if position < 0:
             break
-        read = _read_object(text, position)
+        closing = closings.get(position, len(text))
+        read = _read_object(text, position, closing=closing)
         if read is None:
             # Whatever lies within these braces may be a quotation.
-            broken_until = max(broken_until, _closing(text, position))
+            broken_until = max(broken_until, closing)
             position = text.find("{", position + 1)
         else:
             value, end = read
@@ -115,18 +118,16 @@ def json_objects(text: str) -> list[JsonObject]:
     return objects
 
 
-def _read_object(text: str, start: int) -> tuple[dict[str, Any], int] | None:
+def _read_object(text: str, start: int, *, closing: int) -> tuple[dict[str, Any], int] | None:
     try:
         value, end = _DECODER.raw_decode(text, start)
     except (ValueError, RecursionError):
-        return _read_forgiving(text, start)
+        return _read_forgiving(text[start : closing + 1], end=closing + 1)
     return value, end
 
 
-def _read_forgiving(text: str, start: int) -> tuple[dict[str, Any], int] | None:
+def _read_forgiving(piece: str, *, end: int) -> tuple[dict[str, Any], int] | None:
     """Read an object whose only fault is a comma before a closing bracket."""
-    end = _closing(text, start) + 1
-    piece = text[start:end]
     if not _TRAILING_COMMA.search(piece):
         return None
     try:
@@ -135,11 +136,16 @@ def _read_forgiving(text: str, start: int) -> tuple[dict[str, Any], int] | None:
         return None
 
 
-def _closing(text: str, start: int) -> int:
-    """Where the brace at `start` is closed, by count alone; the end of the text if nowhere."""
-    depth = 0
-    for brace in re.compile(r"[{}]").finditer(text, start):
-        depth += 1 if brace[0] == "{" else -1
-        if depth == 0:
-            return brace.start()
-    return len(text)
+def _closings(text: str) -> dict[int, int]:
+    """Where each opening brace is closed, by count alone; a brace that is not closed is absent.
+
+    One pass over the text: counting from every brace anew held the event loop for a second.
+    """
+    closings: dict[int, int] = {}
+    openings: list[int] = []
+    for brace in re.finditer(r"[{}]", text):
+        if brace[0] == "{":
+            openings.append(brace.start())
+        elif openings:
+            closings[openings.pop()] = brace.start()
+    return closings

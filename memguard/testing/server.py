@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, get_args
 
 from memguard.testing.replies import (
     ServerReply,
@@ -29,7 +29,7 @@ from memguard.testing.replies import (
 Answerer: TypeAlias = "Callable[[dict[str, Any]], str | ServerReply]"
 """Answers a chat request, the parsed JSON body. It is called for each of the `n` answers."""
 
-Support: TypeAlias = "Literal['yes', 'refused', 'ignored']"
+Support: TypeAlias = Literal["yes", "refused", "ignored"]
 """What the server does with a setting: support it, answer 400, or ignore it."""
 
 _MAX_HEADER_BYTES = 64 * 1024
@@ -284,9 +284,6 @@ def _http(reply: ServerReply) -> bytes:
     return head.encode("latin-1") + b"\r\n" + body
 
 
-_MODES = ("yes", "refused", "ignored")
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     """Serve until interrupted. The first line of the output is the base URL."""
     options = _parser().parse_args(argv)
@@ -329,7 +326,7 @@ def _parser() -> argparse.ArgumentParser:
         help="a setting that is answered with 400; repeatable",
     )
     for name in ("n", "logprobs", "json-schema"):
-        parser.add_argument(f"--{name}", choices=_MODES, default="yes")
+        parser.add_argument(f"--{name}", choices=get_args(Support), default="yes")
     return parser
 
 

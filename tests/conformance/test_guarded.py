@@ -1,7 +1,6 @@
 """The store suite through `guard_store`, for what the guard lets through."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 from langgraph.store.base import BaseStore
@@ -49,8 +48,8 @@ class TestGuardedAndInShadow(StoreConformance):
     capabilities = CHROMA
 
     @pytest.fixture
-    async def store(self, tmp_path: Path) -> AsyncIterator[BaseStore]:
-        async with ChromaStore.local(tmp_path / "store", index=index(), shards=4) as store:
+    async def store(self) -> AsyncIterator[BaseStore]:
+        async with ChromaStore.memory(index=index(), shards=4) as store:
             yield guard_store(
                 store,
                 model=ScriptedChatModel(rules=[("", "0.0")]),

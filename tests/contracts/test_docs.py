@@ -30,6 +30,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 FENCE = re.compile(r"^(?:<!-- (\w+) -->\n)?```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+COMMAND = re.compile(r"(?:\w+=\S+ )*memguard (\w+)(?: (\w+))?")
 DEFAULT_ROW = re.compile(r"^\| `(\w+)` \| `([^`]*)` \|", re.MULTILINE)
 
 FACTS = {
@@ -134,15 +135,17 @@ def lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.strip().splitlines()]
 
 
+RUN_MARKS = {"run", "compile"}
 RUN = [page for page in PAGES if any(block.mark == "run" for block in blocks(page))]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_every_python_block_says_whether_it_runs(page: Path) -> None:
-    for block in blocks(page):
-        if block.language == "python":
-            assert block.mark in {"run", "compile"}, f"{name_of(page)}:{block.line}"
-            compile(block.text, f"{name_of(page)}:{block.line}", "exec")
+def test_every_python_block_says_whether_it_runs() -> None:
+    python = [(name_of(page), block) for page in PAGES for block in blocks(page)]
+    python = [(page, block) for page, block in python if block.language == "python"]
+    unmarked = [f"{page}:{block.line}" for page, block in python if block.mark not in RUN_MARKS]
+    assert not unmarked, unmarked
+    for page, block in python:
+        compile(block.text, f"{page}:{block.line}", "exec")
 
 
 @pytest.mark.parametrize("page", RUN, ids=name_of)
@@ -187,20 +190,34 @@ def slugs(page: Path) -> set[str]:
     return {each.strip().replace(" ", "-") for each in words}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_links_lead_somewhere(page: Path) -> None:
-    for text, target in LINK.findall(prose(page)):
-        if re.match(r"[a-z]+:", target):
-            continue
-        file, _, anchor = target.partition("#")
-        path = (page.parent / file).resolve() if file else page
-        assert path.exists(), target
-        if anchor:
-            assert anchor in slugs(path), target
-        if path.name.startswith("test_") and path.suffix == ".py":
-            named = re.fullmatch(r"`(test_\w+)`", text)
-            assert named, f"a link to a test is named by the test: {text}"
-            assert f"def {named[1]}(" in path.read_text(encoding="utf-8"), text
+def problem_of_link(page: Path, text: str, target: str) -> str:
+    """What is wrong with a link of a page; an empty text for a good one."""
+    if re.match(r"[a-z]+:", target):
+        return ""
+    file, _, anchor = target.partition("#")
+    path = (page.parent / file).resolve() if file else page
+    if not path.exists():
+        return "no such file"
+    if anchor and anchor not in slugs(path):
+        return "no such heading"
+    if path.name.startswith("test_") and path.suffix == ".py":
+        named = re.fullmatch(r"`(test_\w+)`", text)
+        if named is None:
+            return f"a link to a test is named by the test, not {text!r}"
+        if f"def {named[1]}(" not in path.read_text(encoding="utf-8"):
+            return f"no test {named[1]!r}"
+    return ""
+
+
+def test_links_lead_somewhere() -> None:
+    problems = {
+        f"{name_of(page)}: {target}": problem_of_link(page, text, target)
+        for page in PAGES
+        for text, target in LINK.findall(prose(page))
+    }
+    assert problems
+    broken = {link: problem for link, problem in problems.items() if problem}
+    assert not broken, broken
 
 
 def test_every_page_is_reached_from_the_index() -> None:
@@ -230,31 +247,53 @@ def commands() -> dict[str, set[str]]:
     return found
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_every_command_and_option_exists(page: Path) -> None:
+def shown_commands(page: Path) -> list[str]:
+    """The lines of a page that call memguard."""
+    shell = [block.text for block in blocks(page) if block.language == "bash"]
+    lines_shown = "\n".join(shell).splitlines() + re.findall(r"`(memguard [^`\n]+)`", prose(page))
+    return [line for line in lines_shown if COMMAND.match(line)]
+
+
+def problem_of_command(line: str, known: dict[str, set[str]]) -> str:
+    """What is wrong with a line that calls memguard; an empty text for a good one."""
+    words = COMMAND.match(line)
+    assert words is not None
+    command = words[1] if words[1] in known else f"{words[1]} {words[2]}"
+    if command not in known:
+        return f"no command {command!r}"
+    options = set(re.findall(r"(?<!\S)--[\w-]+", line.partition(" # ")[0]))
+    return ", ".join(sorted(options - known[command]))
+
+
+def test_every_command_and_option_exists() -> None:
     known = commands()
-    text = page.read_text(encoding="utf-8")
-    shown = [block.text for block in blocks(page) if block.language == "bash"]
-    lines_shown = "\n".join(shown).splitlines() + re.findall(r"`(memguard [^`\n]+)`", prose(page))
-    for line in lines_shown:
-        words = re.match(r"(?:\w+=\S+ )*memguard (\w+)(?: (\w+))?", line)
-        if words is None:
-            continue
-        command = words[1] if words[1] in known else f"{words[1]} {words[2]}"
-        assert command in known, line
-        options = re.findall(r"(?<!\S)--[\w-]+", line.partition(" # ")[0])
-        assert set(options) <= known[command], line
-    every = set[str]().union(*known.values())
-    if page.name == "config.md":
-        assert set(re.findall(r"`(--[\w-]+)`", text)) == every - {"--help"}
+    problems = {
+        f"{name_of(page)}: {line}": problem_of_command(line, known)
+        for page in PAGES
+        for line in shown_commands(page)
+    }
+    assert problems
+    wrong = {line: problem for line, problem in problems.items() if problem}
+    assert not wrong, wrong
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_every_environment_variable_is_read(page: Path) -> None:
-    readers = [*ROOT.glob("memguard/cli/*.py"), *ROOT.glob("tests/**/*.py"), ROOT / "Makefile"]
+def test_the_settings_page_has_every_option() -> None:
+    options = set[str]().union(*commands().values())
+    text = (ROOT / "docs" / "config.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"`(--[\w-]+)`", text)) == options - {"--help"}
+
+
+def test_every_environment_variable_is_read() -> None:
+    readers = [*ROOT.glob("memguard/cli/*.py"), *ROOT.glob("tests/**/*.py")]
+    readers += [ROOT / "Makefile", ROOT / "pyproject.toml"]
     read = "\n".join(reader.read_text(encoding="utf-8") for reader in readers)
-    for name in re.findall(r"MEMGUARD_\w+", page.read_text(encoding="utf-8")):
-        assert name in read or name in (ROOT / "pyproject.toml").read_text(encoding="utf-8"), name
+    unread = [
+        f"{name_of(page)}: {name}"
+        for page in PAGES
+        for name in re.findall(r"MEMGUARD_\w+", page.read_text(encoding="utf-8"))
+        if name not in read
+    ]
+    assert not unread, unread
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from memguard.local.adjudicator.patterns import NAME, WEAKER
 from memguard.schema.ledger import Adjudication
 from memguard.schema.read import ReadCase
 from memguard.schema.units import Scheme, Unit
@@ -21,14 +22,8 @@ if TYPE_CHECKING:
     from memguard.local.embedder import LocalEmbeddings
     from memguard.local.verifier.support import SupportVerifier
 
-NAME = "local"
 FINGERPRINT = "local:rules:2"
 """On every receipt. Increase the number when a rule or a threshold changes."""
-
-WEAKER = (
-    "judged by the local adjudicator, by rules and cosines: weaker than a language model, English "
-    "only, and sensitive to wording"
-)
 
 
 class LocalAdjudicator:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from memguard.local.adjudicator.cues import kind_of
-from memguard.local.adjudicator.decomposer import FINGERPRINT
+from memguard.local.adjudicator.patterns import PIECES_FINGERPRINT
 from memguard.policy.pieces import problem_of, whole, with_span
 from memguard.policy.statements import split_sentences
 from memguard.schema.units import Piece, Pieces
@@ -39,12 +39,12 @@ def split_memory(text: str) -> Pieces:
     ]
     problem = problem_of(pieces, source=text)
     if not problem:
-        return Pieces(pieces=tuple(pieces), fingerprint=FINGERPRINT)
-    untyped = whole(text, fingerprint=FINGERPRINT)
+        return Pieces(pieces=tuple(pieces), fingerprint=PIECES_FINGERPRINT)
+    untyped = whole(text, fingerprint=PIECES_FINGERPRINT)
     typed = untyped.pieces[0].model_copy(update={"kind": kind_of(text)})
     # A memory of one sentence was not meant to be split, so there is nothing to note.
     note = problem if len(pieces) > 1 else ""
-    return Pieces(pieces=(typed,), fingerprint=FINGERPRINT, note=note)
+    return Pieces(pieces=(typed,), fingerprint=PIECES_FINGERPRINT, note=note)
 
 
 def _clauses(sentence: str) -> list[str]:

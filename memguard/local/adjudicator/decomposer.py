@@ -3,12 +3,9 @@
 import asyncio
 from collections.abc import Sequence
 
+from memguard.local.adjudicator.patterns import NAME, PIECES_FINGERPRINT
 from memguard.schema.ledger import Decomposition
 from memguard.schema.units import Pieces
-
-NAME = "local"
-FINGERPRINT = "local:pieces:1"
-"""Part of the key under which pieces are stored. Increase the number when a rule changes them."""
 
 SPLIT_BY_RULES = (
     "split by local rules, which separate only sentences, reasons and joined statements"
@@ -20,7 +17,7 @@ class LocalDecomposer:
 
     name: str = NAME
     """Shown on reports."""
-    fingerprint: str = FINGERPRINT
+    fingerprint: str = PIECES_FINGERPRINT
     """Version of the rules."""
 
     async def decompose(self, texts: Sequence[str], *, seconds: float) -> Decomposition:

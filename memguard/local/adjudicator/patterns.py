@@ -6,6 +6,18 @@ None was fitted to data, and they are coarse on purpose. Safety words are those 
 
 import re
 
+NAME = "local"
+"""The name of the local adjudicator and decomposer in reports."""
+
+PIECES_FINGERPRINT = "local:pieces:1"
+"""Part of the key under which pieces are stored. Increase the number when a rule changes them."""
+
+WEAKER = (
+    "judged by the local adjudicator, by rules and cosines: weaker than a language model, English "
+    "only, and sensitive to wording"
+)
+"""The note on everything that these rules judge."""
+
 _I = re.IGNORECASE
 
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from memguard.local.adjudicator import cues, patterns
-from memguard.local.adjudicator.adjudicator import NAME, WEAKER
 from memguard.local.adjudicator.contradiction import contradict, replaces
 from memguard.local.adjudicator.evidence import EvidenceReader
 from memguard.local.adjudicator.nearness import Nearness, measure_nearness, relevance_of
+from memguard.local.adjudicator.patterns import NAME, WEAKER
 from memguard.local.adjudicator.situation import FOREIGN, is_small_talk, read_situation
 from memguard.local.embedder import LocalEmbeddings
 from memguard.local.verifier.support import SupportVerifier

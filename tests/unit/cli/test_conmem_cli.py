@@ -85,27 +85,27 @@ def test_repairs_are_on_the_page(cli: Cli, model: Model) -> None:
     assert "reason: over_inference, confidence 0.90: why" in page
 
 
-@pytest.mark.parametrize("words", [("rescore",), ("receipts", "rescore")], ids=" ".join)
-def test_rescore_asks_no_model(cli: Cli, model: Model, words: tuple[str, ...]) -> None:
+def test_rescore_asks_no_model(cli: Cli, model: Model) -> None:
     written = cli.json("write", "chat.jsonl", "--store", "m", "--gate", "conmem")
     assert written["counts"]["stored"] == 2
     receipt = written["reports"][0]["receipts"][0]["id"]
-    asked = len(model.script.calls)
-    same = cli.run(*words, receipt, "--store", "m")
-    assert "was: admit: CMTE +0.00" in same
-    assert "now: admit: CMTE +0.00" in same
-    harder = cli.run(*words, receipt[:10], "--store", "m", "--risk-penalty", "1.5")
-    assert "now: reject: CMTE -0.17 (relevant +1.00, irrelevant +0.00, risk -1.50)" in harder
-    (row,) = cli.json(*words, receipt, "--store", "m", "--weight", "relevant_helpful=3")
-    assert row["decision"]["outcome"] == "admit"
-    assert row["score"]["total"] == 2.0
-    assert "now: admit" in cli.run(*words, receipt, "--store", "m", "--without", "auditor")
-    assert "now: reject" in cli.run(*words, receipt, "--store", "m", "--zero", "reject")
-    grid = cli.json(*words, receipt, "--store", "m", "--grid")
-    assert len(grid) == 27
-    assert {row["decision"]["outcome"] for row in grid} == {"admit", "reject"}
-    assert "the paper's grid" in cli.run(*words, receipt, "--store", "m", "--grid")
-    assert len(model.script.calls) == asked
+    calls = len(model.script.calls)
+    for words in (("rescore",), ("receipts", "rescore")):
+        same = cli.run(*words, receipt, "--store", "m")
+        assert "was: admit: CMTE +0.00" in same
+        assert "now: admit: CMTE +0.00" in same
+        harder = cli.run(*words, receipt[:10], "--store", "m", "--risk-penalty", "1.5")
+        assert "now: reject: CMTE -0.17 (relevant +1.00, irrelevant +0.00, risk -1.50)" in harder
+        (row,) = cli.json(*words, receipt, "--store", "m", "--weight", "relevant_helpful=3")
+        assert row["decision"]["outcome"] == "admit"
+        assert row["score"]["total"] == 2.0
+        assert "now: admit" in cli.run(*words, receipt, "--store", "m", "--without", "auditor")
+        assert "now: reject" in cli.run(*words, receipt, "--store", "m", "--zero", "reject")
+        grid = cli.json(*words, receipt, "--store", "m", "--grid")
+        assert len(grid) == 27
+        assert {row["decision"]["outcome"] for row in grid} == {"admit", "reject"}
+        assert "the paper's grid" in cli.run(*words, receipt, "--store", "m", "--grid")
+    assert len(model.script.calls) == calls
 
 
 def test_a_new_tie_is_undecided(cli: Cli, model: Model) -> None:
@@ -117,18 +117,15 @@ def test_a_new_tie_is_undecided(cli: Cli, model: Model) -> None:
     assert cli.json(*words)[0]["decision"] is None
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
+def test_mistakes_are_explained(cli: Cli) -> None:
+    written = cli.json("write", "chat.jsonl", "--store", "m", "--gate", "conmem")
+    receipt = written["reports"][0]["receipts"][0]["id"]
+    for options, message in (
         (["--weight", "penalty=1"], "relevant_helpful, relevant_risk"),
         (["--weight", "risk_risk=-1"], "weights.risk_risk"),
         (["--risk-penalty", "nan"], "weights.risk_risk"),
-    ],
-)
-def test_mistakes_are_explained(cli: Cli, more: list[str], said: str) -> None:
-    written = cli.json("write", "chat.jsonl", "--store", "m", "--gate", "conmem")
-    receipt = written["reports"][0]["receipts"][0]["id"]
-    assert said in cli.run("rescore", receipt, "--store", "m", *more, code=2)
+    ):
+        assert message in cli.run("rescore", receipt, "--store", "m", *options, code=2), options
 
 
 def test_a_cascade_prints_what_it_saved(cli: Cli, model: Model) -> None:

@@ -7,6 +7,7 @@
 import asyncio
 import gc
 import os
+import ssl
 import subprocess
 import sys
 import threading
@@ -16,6 +17,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 from langchain_openai import ChatOpenAI
 
+from memguard.llm.clients import _tls_context
 from memguard.llm.models import resolve_model
 from memguard.llm.parsing import parse_score
 from memguard.llm.sample import sample
@@ -43,6 +45,18 @@ def model(request, loopback_model):
 def test_j01_asyncio_run_again_and_again(model):
     for _ in range(4):
         asyncio.run(draw(model))
+
+
+def test_the_certificate_store_is_read_once(model, monkeypatch):
+    reads = []
+    create = ssl.create_default_context
+    monkeypatch.setattr(
+        ssl, "create_default_context", lambda **names: reads.append(names) or create(**names)
+    )
+    _tls_context.cache_clear()
+    for _ in range(3):
+        asyncio.run(draw(model))
+    assert len(reads) == 1
 
 
 def test_j01_sync_then_async_in_a_worker_thread(model):
@@ -130,6 +144,7 @@ SCRIPT = """
 import asyncio, gc, threading
 from langchain_core.messages import HumanMessage
 from langchain_openai import ChatOpenAI
+from memguard.llm.clients import _tls_context
 from memguard.llm.models import resolve_model
 from memguard.llm.parsing import parse_score
 from memguard.llm.sample import sample

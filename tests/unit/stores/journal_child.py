@@ -1,8 +1,6 @@
-"""A process that writes until it is killed, and one that looks at what it left.
+"""A process that writes until it is killed, and `check`, which looks at what it left.
 
-python journal_child.py append PATH NAME      50 receipts
-python journal_child.py write FOLDER SEED     commits batches for ever, prints what is acknowledged
-python journal_child.py check FOLDER          prints what is where, before and after recovery
+python journal_child.py FOLDER SEED     commits batches for ever, prints what is acknowledged
 """
 
 import asyncio
@@ -23,11 +21,8 @@ from memguard.journal.commit import commit, recover
 from memguard.journal.journal import Journal
 from memguard.journal.quarantine import Quarantine
 from memguard.journal.receipts import ReceiptFilter, ReceiptLog
-from memguard.schema.decision import AdmissionDecision
-from memguard.schema.memory import CandidateMemory
 from memguard.schema.receipt import Receipt
-
-ANA = ("memories", "ana")
+from tests.unit.stores.journal_append import receipt
 
 
 class SqliteStore(BaseStore):
@@ -40,6 +35,9 @@ class SqliteStore(BaseStore):
             "PRIMARY KEY (space, key))"
         )
         self._chance = chance
+
+    def close(self) -> None:
+        self._db.close()
 
     def batch(self, ops: Iterable[Op]) -> list[Any]:
         results: list[Any] = []
@@ -79,28 +77,6 @@ class SqliteStore(BaseStore):
         ]
 
 
-def receipt(name: str, *, held: bool = False) -> Receipt:
-    return Receipt(
-        id=name,
-        at=datetime.now(UTC),
-        run_id="run",
-        candidate=CandidateMemory(text=f"Ana said {name}.", namespace=ANA, turn_ids=(name,)),
-        namespace=ANA,
-        decision=AdmissionDecision(
-            outcome="quarantine" if held else "admit",
-            reason="low_support" if held else "supported",
-            explanation="Because.",
-        ),
-    )
-
-
-def append(path: str, name: str) -> None:
-    with Journal.open(path) as journal:
-        log = ReceiptLog(journal)
-        for n in range(50):
-            log.append(receipt(f"{name}-{n}"))
-
-
 async def write(folder: Path, seed: str) -> None:
     chance = random.Random(seed)
     journal = await Journal.aopen(folder / "log.db")
@@ -117,7 +93,8 @@ async def write(folder: Path, seed: str) -> None:
         sys.stdout.flush()
 
 
-async def check(folder: Path) -> None:
+async def check(folder: Path) -> dict[str, Any]:
+    """What is where, before and after recovery."""
     journal = await Journal.aopen(folder / "log.db")
     store = SqliteStore(folder / "store.db", random.Random(0))
     log = ReceiptLog(journal)
@@ -133,7 +110,7 @@ async def check(folder: Path) -> None:
         "done": [rid for rid, state in states if state in {"stored", "released"}],
         "pending": len(before.pending),
         "recovered": len(recovered.records),
-        "problems": recovered.problems,
+        "problems": list(recovered.problems),
         "agrees": after.agrees,
         "again": len(again.records),
         "records": after.checked_records,
@@ -143,8 +120,9 @@ async def check(folder: Path) -> None:
         "held": len((await Quarantine(journal).alist(limit=10_000)).receipts),
         "quarantined": (await log.acount()).get("quarantined", 0),
     }
-    sys.stdout.write(json.dumps(report))
+    store.close()
     await journal.aclose()
+    return report
 
 
 async def everything(log: ReceiptLog) -> tuple[Receipt, ...]:
@@ -152,10 +130,5 @@ async def everything(log: ReceiptLog) -> tuple[Receipt, ...]:
 
 
 if __name__ == "__main__":
-    mode, where, *rest = sys.argv[1:]
-    if mode == "append":
-        append(where, rest[0])
-    elif mode == "write":
-        asyncio.run(write(Path(where), rest[0]))
-    else:
-        asyncio.run(check(Path(where)))
+    where, seed = sys.argv[1:]
+    asyncio.run(write(Path(where), seed))
