@@ -11,7 +11,7 @@ from memguard.llm.budget import Meter
 from memguard.llm.metering import use_meter
 from memguard.llm.models import ModelLike
 from memguard.methods.consistency_gate import create_consistency_gate_graph
-from memguard.policy.calibration import TARGET, Calibration, calibrate_scores
+from memguard.policy.calibration import TARGET, JudgeCalibration, calibrate_scores
 from memguard.schema.config import ConsistencyGate
 from memguard.schema.receipt import MethodReport
 from memguard.schema.usage import Usage
@@ -37,7 +37,7 @@ class Measured:
     """One per memory, in their order."""
     tau: float
     """The threshold in force."""
-    calibration: Calibration | None
+    calibration: JudgeCalibration | None
     """The figures; `None` if one label has no score at all."""
 
     @property

@@ -10,7 +10,7 @@ from memguard.cli.options import BaseUrlOption, JsonOption
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from memguard.bench.verifier.report import Measured
+    from memguard.bench.verifier.report import SetMeasurement
 
 _WIDE = 160
 """Columns of the tables in a file or a pipe: no figure is cut there."""
@@ -49,7 +49,7 @@ def verifier(
 ) -> None:
     """Measure the local judge on sets nothing was trained on, beside simpler ones."""
     from memguard.bench.verifier.measure import measure_locally, measure_model, read_sets
-    from memguard.bench.verifier.report import Measured
+    from memguard.bench.verifier.report import SetMeasurement
     from memguard.cli.opening import open_model
     from memguard.local import MiniLmEncoder, SupportVerifier
     from memguard.portal import run_sync
@@ -59,13 +59,13 @@ def verifier(
     encoder = MiniLmEncoder(threads=1)
     judge = SupportVerifier(encoder=encoder)
     judge.warm()
-    measured: list[Measured] = []
+    measured: list[SetMeasurement] = []
     for chosen in read_sets(data, limit=limit, skipped=_note):
         judged = measure_locally(chosen, verifier=judge, encoder=encoder)
         if beside is not None:
             spec = ConsistencyGate(variant=variant, k=k)
             judged.append(run_sync(measure_model(chosen, beside, spec=spec, name=beside.name)))
-        measured.append(Measured(chosen=chosen, judged=judged))
+        measured.append(SetMeasurement(evaluation_set=chosen, judges=judged))
     _show(measured, judge=judge, as_json=as_json)
 
 
@@ -73,7 +73,7 @@ def _note(text: str) -> None:
     typer.echo(text, err=True)
 
 
-def _show(measured: "Sequence[Measured]", *, judge: Any, as_json: bool) -> None:
+def _show(measured: "Sequence[SetMeasurement]", *, judge: Any, as_json: bool) -> None:
     from memguard.bench.verifier import report
     from memguard.cli.output import console, print_json, print_table
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from memguard.calibration import CalibrationRecord, LabelledMemory, Measured
     from memguard.llm.models import Model
-    from memguard.policy.calibration import Calibration, CurvePoint, Share
+    from memguard.policy.calibration import CurvePoint, JudgeCalibration, Proportion
     from memguard.schema.config import ConsistencyGate
 
 _ALL = 60
@@ -203,7 +203,7 @@ def _print_for_people(name: str, measured: "Measured", *, path: "Path | None") -
         out.print(f"noted in {path}")
 
 
-def _row(point: "CurvePoint", found: "Calibration") -> tuple[str, str, str, str]:
+def _row(point: "CurvePoint", found: "JudgeCalibration") -> tuple[str, str, str, str]:
     marks = [
         mark
         for mark, one in (("in force", found.now), ("suggested", found.suggested))
@@ -217,7 +217,7 @@ def _row(point: "CurvePoint", found: "Calibration") -> tuple[str, str, str, str]
     )
 
 
-def _percent(share: "Share") -> str:
+def _percent(share: "Proportion") -> str:
     if share.value is None or share.interval is None:
         return "nothing admitted"
     ends = f"{share.interval.low:.0%} to {share.interval.high:.0%}"
@@ -225,7 +225,7 @@ def _percent(share: "Share") -> str:
 
 
 def _point(point: "CurvePoint") -> dict[str, Any]:
-    def body(share: "Share") -> dict[str, Any]:
+    def body(share: "Proportion") -> dict[str, Any]:
         ends = share.interval
         return {
             "value": share.value,

@@ -15,7 +15,7 @@ Z_95 = 1.959963984540054
 """Two-sided 95 % point of the normal distribution."""
 
 TARGET = 0.1
-"""Share of wrong memories among the admitted ones that is aimed at, where nobody says another."""
+"""Default of the contamination aimed at: the share of wrong memories among the admitted ones."""
 
 GRID = tuple(step / 10 for step in range(1, 10))
 """Thresholds that a curve shows, besides the one in force and the one suggested."""
@@ -36,20 +36,29 @@ class Interval:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Share:
-    """So many of so many, with Wilson's interval."""
+class Proportion:
+    """A count out of a total, with Wilson's interval."""
 
     count: int
     """How many."""
     total: int
-    """Of how many."""
-    interval: Interval | None
-    """Where the true share lies; `None` for a share of nothing."""
+    """Out of how many."""
 
     @property
     def value(self) -> float | None:
-        """The share; `None` of nothing."""
+        """The proportion in [0, 1]; `None` if the total is 0."""
         return self.count / self.total if self.total else None
+
+    @property
+    def interval(self) -> Interval | None:
+        """The interval of the true proportion; `None` if the total is 0."""
+        return wilson(self.count, self.total)
+
+    def __str__(self) -> str:
+        if self.value is None or self.interval is None:
+            return "-"
+        low, high = self.interval.low, self.interval.high
+        return f"{100 * self.value:.1f} % [{100 * low:.0f}-{100 * high:.0f}]"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,14 +67,14 @@ class CurvePoint:
 
     tau: float
     """The threshold: scores from it on are admitted."""
-    recall: Share
+    recall: Proportion
     """Supported memories that are admitted."""
-    contamination: Share
+    contamination: Proportion
     """Changed memories among all that are admitted."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Calibration:
+class JudgeCalibration:
     """A judge, measured on labelled pairs."""
 
     auc: float
@@ -101,7 +110,7 @@ class Calibration:
 
 def calibrate_scores(
     supported: Sequence[float], changed: Sequence[float], *, tau: float, target: float = TARGET
-) -> Calibration | None:
+) -> JudgeCalibration | None:
     """Measure a judge by its scores; `None` where one side has none, and nothing can be said.
 
     Args:
@@ -115,7 +124,7 @@ def calibrate_scores(
     auc = area_under_curve(supported, changed)
     suggested = suggest_threshold(supported, changed, target=target)
     shown = {*GRID, tau, *([] if suggested is None else [suggested])}
-    return Calibration(
+    return JudgeCalibration(
         auc=auc,
         interval=auc_interval(auc, supported=len(supported), changed=len(changed)),
         now=at_threshold(supported, changed, tau=tau),
@@ -194,7 +203,9 @@ def at_threshold(supported: Sequence[float], changed: Sequence[float], *, tau: f
     right = sum(passes_threshold(score, tau=tau) for score in supported)
     wrong = sum(passes_threshold(score, tau=tau) for score in changed)
     return CurvePoint(
-        tau=tau, recall=_share(right, len(supported)), contamination=_share(wrong, right + wrong)
+        tau=tau,
+        recall=Proportion(count=right, total=len(supported)),
+        contamination=Proportion(count=wrong, total=right + wrong),
     )
 
 
@@ -222,10 +233,6 @@ def suggest_threshold(
     # Of thresholds with the same recall, the one that lets fewer wrong memories in.
     best, i = max(good, key=lambda one: (one[0].recall.count, one[0].tau))
     return best.tau if i == 0 else _between(scores[i - 1], best.tau)
-
-
-def _share(count: int, total: int) -> Share:
-    return Share(count=count, total=total, interval=wilson(count, total))
 
 
 def _between(low: float, high: float) -> float:
