@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from memguard.calibration import CalibrationRecord, LabelledMemory, Measured
+    from memguard.calibration import CalibrationRecord, JudgeMeasurement, LabelledMemory
     from memguard.llm.models import Model
     from memguard.policy.calibration import CurvePoint, JudgeCalibration, Proportion
     from memguard.schema.config import ConsistencyGate
@@ -92,7 +92,7 @@ def _measure(
     spec: "ConsistencyGate",
     target: float,
     quiet: bool,
-) -> "Measured":
+) -> "JudgeMeasurement":
     from rich.console import Console
     from rich.progress import Progress
 
@@ -114,7 +114,7 @@ def _measure(
 
 
 def _record(
-    name: str, measured: "Measured", *, spec: "ConsistencyGate"
+    name: str, measured: "JudgeMeasurement", *, spec: "ConsistencyGate"
 ) -> "CalibrationRecord | None":
     """What is noted; nothing when there are no figures."""
     from datetime import UTC, datetime
@@ -142,7 +142,7 @@ def _record(
 
 
 def _print_for_programs(
-    name: str, measured: "Measured", *, record: "CalibrationRecord | None"
+    name: str, measured: "JudgeMeasurement", *, record: "CalibrationRecord | None"
 ) -> None:
     from memguard.cli.output import print_json
 
@@ -170,7 +170,7 @@ def _print_for_programs(
     )
 
 
-def _print_for_people(name: str, measured: "Measured", *, path: "Path | None") -> None:
+def _print_for_people(name: str, measured: "JudgeMeasurement", *, path: "Path | None") -> None:
     from memguard.cli.output import console, print_table
 
     out, found = console(), measured.calibration
@@ -241,7 +241,7 @@ def _point(point: "CurvePoint") -> dict[str, Any]:
     }
 
 
-def _warnings(measured: "Measured") -> list[str]:
+def _warnings(measured: "JudgeMeasurement") -> list[str]:
     """What speaks against letting this model judge, in plain words."""
     found = measured.calibration
     if found is None:
@@ -269,7 +269,7 @@ def _warnings(measured: "Measured") -> list[str]:
     return said
 
 
-def _advice(measured: "Measured") -> list[str]:
+def _advice(measured: "JudgeMeasurement") -> list[str]:
     found = measured.calibration
     if found is None or found.suggested is None or found.is_chance:
         return []

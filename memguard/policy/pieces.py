@@ -41,7 +41,7 @@ _NEGATIONS = frozenset(
     """)
 )
 _ENDINGS = ("'s", "ing", "ies", "ed", "es", "s", "e", "y")
-_LEAST_STEM = 3
+_MIN_STEM = 3
 _NEAR = 2
 """Words before a word in which a negation is taken to deny it."""
 
@@ -81,15 +81,15 @@ def problem_of(pieces: Sequence[Piece], *, source: str) -> str:
         denied = _drops_negation(piece.text, source=source)
         if denied:
             return f"a piece drops the negation of {denied!r}"
-    kept = {stem for piece in pieces for stem in _stems(piece.text)}
-    lost = [word for word in _content(source) if _stem(word) not in kept]
+    stems = {stem for piece in pieces for stem in _stems(piece.text)}
+    lost = [word for word in _content(source) if _stem(word) not in stems]
     return f"{lost[0]!r} is in no piece" if lost else ""
 
 
 def adds_words(text: str, *, source: str) -> str:
     """The first word of content in a text that its source does not have, or nothing."""
-    known = set(_stems(source))
-    return next((word for word in _content(text) if _stem(word) not in known), "")
+    stems = set(_stems(source))
+    return next((word for word in _content(text) if _stem(word) not in stems), "")
 
 
 def _drops_negation(text: str, *, source: str) -> str:
@@ -97,12 +97,12 @@ def _drops_negation(text: str, *, source: str) -> str:
     if any(word in _NEGATIONS for word in _words(text)):
         return ""
     words = _words(source)
-    places: dict[str, list[int]] = {}
-    for place, word in enumerate(words):
-        places.setdefault(_stem(word), []).append(place)
+    positions: dict[str, list[int]] = {}
+    for index, word in enumerate(words):
+        positions.setdefault(_stem(word), []).append(index)
     # Each word once, and its stem once: a memory may be long, and repeat itself.
     for word in dict.fromkeys(_content(text)):
-        at = places.get(_stem(word), [])
+        at = positions.get(_stem(word), [])
         if at and all(_NEGATIONS & set(words[max(0, p - _NEAR) : p]) for p in at):
             return word
     return ""
@@ -128,6 +128,6 @@ def _stem(word: str) -> str:
     if any(char.isdigit() for char in word):
         return word
     for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= _LEAST_STEM:
+        if word.endswith(ending) and len(word) - len(ending) >= _MIN_STEM:
             return word[: -len(ending)]
     return word

@@ -55,10 +55,10 @@ _SMALL_TALK = re.compile(
     r"sounds (?:good|great)|that's (?:great|nice|cool|awesome|good))\b[^.]{0,25}[.!]*$",
     re.IGNORECASE,
 )
-_LEAST_WORDS = 3
+_MIN_WORDS = 3
 _WORD = re.compile(r"\w+")
 _SPACELESS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]")
-_LEAST_SPACELESS = 5
+_MIN_SPACELESS_CHARS = 5
 
 
 def find_statements(text: str) -> tuple[str, ...]:
@@ -80,10 +80,10 @@ def split_sentences(text: str) -> tuple[str, ...]:
     plain = _STAGE_DIRECTION.sub(" ", _QUOTED_LINE.sub("\n", _CODE.sub("\n", text)))
     sentences: list[str] = []
     open_sentence = ""
-    for found in _SENTENCE.finditer(plain):
-        open_sentence += found[0]
+    for match in _SENTENCE.finditer(plain):
+        open_sentence += match[0]
         # "a.m.", "Dr." and "3.5" end no sentence, and a quotation is not cut in two.
-        if _goes_on(open_sentence, plain[found.end() : found.end() + 2]):
+        if _goes_on(open_sentence, plain[match.end() : match.end() + 2]):
             continue
         sentences.append(open_sentence.strip())
         open_sentence = ""
@@ -118,5 +118,5 @@ def _goes_on(so_far: str, following: str) -> bool:
 
 def _long_enough(sentence: str) -> bool:
     if _SPACELESS.search(sentence):
-        return len("".join(_WORD.findall(sentence))) >= _LEAST_SPACELESS
-    return len(_WORD.findall(sentence)) >= _LEAST_WORDS
+        return len("".join(_WORD.findall(sentence))) >= _MIN_SPACELESS_CHARS
+    return len(_WORD.findall(sentence)) >= _MIN_WORDS
