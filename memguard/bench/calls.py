@@ -1,18 +1,15 @@
-"""What our call layer adds: K answers over one call, and a node's sync half over a plain one.
+"""Overhead of our call layer: K answers against one call, and dual nodes against plain ones.
 
-Run with `python -m memguard.bench.calls`. Everything is interleaved in one run, because the speed
-of a shared machine drifts; figures are medians and ratios of medians.
+Run with `python -m memguard.bench.calls`. All variants are interleaved in one run, because the
+speed of a shared machine drifts. Figures are medians and ratios of medians.
 """
 
 import argparse
 import asyncio
 import random
 import statistics
-import subprocess
-import sys
 import time
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypedDict
 
 from langchain_core.messages import HumanMessage
@@ -20,6 +17,7 @@ from langchain_core.runnables import RunnableLambda
 from langchain_openai import ChatOpenAI
 from langgraph.graph import START, StateGraph
 
+from memguard.bench.timing import model_server
 from memguard.llm.models import Model, resolve_model
 from memguard.llm.parsing import parse_score
 from memguard.llm.sample import sample
@@ -28,14 +26,20 @@ from memguard.portal import dual, run_sync
 PROMPT = [HumanMessage("How well does the conversation support the memory?")]
 K = 5
 TARGETS = {"K in one request": 1.15, "K concurrent requests": 1.3}
-"""Wall time over that of one call, at 50 ms server latency, on a machine with idle cores.
+"""Maximum wall time relative to one call, at 50 ms server latency, on a machine with idle cores.
 
-`K bare ainvoke` shows the floor: what LangChain and the SDK cost for K calls without us.
+Without us, LangChain and the SDK take as long as `K bare ainvoke` for K calls.
 """
 
 
 async def measure_calls(rounds: int, able: str, unable: str) -> dict[str, float]:
-    """Median seconds of each way to call, by servers with and without `n`."""
+    """Median seconds of each way to call a model.
+
+    Args:
+        rounds: How often to measure each.
+        able: URL of a server that supports `n`, several answers to one request.
+        unable: URL of a server that ignores `n`.
+    """
     one = resolve_model("openai:one", base_url=able)
     together = resolve_model("openai:n", base_url=able)
     apart = resolve_model("openai:m", base_url=unable)
@@ -47,25 +51,15 @@ async def measure_calls(rounds: int, able: str, unable: str) -> dict[str, float]
         "K concurrent requests": lambda: _draw(apart, K),
         "K bare ainvoke": lambda: asyncio.gather(*(bare_apart.ainvoke(PROMPT) for _ in range(K))),
     }
-    for warm_up in ways.values():
-        await warm_up()
-        await warm_up()
+    # Twice: the first call opens the connection and learns whether the server supports `n`.
+    for call in ways.values():
+        await call()
+        await call()
     return await _interleaved(ways, rounds)
 
 
 def _bare(url: str) -> ChatOpenAI:
     return ChatOpenAI(model="bare", base_url=url, api_key=lambda: "test-key")
-
-
-@contextmanager
-def _server(latency: float, *more: str) -> Generator[str]:
-    """A loopback server in a process of its own, so that it takes no time from the client."""
-    command = [sys.executable, "-m", "memguard.testing.server", "--latency", f"{latency}", *more]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
-        try:
-            yield process.stdout.readline().strip() if process.stdout else ""
-        finally:
-            process.terminate()
 
 
 async def _draw(model: Model, k: int) -> None:
@@ -78,13 +72,13 @@ async def _interleaved(
     times: dict[str, list[float]] = {name: [] for name in ways}
     names, order = list(ways), random.Random(7)
     for _ in range(rounds):
-        # Shuffled, so that no way always runs in the wake of the same other one.
+        # Shuffled, so that no variant always runs after the same other one.
         order.shuffle(names)
         for name in names:
-            began = time.perf_counter()
+            start = time.perf_counter()
             await ways[name]()
-            times[name].append(time.perf_counter() - began)
-    return {name: statistics.median(taken) for name, taken in times.items()}
+            times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(seconds) for name, seconds in times.items()}
 
 
 class _State(TypedDict, total=False):
@@ -104,11 +98,11 @@ def _hop(state: _State) -> dict[str, Any]:
 
 
 NODES = 6
-"""Nodes in a row."""
+"""Number of nodes in the measured graph."""
 
 
 def measure_nodes(rounds: int) -> dict[str, float]:
-    """Median seconds of one run of a graph of six nodes, by the kind of node."""
+    """Median seconds of one run of a graph of `NODES` nodes, by kind of node and way to run it."""
     kinds: dict[str, Any] = {
         "plain": (_plain, _node),
         "dual": (dual(_node), dual(_node)),
@@ -118,19 +112,20 @@ def measure_nodes(rounds: int) -> dict[str, float]:
     times: dict[str, list[float]] = {}
     for _ in range(rounds):
         for name, (sync, _) in graphs.items():
-            began = time.perf_counter()
+            start = time.perf_counter()
             sync.invoke({"x": 0})
-            times.setdefault(f"{name}, invoke", []).append(time.perf_counter() - began)
+            times.setdefault(f"{name}, invoke", []).append(time.perf_counter() - start)
         asyncio.run(_once({name: both for name, (_, both) in graphs.items()}, times))
-    return {name: statistics.median(taken) for name, taken in times.items()}
+    return {name: statistics.median(seconds) for name, seconds in times.items()}
 
 
 async def _once(graphs: Mapping[str, Any], times: dict[str, list[float]]) -> None:
     for name, graph in graphs.items():
+        # Once before, because every event loop is new to the graph.
         await graph.ainvoke({"x": 0})
-        began = time.perf_counter()
+        start = time.perf_counter()
         await graph.ainvoke({"x": 0})
-        times.setdefault(f"{name}, ainvoke", []).append(time.perf_counter() - began)
+        times.setdefault(f"{name}, ainvoke", []).append(time.perf_counter() - start)
 
 
 def _chain(node: Any) -> Any:
@@ -148,18 +143,23 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--latency", type=float, default=50.0, help="milliseconds per request")
     options = parser.parse_args(argv)
     latency = options.latency
-    with _server(latency) as able, _server(latency, "--n", "ignored") as unable:
+    with (
+        model_server(latency=latency) as able,
+        model_server("--n", "ignored", latency=latency) as unable,
+    ):
         calls = asyncio.run(measure_calls(options.rounds, able, unable))
     base = calls["one call"]
     print(f"one call at {options.latency:g} ms server latency, K = {K}, {options.rounds} rounds")
-    for name, taken in calls.items():
+    for name, seconds in calls.items():
         target = f"  (target <= {TARGETS[name]:g})" if name in TARGETS else ""
-        print(f"  {name:24} {taken * 1e3:8.2f} ms   x {taken / base:.3f}{target}")
+        print(f"  {name:24} {seconds * 1e3:8.2f} ms   x {seconds / base:.3f}{target}")
     nodes = measure_nodes(options.rounds)
     print(f"a graph of {NODES} nodes that do nothing")
-    for name, taken in sorted(nodes.items()):
+    for name, seconds in sorted(nodes.items()):
         plain = nodes["plain, ainvoke" if name.endswith("ainvoke") else "plain, invoke"]
-        print(f"  {name:24} {taken * 1e3:8.2f} ms   + {(taken - plain) * 1e3 / NODES:.3f} ms/node")
+        print(
+            f"  {name:24} {seconds * 1e3:8.2f} ms   + {(seconds - plain) * 1e3 / NODES:.3f} ms/node"
+        )
 
 
 if __name__ == "__main__":

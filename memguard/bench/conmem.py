@@ -1,32 +1,31 @@
-"""What ConMem costs beyond its model calls, and how far its calls overlap.
+"""Overhead of ConMem beyond its model calls, and how far its calls overlap.
 
 ```text
-python -m memguard.bench.conmem wall      # a case at 50 ms a call, over four calls in a row
-python -m memguard.bench.conmem cpu       # CPU of a case, over its 14 calls by asyncio.gather
-python -m memguard.bench.conmem schedule  # the paper's latencies: one by one or overlapping
+python -m memguard.bench.conmem wall      # a case at 50 ms a call, against four calls in a row
+python -m memguard.bench.conmem cpu       # CPU of a case, against its 14 calls by asyncio.gather
+python -m memguard.bench.conmem schedule  # the paper's latencies, one by one or overlapping
 python -m memguard.bench.conmem limit     # 64 cases at once under one limit of 16 requests
-python -m memguard.bench.conmem prefix    # share of prompts that begins like an earlier prompt
+python -m memguard.bench.conmem prefix    # share of prompts that equals the start of earlier ones
 ```
 
-Each figure is measured in one run, and ways that are compared take turns. On a busy machine the
-best of many rounds says more of the wall time than the median.
+Variants that are compared alternate in one run. On a busy machine, the best wall time of many
+rounds says more than the median.
 """
 
 import argparse
 import asyncio
-import contextlib
 import gc
 import os
 import statistics
-import subprocess
-import sys
 import time
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from langchain_openai import ChatOpenAI
 
 from memguard.bench.conmem_server import SCALE, a_case
+from memguard.bench.timing import model_server
 from memguard.llm.models import Model, resolve_model
 from memguard.methods.conmem import create_conmem_graph
 from memguard.methods.conmem.config import CONMEM_PRESETS, ROLES
@@ -35,33 +34,25 @@ from memguard.testing.scripted import ScriptedCall
 
 PAPER, DEFAULT = CONMEM_PRESETS["paper"], CONMEM_PRESETS["default"]
 CALLS = 14
-"""Of a plain case."""
+"""Model calls of a case without ties and regeneration."""
 
 TARGETS = {"wall": 1.10, "cpu": 2.2, "pipelined": 2.1, "speculating": 2.5, "limit": 1.15}
-"""What the figures are held against."""
+"""Limits of the ratios that each benchmark prints: maxima of cost, minima of speed-up."""
 
 
-@contextlib.contextmanager
-def model_server(answer: str, *, latency: float = 0.0) -> Generator[str]:
-    """The loopback model in a process of its own, so that it takes no time from the client."""
-    command = [sys.executable, "-m", "memguard.testing.server", "--latency", f"{latency}"]
-    where = ["--answer", f"memguard.bench.conmem_server:{answer}"]
-    with subprocess.Popen([*command, *where], stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - our own module
-        try:
-            yield process.stdout.readline().strip() if process.stdout else ""
-        finally:
-            process.terminate()
+def _server(answer: str, *, latency: float = 0.0) -> AbstractContextManager[str]:
+    return model_server("--answer", f"memguard.bench.conmem_server:{answer}", latency=latency)
 
 
 def client(url: str, name: str, *, concurrency: int = 16) -> Model:
-    """A model of its own name, with a limiter of its own."""
+    """A model with a name of its own, so that it has a limiter of its own."""
     return resolve_model(
         f"openai:{name}", base_url=url, api_key="not-needed", concurrency=concurrency
     )
 
 
 def recorded_calls() -> list[ScriptedCall]:
-    """The 14 calls of a plain case, as the model gets them."""
+    """The model calls of a plain case, in the form the model receives them."""
     model = ConMemScript({"relevant": "helpful"}).model()
     create_conmem_graph(model, spec=PAPER).invoke(a_case(0))
     return model.calls
@@ -73,21 +64,28 @@ async def alternate(
     rounds: int,
     clock: Callable[[], float],
 ) -> dict[str, list[float]]:
-    """What each way took, all taking turns; sorted."""
-    taken: dict[str, list[float]] = {name: [] for name in ways}
+    """Durations of each variant in ascending order, measured in alternation.
+
+    Args:
+        ways: The variants by name.
+        rounds: How often to measure each.
+        clock: Returns seconds.
+    """
+    durations: dict[str, list[float]] = {name: [] for name in ways}
     for way in ways.values():
         await way()
     for _ in range(rounds):
         for name, way in ways.items():
+            # A collection that the last variant made due must not be charged to this one.
             gc.collect()
-            began = clock()
+            start = clock()
             await way()
-            taken[name].append(clock() - began)
-    return {name: sorted(times) for name, times in taken.items()}
+            durations[name].append(clock() - start)
+    return {name: sorted(times) for name, times in durations.items()}
 
 
 def bare_calls(url: str) -> Callable[[], Awaitable[Any]]:
-    """The same 14 calls by `asyncio.gather`, with LangChain's chat model alone."""
+    """The calls of a plain case by `asyncio.gather`, with LangChain's chat model alone."""
     chat = ChatOpenAI(model="bare", base_url=url, api_key=lambda: "not-needed", max_retries=0)
     calls = recorded_calls()
 
@@ -100,7 +98,7 @@ def bare_calls(url: str) -> Callable[[], Awaitable[Any]]:
 
 
 def four_calls(url: str) -> Callable[[], Awaitable[Any]]:
-    """Four bare calls in a row: write, validate, answer, judge."""
+    """Four bare calls in a row, as on a case's critical path: probe, validation, answer, verdict."""
     chat = ChatOpenAI(model="bare", base_url=url, api_key=lambda: "not-needed", max_retries=0)
     calls = recorded_calls()
     path = [calls[0], calls[1], calls[2], calls[-1]]
@@ -113,12 +111,12 @@ def four_calls(url: str) -> Callable[[], Awaitable[Any]]:
 
 
 def by_hand(url: str) -> Callable[[], Awaitable[Any]]:
-    """The same 14 calls in the same order of dependence, with bare calls and asyncio alone."""
+    """The calls of a plain case in their order of dependence, with bare calls and asyncio alone."""
     chat = ChatOpenAI(model="bare", base_url=url, api_key=lambda: "not-needed", max_retries=0)
     by_kind: dict[tuple[str, str | None], ScriptedCall] = {}
     for call in recorded_calls():
-        said = read_call(str(call.messages[1].content))
-        by_kind[said.kind, said.role] = call
+        parsed = read_call(str(call.messages[1].content))
+        by_kind[parsed.kind, parsed.role] = call
 
     async def ask(kind: str, role: str | None = None) -> None:
         call = by_kind[kind, role]
@@ -137,8 +135,8 @@ def by_hand(url: str) -> Callable[[], Awaitable[Any]]:
 
 
 async def measure_wall(*, rounds: int, latency: float) -> None:
-    """Wall time of a case over the critical path."""
-    with model_server("plain_answer", latency=latency) as url:
+    """Print the wall time of a case relative to its critical path."""
+    with _server("plain_answer", latency=latency) as url:
         patient = create_conmem_graph(client(url, "patient"), spec=PAPER)
         eager = create_conmem_graph(client(url, "eager"), spec=DEFAULT)
         ways: dict[str, Callable[[], Awaitable[Any]]] = {
@@ -147,12 +145,12 @@ async def measure_wall(*, rounds: int, latency: float) -> None:
             "paper": lambda: patient.ainvoke(a_case(0)),
             "default, speculating": lambda: eager.ainvoke(a_case(0)),
         }
-        taken = await alternate(ways, rounds=rounds, clock=time.perf_counter)
+        durations = await alternate(ways, rounds=rounds, clock=time.perf_counter)
     waits = 4 * latency / 1000
     print(f"a case at {latency:g} ms a call, {rounds} rounds; the waits alone {waits * 1e3:.0f} ms")
     for figure, pick in (("median", statistics.median), ("best", min)):
-        base = pick(taken["four calls in a row"])
-        for name, times in taken.items():
+        base = pick(durations["four calls in a row"])
+        for name, times in durations.items():
             seconds = pick(times)
             print(
                 f"  {figure:6} {name:22} {seconds * 1e3:7.1f} ms   x {seconds / base:.3f} of four "
@@ -161,8 +159,8 @@ async def measure_wall(*, rounds: int, latency: float) -> None:
 
 
 async def measure_cpu(*, rounds: int) -> None:
-    """CPU of a case over that of its calls."""
-    with model_server("plain_answer") as url:
+    """Print the CPU time of a case relative to that of its bare calls."""
+    with _server("plain_answer") as url:
         patient = create_conmem_graph(client(url, "patient"), spec=PAPER)
         eager = create_conmem_graph(client(url, "eager"), spec=DEFAULT)
         ways: dict[str, Callable[[], Awaitable[Any]]] = {
@@ -170,10 +168,10 @@ async def measure_cpu(*, rounds: int) -> None:
             "paper": lambda: patient.ainvoke(a_case(0)),
             "default, speculating": lambda: eager.ainvoke(a_case(0)),
         }
-        taken = await alternate(ways, rounds=rounds, clock=time.process_time)
-    base = statistics.median(taken["asyncio.gather"])
+        durations = await alternate(ways, rounds=rounds, clock=time.process_time)
+    base = statistics.median(durations["asyncio.gather"])
     print(f"CPU of a case of {CALLS} calls, {rounds} rounds")
-    for name, times in taken.items():
+    for name, times in durations.items():
         seconds = statistics.median(times)
         print(
             f"  {name:22} {seconds * 1e3:7.1f} ms   x {seconds / base:.2f} "
@@ -181,16 +179,17 @@ async def measure_cpu(*, rounds: int) -> None:
         )
 
 
-AT_ONCE = 8
-"""Cases that wait at the same time, each with limits of its own; they hardly work."""
+CONCURRENT_CASES = 8
+"""Cases measured at the same time, each with limits of its own; they mostly wait."""
 
 
 async def measure_schedule(*, cases: int) -> None:
-    """Mean wall time of a case with the paper's latencies, by how the calls are scheduled."""
-    taken: dict[str, list[float]] = {}
+    """Print the mean wall time of a case with the paper's latencies, by schedule of its calls."""
+    durations: dict[str, list[float]] = {}
     calls: dict[str, int] = {}
+    # Shared, so that a worker takes the next case as soon as it is free.
     numbers = iter(range(cases))
-    with model_server("paper_answer") as url:
+    with _server("paper_answer") as url:
 
         async def work(worker: int) -> None:
             ways = _ways(url, worker)
@@ -198,15 +197,15 @@ async def measure_schedule(*, cases: int) -> None:
                 await graph.ainvoke(a_case(10_000 + worker))
             for number in numbers:
                 for name, graph in ways.items():
-                    began = time.perf_counter()
+                    start = time.perf_counter()
                     done = await graph.ainvoke(a_case(number))
-                    taken.setdefault(name, []).append(time.perf_counter() - began)
+                    durations.setdefault(name, []).append(time.perf_counter() - start)
                     calls[name] = calls.get(name, 0) + done["receipt"].usage.calls
 
-        await asyncio.gather(*(work(worker) for worker in range(AT_ONCE)))
-    base = statistics.fmean(taken["one by one"])
+        await asyncio.gather(*(work(worker) for worker in range(CONCURRENT_CASES)))
+    base = statistics.fmean(durations["one by one"])
     print(f"{cases} cases with the paper's latencies x {SCALE:g}")
-    for name, times in taken.items():
+    for name, times in durations.items():
         mean = statistics.fmean(times)
         target = f" (target {TARGETS[name]})" if name in TARGETS else ""
         print(
@@ -225,15 +224,15 @@ def _ways(url: str, worker: int) -> dict[str, Any]:
 
 
 async def measure_limit(*, cases: int, limit: int, latency: float) -> None:
-    """Many cases at once: does the limit hold, and is it used to the full?"""
-    with model_server("plain_answer", latency=latency) as url:
+    """Print the peak of requests of many cases, and their wall time relative to its bound."""
+    with _server("plain_answer", latency=latency) as url:
         model = client(url, "limited", concurrency=limit)
         graph = create_conmem_graph(model, spec=PAPER)
         await graph.ainvoke(a_case(10_000))
-        began, cpu = time.perf_counter(), time.process_time()
-        done = await asyncio.gather(*(graph.ainvoke(a_case(n)) for n in range(cases)))
-        wall, cpu = time.perf_counter() - began, time.process_time() - cpu
-    calls = sum(each["receipt"].usage.calls for each in done)
+        start, cpu = time.perf_counter(), time.process_time()
+        results = await asyncio.gather(*(graph.ainvoke(a_case(n)) for n in range(cases)))
+        wall, cpu = time.perf_counter() - start, time.process_time() - cpu
+    calls = sum(result["receipt"].usage.calls for result in results)
     bound = calls * latency / 1000 / limit
     print(
         f"{cases} cases at once, {latency:g} ms a call, at most {limit} requests in flight: "
@@ -244,17 +243,18 @@ async def measure_limit(*, cases: int, limit: int, latency: float) -> None:
 
 
 def shared_share(prompts: Sequence[str], *, block: int = 64) -> float:
-    """The share of characters that begin a prompt as an earlier one began, in steps of `block`."""
-    seen, shared = set[str](), 0
+    """The share of characters in prefixes that an earlier prompt had too, in steps of `block`."""
+    # Blocks as providers cache them: a prefix counts only up to the last full block.
+    prefixes, shared = set[str](), 0
     for prompt in prompts:
         starts = [prompt[:end] for end in range(block, len(prompt) + 1, block)]
-        shared += max((len(start) for start in starts if start in seen), default=0)
-        seen.update(starts)
+        shared += max((len(start) for start in starts if start in prefixes), default=0)
+        prefixes.update(starts)
     return shared / sum(map(len, prompts))
 
 
 def measure_prefix() -> None:
-    """What providers' prefix caches can take off one case, and off four of one conversation."""
+    """Print the shared prefixes of one case's prompts, and of four cases of one conversation."""
     for turns in (4, 12, 60):
         for name, cases in (("one case", 1), ("four cases of one conversation", 4)):
             model = ConMemScript({"relevant": "helpful"}).model()
@@ -269,7 +269,7 @@ def measure_prefix() -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run one of the benchmarks."""
+    """Run the benchmark that was named."""
     parser = argparse.ArgumentParser(prog="python -m memguard.bench.conmem", description=__doc__)
     parser.add_argument("what", choices=("wall", "cpu", "schedule", "limit", "prefix"))
     parser.add_argument("--rounds", type=int, default=25)

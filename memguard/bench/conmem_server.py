@@ -1,7 +1,8 @@
-"""The model behind the benchmarks of ConMem: answers by script, with the paper's latencies.
+"""The model of the ConMem benchmarks: scripted answers, optionally with the paper's latencies.
 
 Run by `python -m memguard.testing.server --answer memguard.bench.conmem_server:paper_answer`.
-Everything follows from the prompt, so that each way to run a case waits for the same answers.
+Answers and latencies follow from the prompt, so that every schedule of a case waits for the same
+answers.
 """
 
 import math
@@ -14,7 +15,7 @@ from memguard.testing.conmem import CallKind, ConMemScript, read_call, validity
 from memguard.testing.replies import ServerReply
 
 SCALE: Final = 0.06
-"""Of the paper's seconds."""
+"""Factor on the paper's latencies."""
 
 _CASE: Final = re.compile(r"case (\d+)")
 
@@ -44,26 +45,26 @@ _KINDS: Final[dict[CallKind, str]] = {
 }
 
 TIES: Final = 0.1844
-"""Share of cases with a tie, appendix C."""
+"""Share of cases with a tie (appendix C)."""
 
 REGENERATED: Final = 0.0324
-"""Share of cases whose first probes do not pass, appendix C."""
+"""Share of cases whose first probes fail validation (appendix C)."""
 
 
 def plain_answer(request: Mapping[str, Any]) -> str | ServerReply:
-    """Every probe valid, every candidate helpful where it should be: 14 calls a case."""
+    """Answer without ties and regeneration, so that a case takes 14 calls."""
     return _script(request, ties=0.0, regenerated=0.0).serve(request)
 
 
 def paper_answer(request: Mapping[str, Any]) -> ServerReply:
-    """Ties, mended probes and waits as often and as long as in the paper."""
-    said = _script(request, ties=TIES, regenerated=REGENERATED).serve(request)
-    text = said if isinstance(said, str) else said.text
+    """Answer with ties, regeneration and latencies as frequent and as long as in the paper."""
+    answer = _script(request, ties=TIES, regenerated=REGENERATED).serve(request)
+    text = answer if isinstance(answer, str) else answer.text
     return ServerReply(text=text, latency=waiting_time(_prompt(request)) * SCALE)
 
 
 def waiting_time(prompt: str) -> float:
-    """Seconds until a prompt is answered, in the paper's time: lognormal, by kind of call."""
+    """The paper's latency of a prompt in seconds, drawn from a lognormal by kind of call."""
     mean, p95 = _MEANS[_KINDS[read_call(prompt).kind]]
     # The smaller sigma of the two that have this mean and 95th percentile.
     z = 1.6448536269514722
@@ -74,12 +75,12 @@ def waiting_time(prompt: str) -> float:
 
 def _script(request: Mapping[str, Any], *, ties: float, regenerated: float) -> ConMemScript:
     prompt = _prompt(request)
-    found = _CASE.search(prompt)
-    case = int(found[1]) if found else 0
+    match = _CASE.search(prompt)
+    case = int(match[1]) if match else 0
     kind = read_call(prompt).kind
-    # Evenly spread over the cases, so that few cases hold about the share of many.
+    # Spread evenly over the cases, so that a few cases have about the same share as many.
     ties_here = math.floor((case + 1) * ties) > math.floor(case * ties)
-    mends = math.floor((case + 0.5) * regenerated) > math.floor((case - 0.5) * regenerated)
+    regenerates = math.floor((case + 0.5) * regenerated) > math.floor((case - 0.5) * regenerated)
     number = 2 if kind == "regenerate" else 1
     probes = {
         role: f"{role} request {number} of case {case}"
@@ -89,7 +90,7 @@ def _script(request: Mapping[str, Any], *, ties: float, regenerated: float) -> C
     answers: dict[str, Any] = {
         "probe": probes,
         "regenerate": probes,
-        "validation": validity(risk=not (mends and first)),
+        "validation": validity(risk=not (regenerates and first)),
         "control": f"An answer for case {case}. " * 8,
         "treatment": f"Knowing what you told me: an answer for case {case}. " * 8,
     }
@@ -101,8 +102,8 @@ def _prompt(request: Mapping[str, Any]) -> str:
 
 
 def a_case(number: int, *, turns: int = 12) -> dict[str, Any]:
-    """Input of one case; the history is the same for all, as in one conversation."""
-    said = [
+    """Input of one case; all cases have the same history, as in one conversation."""
+    context = [
         {
             "id": str(n),
             "role": "user" if n % 2 == 0 else "assistant",
@@ -111,4 +112,4 @@ def a_case(number: int, *, turns: int = 12) -> dict[str, Any]:
         }
         for n in range(turns)
     ]
-    return {"candidate": f"The user plans case {number}.", "context": said}
+    return {"candidate": f"The user plans case {number}.", "context": context}

@@ -1,13 +1,13 @@
-"""Kill a guarded writer at random moments, and see what is left.
+"""Kills a guarded writer at random moments and checks what it left behind.
 
 ```text
 python -m memguard.bench.crash --trials 30 --writes 500
 ```
 
-A child process writes facts through the write guard into a local Chroma store and names each one
-once it is acknowledged. The parent kills it with SIGKILL at a random moment. Then, in a new
-process: every acknowledged fact must be in the store, and store, receipts and quarantine must
-agree after recovery.
+A child process writes facts through the write guard into a local Chroma store and prints each fact
+when it is acknowledged. The parent kills it with SIGKILL at a random moment. Then every
+acknowledged fact must be in the store, and store, receipts and quarantine must agree after
+recovery.
 """
 
 import argparse
@@ -37,22 +37,28 @@ _BATCH = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """What one kill left behind."""
+    """The result of one kill."""
 
     acknowledged: int
-    """Facts the child named before it died."""
+    """Facts that the child printed before it died."""
     lost: int
     """Acknowledged facts that are not in the store."""
     redone: int
     """Writes that recovery finished."""
     disagreements: int
-    """Between store, receipts and quarantine, after recovery."""
+    """Differences between store, receipts and quarantine after recovery."""
     finished: bool
-    """Whether the child was done before it was killed."""
+    """Whether the child finished before the kill."""
 
 
 def run_trial(folder: Path, *, writes: int, kill_after: float) -> Trial:
-    """Run a writer, kill it after some seconds, and check what is left."""
+    """Run a writer, kill it, and check what it left behind.
+
+    Args:
+        folder: An empty folder for the store.
+        writes: How many facts the child writes.
+        kill_after: Seconds from the opening of the store to the kill.
+    """
     command = [sys.executable, "-m", "memguard.bench.crash", "--child", str(folder)]
     child = subprocess.Popen(  # noqa: S603 - our own module
         [*command, "--writes", str(writes)], stdout=subprocess.PIPE, text=True
@@ -60,7 +66,8 @@ def run_trial(folder: Path, *, writes: int, kill_after: float) -> Trial:
     if child.stdout is None:
         msg = "the child has no output"
         raise AssertionError(msg)
-    first = child.stdout.readline()  # the store is open: the time to die counts from here
+    # The child prints a line when the store is open. Import time must not count.
+    first = child.stdout.readline()
     finished = False
     deadline = time.monotonic() + kill_after
     try:
@@ -68,7 +75,7 @@ def run_trial(folder: Path, *, writes: int, kill_after: float) -> Trial:
         finished = True
     except subprocess.TimeoutExpired:
         child.kill()
-    # A line that was cut by the kill was not seen by anybody.
+    # A line without an end was cut off by the kill, so that nobody has read it.
     acknowledged = [
         json.loads(line[4:])
         for line in (first, *child.stdout)
@@ -85,7 +92,7 @@ async def _check(folder: Path, *, acknowledged: list[str], finished: bool) -> Tr
         journal = await Journal.aopen(folder / "memguard.sqlite3")
         async with journal:
             redone = await recover(journal, store)
-            found = await audit(journal, store, namespace=NAMESPACE)
+            report = await audit(journal, store, namespace=NAMESPACE)
         stored: set[str] = set()
         while page := await store.asearch(NAMESPACE, limit=500, offset=len(stored)):
             stored |= {str(item.value["content"]) for item in page}
@@ -93,16 +100,16 @@ async def _check(folder: Path, *, acknowledged: list[str], finished: bool) -> Tr
         acknowledged=len(acknowledged),
         lost=len(set(acknowledged) - stored),
         redone=len(redone.records),
-        disagreements=len(found.without_receipt)
-        + len(found.without_record)
-        + len(found.altered)
-        + len(found.pending),
+        disagreements=len(report.without_receipt)
+        + len(report.without_record)
+        + len(report.altered)
+        + len(report.pending),
         finished=finished,
     )
 
 
 async def _write(folder: Path, *, writes: int) -> None:
-    """The child: writes facts and names each one that is acknowledged."""
+    """Run the child: write facts and print each one that is acknowledged."""
     model = ScriptedChatModel(rules=[("<memory>", _verdict)])
     store = ChromaStore.local(folder, embed=HashEmbeddings())
     await store.aopen()
@@ -113,15 +120,15 @@ async def _write(folder: Path, *, writes: int) -> None:
     sys.stdout.flush()
     for start in range(0, writes, _BATCH):
         facts = [f"Fact number {n} holds." for n in range(start, min(start + _BATCH, writes))]
-        given: dict[str, Any] = {"messages": [("user", " ".join(facts))], "candidates": facts}
-        async for event in guard.astream(given, stream_mode="custom"):
+        request: dict[str, Any] = {"messages": [("user", " ".join(facts))], "candidates": facts}
+        async for event in guard.astream(request, stream_mode="custom"):
             if event["step"] == "gated" and event["outcome"] == "stored":
                 sys.stdout.write(f"ack {json.dumps(event['text'])}\n")
                 sys.stdout.flush()
 
 
 def _verdict(messages: Any) -> str:
-    """Some facts are held, some rejected, so that quarantine and receipts are exercised too."""
+    """Quarantine some facts and reject others, so that all three outcomes are tested."""
     text = str(messages[-1].content).split("<memory>")[1]
     if "5 holds" in text:
         return "I cannot say."
@@ -129,7 +136,7 @@ def _verdict(messages: Any) -> str:
 
 
 def main() -> None:
-    """Run the trials and print one line each, then the sum."""
+    """Run the trials and print a line for each, then the totals."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=30)
     parser.add_argument("--writes", type=int, default=500)
@@ -150,8 +157,11 @@ def main() -> None:
         print(f"{number + 1:3} killed after {moment:5.2f} s: {trial}")
     lost = sum(trial.lost for trial in trials)
     apart = sum(trial.disagreements for trial in trials)
-    said = sum(trial.acknowledged for trial in trials)
-    print(f"{len(trials)} kills, {said} acknowledged writes, {lost} lost, {apart} disagreements")
+    acknowledged = sum(trial.acknowledged for trial in trials)
+    print(
+        f"{len(trials)} kills, {acknowledged} acknowledged writes, {lost} lost, "
+        f"{apart} disagreements"
+    )
     sys.exit(1 if lost or apart else 0)
 
 

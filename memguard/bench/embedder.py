@@ -1,7 +1,7 @@
-"""How fast the local embedder is on this machine: `python -m memguard.bench.embedder`.
+"""Speed of the local embedder on this machine: `python -m memguard.bench.embedder`.
 
 Prints short facts per second, milliseconds per text by token length (one at a time and in lists),
-the time to the first vector and the memory. Nothing is cached between texts.
+the time to the first vector, and the resident memory. The embedder's cache is off.
 """
 
 import argparse
@@ -25,16 +25,16 @@ _LENGTHS = (8, 16, 32, 64, 128, 256)
 
 
 def short_facts(count: int) -> list[str]:
-    """Distinct sentences of the kind memories are made of, about 12 tokens each."""
+    """Distinct sentences like those of memories, of about 12 tokens each."""
     return [
         _FACTS[n % len(_FACTS)].format(_PEOPLE[n % len(_PEOPLE)], 1900 + n) for n in range(count)
     ]
 
 
 def texts_of(tokens: int, *, count: int) -> list[str]:
-    """Distinct texts of exactly so many tokens: single-piece words between `[CLS]` and `[SEP]`."""
+    """Distinct texts of `tokens` tokens: words of one token between `[CLS]` and `[SEP]`."""
     words = ("river", "stone", "garden", "winter", "letter", "music", "paper", "window")
-    # The digits of `n` in base 8 make a text its own; a repeated text would not be computed.
+    # The digits of `n` in base 8 make each text unique; a repeated one would not be encoded.
     return [
         " ".join(words[(n // 8 ** (k % 4)) % 8] for k in range(tokens - 2)) for n in range(count)
     ]
@@ -42,6 +42,7 @@ def texts_of(tokens: int, *, count: int) -> list[str]:
 
 def best_seconds(run: Callable[[], object], *, repeats: int) -> tuple[float, float]:
     """Wall and CPU seconds of the fastest of several runs."""
+    # The fastest is the one that other processes disturbed least.
     runs: list[tuple[float, float]] = []
     for _ in range(repeats):
         wall, cpu = time.perf_counter(), time.process_time()
@@ -51,7 +52,7 @@ def best_seconds(run: Callable[[], object], *, repeats: int) -> tuple[float, flo
 
 
 def length_table(embeddings: LocalEmbeddings, *, repeats: int) -> Table:
-    """Milliseconds per text by length."""
+    """A table of milliseconds per text by length in tokens."""
     table = Table("tokens", "alone, ms", "alone, CPU ms", "in a list, ms", "in a list, CPU ms")
     for tokens in _LENGTHS:
         texts = texts_of(tokens, count=max(8, 512 // tokens))
@@ -62,7 +63,7 @@ def length_table(embeddings: LocalEmbeddings, *, repeats: int) -> Table:
             lambda batch=texts: embeddings.embed_documents(batch), repeats=repeats
         )
         row = (1000 * seconds / len(texts) for seconds in (*alone, *listed))
-        table.add_row(str(tokens), *(f"{each:.1f}" for each in row))
+        table.add_row(str(tokens), *(f"{milliseconds:.1f}" for milliseconds in row))
     return table
 
 

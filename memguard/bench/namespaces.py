@@ -1,11 +1,10 @@
-"""How fast a namespace is searched among many: our store against Chroma on that namespace alone.
+"""Speed of our store with many namespaces, against plain Chroma with one namespace alone.
 
 `python -m memguard.bench.namespaces --records 100000 --namespaces 1000`
 
-The opponent is plain Chroma in a directory of its own, with one collection that holds the same
-records of one namespace and nothing else. Queries of both are made in turn, in one run, so that a
-slow minute of the machine hits both. Vectors are random, in clusters, 384 numbers each; no embedder
-is measured.
+The comparison is Chroma in a directory of its own, with one collection that contains the records of
+one namespace and nothing else. Queries of both alternate in one run, so that a slow minute of the
+machine affects both. Vectors are random, in clusters, with 384 dimensions; no embedder is measured.
 """
 
 import argparse
@@ -34,7 +33,7 @@ _TEXT = "the user said something of the usual length, which is about a hundred c
 
 
 class Vectors:
-    """Clustered random directions by text; the same text has the same one."""
+    """An embedder that returns clustered random vectors, the same for the same text."""
 
     name = "bench"
     dims = DIMS
@@ -44,7 +43,7 @@ class Vectors:
         self._centres: NDArray[np.float64] = rng.standard_normal((_CLUSTERS, DIMS))
 
     def __call__(self, texts: Sequence[str]) -> list[list[float]]:
-        """One vector per text, of which the last word is a number."""
+        """One vector per text; the last word of a text must be a number, the seed of its vector."""
         rows: list[list[float]] = []
         for text in texts:
             number = int(text.rsplit(" ", 1)[-1])
@@ -56,25 +55,29 @@ class Vectors:
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """What is measured."""
+    """The size of the benchmark."""
 
     records: int
+    """Records in all namespaces."""
     namespaces: int
+    """Number of namespaces."""
     queries: int
+    """Queries per measurement."""
     seed: int
+    """Seed of vectors and queries."""
 
     @property
-    def each(self) -> int:
+    def records_per_namespace(self) -> int:
         """Records per namespace."""
         return self.records // self.namespaces
 
     def number(self, space: int, row: int) -> int:
-        """The number of a record, which its vector follows from."""
-        return space * self.each + row
+        """The number of a record, the seed of its vector."""
+        return space * self.records_per_namespace + row
 
 
 def main() -> None:
-    """Measure and print one table."""
+    """Measure and print the tables."""
     shape = _arguments()
     vectors = Vectors(shape.seed)
     with tempfile.TemporaryDirectory() as ours, tempfile.TemporaryDirectory() as theirs:
@@ -85,6 +88,7 @@ def main() -> None:
             print(f"records {shape.records}, namespaces {shape.namespaces}, seed {shape.seed}")
             print(f"insert, in batches of {_BATCH}: {shape.records / seconds:,.0f} /s")
             _print_costs(Path(ours))
+        # One from the middle, since the last namespaces written may still be in caches.
         space = shape.namespaces // 2
         raw = _raw(theirs, shape, space, vectors)
         for title, budget in (("resident", DEFAULT_CACHE_BYTES), ("Chroma's index", 0)):
@@ -103,18 +107,20 @@ def _compare(
 ) -> None:
     rng = np.random.default_rng(shape.seed + 1)
     print(f"\n{title}")
-    spaces = [int(each) for each in rng.integers(0, shape.namespaces, shape.queries)]
-    _row("first search of a namespace", [_search(store, each, rng) for each in spaces[:100]], None)
-    mine: list[float] = []
+    spaces = [int(index) for index in rng.integers(0, shape.namespaces, shape.queries)]
+    _row(
+        "first search of a namespace", [_search(store, index, rng) for index in spaces[:100]], None
+    )
+    ours: list[float] = []
     theirs: list[float] = []
     for number in range(shape.queries):
         query = f"query {number}"
         vector = vectors([query])[0]
         theirs.append(_timed(lambda vector=vector: _ask(raw, vector)))
-        mine.append(_search(store, space, rng))
-    _row("search, one namespace", mine, theirs)
-    _row("search, any namespace", [_search(store, each, rng) for each in spaces], theirs)
-    _row("the same once more", [_search(store, each, rng) for each in spaces], theirs)
+        ours.append(_search(store, space, rng))
+    _row("search, one namespace", ours, theirs)
+    _row("search, any namespace", [_search(store, index, rng) for index in spaces], theirs)
+    _row("the same once more", [_search(store, index, rng) for index in spaces], theirs)
     _row("list_namespaces(limit=100)", _repeat(lambda: store.list_namespaces(limit=100)), None)
     _row("get", _repeat(lambda: store.get(_name(space), "0")), _repeat(lambda: raw.get(ids=["0"])))
     value = {"text": f"{_TEXT}{shape.number(space, 0)}"}
@@ -138,13 +144,14 @@ def _ask(raw: Any, vector: list[float]) -> Any:
 
 
 def _fill(store: ChromaStore, shape: Shape) -> None:
-    together = max(1, _BATCH // shape.each)
+    # Several small namespaces in one batch, as a busy server would write them.
+    together = max(1, _BATCH // shape.records_per_namespace)
     for first in range(0, shape.namespaces, together):
         store.batch(
             [
                 PutOp(_name(space), str(row), {"text": f"{_TEXT}{shape.number(space, row)}"})
                 for space in range(first, min(first + together, shape.namespaces))
-                for row in range(shape.each)
+                for row in range(shape.records_per_namespace)
             ]
         )
 
@@ -154,9 +161,9 @@ def _raw(path: str, shape: Shape, space: int, vectors: Vectors) -> Any:
     collection = client.create_collection(
         "alone", embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
     )
-    texts = [f"{_TEXT}{shape.number(space, row)}" for row in range(shape.each)]
+    texts = [f"{_TEXT}{shape.number(space, row)}" for row in range(shape.records_per_namespace)]
     collection.add(
-        ids=[str(row) for row in range(shape.each)],
+        ids=[str(row) for row in range(shape.records_per_namespace)],
         embeddings=np.asarray(vectors(texts), dtype=np.float32),
         metadatas=[{"v": text} for text in texts],
     )
@@ -174,6 +181,7 @@ def _timed(work: Callable[[], object]) -> float:
 
 
 def _repeat(work: Callable[[], object]) -> list[float]:
+    # Enough for a median; a put into Chroma is slow.
     return [_timed(work) for _ in range(50)]
 
 
@@ -191,7 +199,7 @@ def _p95(numbers: list[float]) -> float:
 
 def _print_costs(path: Path) -> None:
     process = psutil.Process()
-    size = sum(each.stat().st_size for each in path.rglob("*") if each.is_file())
+    size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     memory = process.memory_info().rss
     print(
         f"memory of the process {memory / 1e6:,.0f} MB, open files {process.num_fds()}, "
@@ -206,12 +214,12 @@ def _arguments() -> Shape:
     parser.add_argument("--namespaces", type=int, default=1_000)
     parser.add_argument("--queries", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
+    options = parser.parse_args()
     return Shape(
-        records=given.records,
-        namespaces=given.namespaces,
-        queries=given.queries,
-        seed=given.seed,
+        records=options.records,
+        namespaces=options.namespaces,
+        queries=options.queries,
+        seed=options.seed,
     )
 
 

@@ -1,26 +1,25 @@
-"""What a guarded write costs beyond the model and the store.
+"""Overhead of a guarded write beyond the model and the store.
 
 ```text
-python -m memguard.bench.perf cpu        # memguard's own CPU per memory
+python -m memguard.bench.perf cpu        # CPU of memguard itself per memory
 python -m memguard.bench.perf writers    # writes per second of 16 writers, 200 ms per model call
-python -m memguard.bench.perf memory     # resident memory after 100 and after 5,000 writes
+python -m memguard.bench.perf memory     # resident memory after 100 and more writes
 python -m memguard.bench.perf start      # CPU of `import memguard` and of `memguard --help`
 ```
 
-Each figure is measured in one run; CPU is that of the process, so a busy machine blurs it less than
-it blurs the clock.
+Each figure is measured in one run. CPU time is that of the process, which a busy machine distorts
+less than wall time.
 """
 
 import argparse
 import asyncio
-import contextlib
 import gc
+import itertools
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
 
+from memguard.bench.timing import cpu_milliseconds, model_server
 from memguard.guard import create_write_guard
 from memguard.journal.journal import Journal
 from memguard.llm.models import resolve_model
@@ -40,45 +40,41 @@ NAMESPACE = ("memories", "bench")
 _WORDS = "I moved to Porto in February and my sister Clara stayed in Lyon with her two cats. " * 2
 
 
+# The server answers as a gate that admits what the conversation states.
+_ANSWER = ("--answer", "memguard.testing.memory_model:memory_answer")
+
+
 def _script() -> ScriptedChatModel:
     verdict = '{"reason": "the user says so", "turns": [1], "score": 0.9}'
     return ScriptedChatModel(rules=[("<memory>", verdict)], supports_n=True)
 
 
-def _given(tag: str, facts: int) -> dict[str, Any]:
+def _request(tag: str, facts: int) -> dict[str, Any]:
     texts = [f"{tag}: fact {n} about Porto." for n in range(facts)]
     return {"messages": [("user", _WORDS + tag)], "candidates": texts}
 
 
-async def _cpu_of(work: Callable[[int], Awaitable[Any]], *, times: int, start: int) -> float:
-    """CPU milliseconds of one piece of work, the mean of several."""
-    gc.collect()
-    began = time.process_time()
-    for n in range(start, start + times):
-        await work(n)
-    return (time.process_time() - began) / times * 1000
-
-
 async def measure_cpu(*, rounds: int) -> None:
-    """Own CPU per memory: the whole run, less the same model calls and the same store calls."""
+    """Print the overhead per memory: the whole run less the same model calls and store calls."""
     model, store = _script(), InMemoryStore()
     with tempfile.TemporaryDirectory() as folder:
         async with await Journal.aopen(Path(folder) / "log.sqlite3") as journal:
             guard = create_write_guard(model, store=store, namespace=NAMESPACE, receipts=journal)
+            # Costs per run and per memory: with more memories, the former are shared.
             for facts in (1, 5, 20):
-                await guard.ainvoke(_given(f"warm-{facts}", facts))
+                await guard.ainvoke(_request(f"warm-{facts}", facts))
                 costs = [
                     await _one_round(guard, model, store, facts=facts, number=number)
                     for number in range(rounds)
                 ]
-                own = [whole - alone - put for whole, alone, put in costs]
-                whole, alone, put = (
+                overhead = [whole - alone - store_cost for whole, alone, store_cost in costs]
+                whole, alone, store_cost = (
                     statistics.median(column) for column in zip(*costs, strict=True)
                 )
                 print(
-                    f"{facts:2} memories a run: own CPU per memory min {min(own):.2f} median "
-                    f"{statistics.median(own):.2f} ms "
-                    f"(whole {whole:.2f}, model {alone:.2f}, store {put:.2f})"
+                    f"{facts:2} memories a run: overhead per memory min {min(overhead):.2f} median "
+                    f"{statistics.median(overhead):.2f} ms "
+                    f"(whole {whole:.2f}, model {alone:.2f}, store {store_cost:.2f})"
                 )
 
 
@@ -90,36 +86,25 @@ async def _one_round(
         [SystemMessage("x" * 2000), HumanMessage("<memory>" + _WORDS)]
     ]
     times = max(1, 20 // facts)
+    # A text that was written before would be a repeat, and cheaper.
+    numbers = itertools.count(number * times)
 
-    async def whole(n: int) -> None:
-        await guard.ainvoke(_given(f"{facts}-{n}", facts))
+    async def whole() -> None:
+        await guard.ainvoke(_request(f"{facts}-{next(numbers)}", facts))
 
-    async def model_alone(_: int) -> None:
+    async def model_alone() -> None:
         await asyncio.gather(*(model.agenerate(prompt, n=5) for _ in range(facts)))
 
-    async def store_alone(n: int) -> None:
+    async def store_alone() -> None:
+        n = next(numbers)
         ops = [PutOp(("raw",), f"{n}-{k}", {"content": _WORDS}) for k in range(facts)]
         await store.abatch(ops)
 
-    start = number * times
-    one, two, three = [
-        await _cpu_of(work, times=times, start=start) / facts
+    run, model_calls, puts = [
+        await cpu_milliseconds(work, times=times) / facts
         for work in (whole, model_alone, store_alone)
     ]
-    return one, two, three
-
-
-@contextlib.contextmanager
-def _model_server(*, latency: int) -> Generator[str]:
-    """The loopback model in a process of its own; yields its address."""
-    command = [sys.executable, "-m", "memguard.testing.server", "--latency", str(latency)]
-    answer = ["--answer", "memguard.testing.memory_model:memory_answer"]
-    with subprocess.Popen([*command, *answer], stdout=subprocess.PIPE, text=True) as server:  # noqa: S603 - our own module
-        if server.stdout is None:
-            msg = "the server has no output"
-            raise AssertionError(msg)
-        yield server.stdout.readline().strip()
-        server.terminate()
+    return run, model_calls, puts
 
 
 def _http_guard(url: str, store: Any, journal: Journal) -> Any:
@@ -136,12 +121,14 @@ def _true_fact(n: int) -> dict[str, Any]:
 
 
 async def measure_writers(*, writers: int, writes: int, latency: int) -> None:
-    """Writes per second, each write one gate call over HTTP and one durable put into Chroma."""
-    with _model_server(latency=latency) as url, tempfile.TemporaryDirectory() as folder:
+    """Print writes per second; each is one gate call over HTTP and one durable put into Chroma."""
+    with model_server(*_ANSWER, latency=latency) as url, tempfile.TemporaryDirectory() as folder:
         async with ChromaStore.local(folder, embed=HashEmbeddings(dims=384)) as store:
             journal = await Journal.aopen(Path(folder) / "memguard.sqlite3")
             guard = _http_guard(url, store, journal)
+            # Opens the connection and the store's files before the clock starts.
             await guard.ainvoke(_true_fact(-1))
+            # Shared, so that a writer takes the next write as soon as it is free.
             numbers = iter(range(writes))
 
             async def work() -> None:
@@ -151,11 +138,11 @@ async def measure_writers(*, writers: int, writes: int, latency: int) -> None:
                         msg = f"write {n} was not stored"
                         raise AssertionError(msg)
 
-            began, cpu = time.perf_counter(), time.process_time()
+            start, cpu = time.perf_counter(), time.process_time()
             async with asyncio.TaskGroup() as group:
                 for _ in range(writers):
                     group.create_task(work())
-            wall, cpu = time.perf_counter() - began, time.process_time() - cpu
+            wall, cpu = time.perf_counter() - start, time.process_time() - cpu
             bound = writers / (latency / 1000)
             print(
                 f"{writers} writers, {latency} ms a call: {writes / wall:.1f} writes/s "
@@ -166,7 +153,7 @@ async def measure_writers(*, writers: int, writes: int, latency: int) -> None:
 
 
 async def measure_memory(*, writes: int) -> None:
-    """Resident memory with Chroma and the chat client loaded."""
+    """Print the resident memory as writes go on, with Chroma and the chat client loaded."""
     import psutil
 
     process = psutil.Process()
@@ -176,7 +163,7 @@ async def measure_memory(*, writes: int) -> None:
         return process.memory_info().rss / 2**20
 
     print(f"at the start {resident():.0f} MiB")
-    with _model_server(latency=0) as url, tempfile.TemporaryDirectory() as folder:
+    with model_server(*_ANSWER) as url, tempfile.TemporaryDirectory() as folder:
         async with ChromaStore.local(folder, embed=HashEmbeddings(dims=384)) as store:
             journal = await Journal.aopen(Path(folder) / "memguard.sqlite3")
             guard = _http_guard(url, store, journal)
@@ -188,7 +175,7 @@ async def measure_memory(*, writes: int) -> None:
 
 
 def measure_start(*, rounds: int) -> None:
-    """CPU seconds of a new process that does nothing, imports memguard, prints the help."""
+    """Print the CPU seconds of new processes: plain Python, an import of memguard, and its help."""
     for name, words in (
         ("python alone", ["-c", "pass"]),
         ("import memguard", ["-c", "import memguard"]),
@@ -198,6 +185,7 @@ def measure_start(*, rounds: int) -> None:
 
         costs: list[float] = []
         for _ in range(rounds):
+            # The kernel adds up the CPU time of finished children; the difference is this one's.
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
             subprocess.run([sys.executable, *words], check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - our own
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -206,7 +194,7 @@ def measure_start(*, rounds: int) -> None:
 
 
 def main() -> None:
-    """Run one of the benchmarks."""
+    """Run the benchmark that was named."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("cpu", "writers", "memory", "start"))
     parser.add_argument("--rounds", type=int, default=15)

@@ -1,25 +1,22 @@
-"""What a guarded read costs beyond the model and the store.
+"""Overhead of a guarded read beyond the model and the store.
 
 ```text
-python -m memguard.bench.read cpu       # own CPU of a read, beside its model call and its search
-python -m memguard.bench.read policy    # policy and rendering of 10 memories in 30 units
+python -m memguard.bench.read cpu       # CPU of a read without its model call and its search
 python -m memguard.bench.read search    # recall among 10,000 memories of one namespace
 python -m memguard.bench.read calls     # model calls of a first read and of later ones
 ```
 
-CPU is that of the process, so a busy machine blurs it less than it blurs the clock. Model and
-embedder are scripted; what they would take comes on top.
+CPU time is that of the process, which a busy machine distorts less than wall time. Model and
+embedder are scripted, so their cost is not included. `memguard.bench.render` measures policy and
+rendering alone.
 """
 
 import argparse
 import asyncio
-import gc
 import json
 import re
 import statistics
 import tempfile
-import time
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any, TypedDict
 
@@ -27,17 +24,11 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langgraph.graph import START, StateGraph
 from langgraph.store.base import PutOp, SearchOp
 
-from memguard.adjudication.steps import costs_of
+from memguard.bench.timing import cpu_milliseconds
 from memguard.guard import create_read_guard
 from memguard.guard.recall import SAFETY_QUERIES, recall
-from memguard.policy.ledger import compile_ledger, rule_on_units
 from memguard.portal import dual
-from memguard.rendering.memories import render_memories
-from memguard.schema.ledger import Adjudication, Row
-from memguard.schema.read import Situation
-from memguard.schema.read_config import PermissionSemantic
 from memguard.schema.recall import Recall
-from memguard.schema.units import Unit, UnitAttributes
 from memguard.stores import ChromaStore
 from memguard.testing import ScriptedChatModel
 from memguard.testing.embeddings import HashEmbeddings
@@ -61,39 +52,39 @@ _UNIT = {
 }
 
 
-class _Known(HashEmbeddings):
-    """Remembers the vectors of queries, so that no embedder is measured."""
+class _CachedEmbeddings(HashEmbeddings):
+    """Caches the vectors of queries, so that no embedder is measured."""
 
     def __init__(self) -> None:
         super().__init__(dims=384)
-        self._found: dict[str, list[float]] = {}
+        self._vectors: dict[str, list[float]] = {}
 
     async def aembed_query(self, text: str) -> list[float]:
         """The vector of a query, computed once."""
-        if text not in self._found:
-            self._found[text] = self._vector(text)
-        return self._found[text]
+        if text not in self._vectors:
+            self._vectors[text] = self._vector(text)
+        return self._vectors[text]
 
 
-def _judge(messages: list[BaseMessage]) -> str:
+def _adjudication(messages: list[BaseMessage]) -> str:
     names = re.findall(r"^\[(u\d+)\] ", str(messages[-1].content), re.MULTILINE)
     situation = {"target": "user", "mode": "recommendation", "asks_view": False}
     units = [{"unit": name, "reason": "near", **_UNIT} for name in names]
     return json.dumps({"situation": situation, "units": units})
 
 
-def _cut(messages: list[BaseMessage]) -> str:
-    found = re.findall(r'^\[(m\d+)\] (".*")$', str(messages[-1].content), re.MULTILINE)
+def _decomposition(messages: list[BaseMessage]) -> str:
+    matches = re.findall(r'^\[(m\d+)\] (".*")$', str(messages[-1].content), re.MULTILINE)
     memories: list[dict[str, Any]] = []
-    for name, quoted in found:
+    for name, quoted in matches:
         sentences = re.findall(r"[^.]+\.", json.loads(quoted))
-        units = [{"text": each.strip(), "kind": "fact"} for each in sentences]
+        units = [{"text": sentence.strip(), "kind": "fact"} for sentence in sentences]
         memories.append({"memory": name, "units": units})
     return json.dumps({"memories": memories})
 
 
 def _model() -> ScriptedChatModel:
-    return ScriptedChatModel(rules=[("<units>", _judge), ("<memories>", _cut)])
+    return ScriptedChatModel(rules=[("<units>", _adjudication), ("<memories>", _decomposition)])
 
 
 async def _filled(store: ChromaStore, *, records: int) -> None:
@@ -105,37 +96,28 @@ async def _filled(store: ChromaStore, *, records: int) -> None:
         await store.abatch(ops)
 
 
-async def _cpu_of(work: Callable[[], Awaitable[Any]], *, times: int) -> float:
-    """CPU milliseconds of one piece of work, the mean of several."""
-    gc.collect()
-    began = time.process_time()
-    for _ in range(times):
-        await work()
-    return (time.process_time() - began) / times * 1000
+class _EmptyState(TypedDict, total=False):
+    count: int
 
 
-class _Empty(TypedDict, total=False):
-    seen: int
+def _empty_graph() -> Any:
+    """A graph of the read guard's shape whose nodes do nothing, to measure LangGraph itself."""
 
-
-def _bare() -> Any:
-    """A graph of the same shape whose nodes do nothing: what LangGraph itself takes."""
-
-    async def nothing(_: _Empty) -> dict[str, Any]:
+    async def nothing(_: _EmptyState) -> dict[str, Any]:
         return {}
 
-    inner: Any = StateGraph(_Empty)
+    inner: Any = StateGraph(_EmptyState)
     names = ("decompose", "adjudicate", "compile", "render")
     for before, name in zip((START, *names), names, strict=False):
         inner.add_node(name, dual(nothing, name=name))
         inner.add_edge(before, name)
     method = inner.compile()
 
-    async def ask(state: _Empty) -> dict[str, Any]:
+    async def ask(state: _EmptyState) -> dict[str, Any]:
         await method.ainvoke(state)
         return {}
 
-    outer: Any = StateGraph(_Empty)
+    outer: Any = StateGraph(_EmptyState)
     for before, name, node in (
         (START, "recall", nothing),
         ("recall", "admit", ask),
@@ -147,75 +129,44 @@ def _bare() -> Any:
 
 
 async def measure_cpu(*, rounds: int, times: int) -> None:
-    """Own CPU of a read: the whole, less the same model call and the same searches alone."""
+    """Print the overhead of a read: the whole less the same model call and the same searches."""
     with tempfile.TemporaryDirectory() as folder:
-        async with ChromaStore.local(folder, embed=_Known()) as store:
+        async with ChromaStore.local(folder, embed=_CachedEmbeddings()) as store:
             await _filled(store, records=200)
             model = _model()
             guard = create_read_guard(model, store=store, namespace=NAMESPACE)
             read = (await guard.ainvoke({"query": _QUERY}))["read"]
+            # A second read, so that the units of all memories are cached.
             await guard.ainvoke({"query": _QUERY})
             prompt: list[list[BaseMessage]] = [
                 [SystemMessage(model.calls[-1].text), HumanMessage("<units>")]
             ]
             ops = [SearchOp(NAMESPACE, limit=20, query=text) for text in (_QUERY, *SAFETY_QUERIES)]
-            bare = _bare()
+            bare = _empty_graph()
             works = (
                 lambda: guard.ainvoke({"query": _QUERY}),
                 lambda: model.agenerate(prompt),
                 lambda: store.abatch(ops),
-                lambda: bare.ainvoke({"seen": 1}),
+                lambda: bare.ainvoke({"count": 1}),
             )
-            rows = [[await _cpu_of(work, times=times) for work in works] for _ in range(rounds)]
-    own = [whole - alone - search for whole, alone, search, _ in rows]
+            rows = [
+                [await cpu_milliseconds(work, times=times) for work in works] for _ in range(rounds)
+            ]
+    overhead = [whole - alone - search for whole, alone, search, _ in rows]
     columns = zip(*rows, strict=True)
     whole, alone, search, empty = (statistics.median(column) for column in columns)
     print(
         f"a read of {len(read.memories)} memories in {len(read.ledger.verdicts)} units, cached: "
-        f"own CPU min {min(own):.2f} median {statistics.median(own):.2f} ms "
-        f"(whole {whole:.2f}, model {alone:.2f}, store {search:.2f}; of its own, "
+        f"overhead min {min(overhead):.2f} median {statistics.median(overhead):.2f} ms "
+        f"(whole {whole:.2f}, model {alone:.2f}, store {search:.2f}; included: "
         f"LangGraph's loop over empty nodes {empty:.2f})"
     )
 
 
-async def measure_policy(*, rounds: int, times: int) -> None:
-    """Policy and rendering alone: 10 memories in 30 units."""
-    units = [
-        Unit(id=f"m{n // 3}.{n % 3}", memory_id=f"m{n // 3}", text=_TEXT.format(n=n), said_at=NOW)
-        for n in range(30)
-    ]
-    found = UnitAttributes.model_validate(
-        {name: _UNIT[name] for name in UnitAttributes.model_fields}
-    )
-    adjudication = Adjudication(
-        situation=Situation(target="user", mode="recommendation"),
-        rows=tuple(Row(unit_id=unit.id, attributes=found) for unit in units),
-    )
-    spec = PermissionSemantic()
-
-    async def work() -> None:
-        rulings = rule_on_units(units, adjudication=adjudication, spec=spec)
-        compiled = compile_ledger(
-            rulings,
-            adjudication=adjudication,
-            spec=spec,
-            scheme="units",
-            costs=costs_of(rulings),
-            repeats={},
-        )
-        render_memories(compiled.ledger, rendering="channels")
-
-    costs = [await _cpu_of(work, times=times) for _ in range(rounds)]
-    print(
-        f"policy and rendering of 30 units: CPU min {min(costs):.2f} "
-        f"median {statistics.median(costs):.2f} ms"
-    )
-
-
 async def measure_search(*, rounds: int, times: int, records: int) -> None:
-    """Recall from one namespace of many memories, the search for safety constraints included."""
+    """Print the CPU time of recall from one large namespace, with and without safety search."""
     with tempfile.TemporaryDirectory() as folder:
-        async with ChromaStore.local(folder, embed=_Known()) as store:
+        async with ChromaStore.local(folder, embed=_CachedEmbeddings()) as store:
             await _filled(store, records=records)
             for safety_k, what in ((5, "with safety constraints"), (0, "the nearest alone")):
                 spec = Recall(safety_k=safety_k)
@@ -226,7 +177,7 @@ async def measure_search(*, rounds: int, times: int, records: int) -> None:
                     )
 
                 await work()
-                costs = [await _cpu_of(work, times=times) for _ in range(rounds)]
+                costs = [await cpu_milliseconds(work, times=times) for _ in range(rounds)]
                 print(
                     f"recall among {records:,} memories, {what}: CPU min {min(costs):.2f} "
                     f"median {statistics.median(costs):.2f} ms"
@@ -234,23 +185,23 @@ async def measure_search(*, rounds: int, times: int, records: int) -> None:
 
 
 async def count_calls() -> None:
-    """Model calls of a first read, of a second one, and of one with another query."""
+    """Print the model calls of a first read, of the same again, and of another query."""
     with tempfile.TemporaryDirectory() as folder:
-        async with ChromaStore.local(folder, embed=_Known()) as store:
+        async with ChromaStore.local(folder, embed=_CachedEmbeddings()) as store:
             await _filled(store, records=10)
             guard = create_read_guard(_model(), store=store, namespace=NAMESPACE)
             for query in (_QUERY, _QUERY, "What did I buy?"):
                 read = (await guard.ainvoke({"query": query}))["read"]
                 print(
                     f"{query!r}: {read.usage.calls} model calls, units of {read.cached} memories "
-                    f"kept, of {read.decomposed} cut"
+                    f"from the cache, {read.decomposed} memories decomposed"
                 )
 
 
 def main() -> None:
-    """Run one of the benchmarks."""
+    """Run the benchmark that was named."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("cpu", "policy", "search", "calls"))
+    parser.add_argument("what", choices=("cpu", "search", "calls"))
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--records", type=int, default=10_000)
@@ -259,8 +210,6 @@ def main() -> None:
     match options.what:
         case "cpu":
             asyncio.run(measure_cpu(rounds=rounds, times=times))
-        case "policy":
-            asyncio.run(measure_policy(rounds=rounds, times=times))
         case "search":
             asyncio.run(measure_search(rounds=rounds, times=times, records=options.records))
         case _:

@@ -1,9 +1,8 @@
-"""What policy and rendering cost for one read: `python -m memguard.bench.render`.
+"""CPU cost of policy and rendering for one read: `python -m memguard.bench.render`.
 
-Ten memories in thirty units, or as many as you say: CPU milliseconds of ruling, settling, choosing
-and rendering, without any model. CPU is that of the process, so a busy machine blurs it less than
-it blurs the clock. The attributes are drawn at random, so that every part of the table has its
-turn.
+By default ten memories in thirty units, without any model. CPU time is that of the process, which a
+busy machine distorts less than wall time. The attributes are random, so that every part of the
+permission table is used.
 """
 
 import argparse
@@ -32,19 +31,28 @@ _ATTRIBUTES = ("kind", "subject", "epistemic", "temporality", "relevance")
 _SITUATION = Situation(target="user", mode="recommendation")
 
 
-def made_up(*, memories: int, units: int, rng: Random) -> tuple[tuple[Unit, ...], Adjudication]:
-    """Units of some memories, and what an adjudicator might have found of them."""
-    began = datetime(2024, 1, 1, tzinfo=UTC)
-    made = tuple(
+def random_units(
+    *, memories: int, units: int, rng: Random
+) -> tuple[tuple[Unit, ...], Adjudication]:
+    """Random units, and an adjudication with random attributes.
+
+    Args:
+        memories: How many memories the units belong to.
+        units: How many units.
+        rng: Source of randomness.
+    """
+    start = datetime(2024, 1, 1, tzinfo=UTC)
+    created = tuple(
         Unit(
             id=f"m{n % memories}.{n}",
             memory_id=f"m{n % memories}",
             text=f"{_WORDS} {n}.",
-            said_at=began + timedelta(days=n),
+            said_at=start + timedelta(days=n),
             score=rng.random(),
         )
         for n in range(units)
     )
+    # Every attribute from the values of its column, so that any row of the table may match.
     rows = tuple(
         Row(
             unit_id=unit.id,
@@ -53,21 +61,22 @@ def made_up(*, memories: int, units: int, rng: Random) -> tuple[tuple[Unit, ...]
             ),
             influence=rng.random(),
         )
-        for unit in made
+        for unit in created
     )
+    # One conflict in ten units: enough that conflicts are resolved, few enough to be realistic.
     pairs = tuple(
-        Conflict(first=made[n].id, second=made[n + 1].id) for n in range(0, units - 1, 10)
+        Conflict(first=created[n].id, second=created[n + 1].id) for n in range(0, units - 1, 10)
     )
-    return made, Adjudication(situation=_SITUATION, rows=rows, conflicts=pairs)
+    return created, Adjudication(situation=_SITUATION, rows=rows, conflicts=pairs)
 
 
-def compile_once(units: tuple[Unit, ...], found: Adjudication) -> Ledger:
-    """The ledger, as the graph makes it."""
+def compile_once(units: tuple[Unit, ...], adjudication: Adjudication) -> Ledger:
+    """Compile the ledger as the read guard does."""
     spec = PermissionSemantic()
-    rulings = rule_on_units(units, adjudication=found, spec=spec)
+    rulings = rule_on_units(units, adjudication=adjudication, spec=spec)
     return compile_ledger(
         rulings,
-        adjudication=found,
+        adjudication=adjudication,
         spec=spec,
         scheme="units",
         costs=costs_of(rulings),
@@ -76,16 +85,17 @@ def compile_once(units: tuple[Unit, ...], found: Adjudication) -> Ledger:
 
 
 def cpu_ms(run: Callable[[], object], *, times: int, rounds: int) -> tuple[float, float]:
-    """CPU milliseconds of one run: the median and the fastest of several rounds."""
-    found: list[float] = []
+    """CPU milliseconds of one run: median and minimum of several rounds."""
+    durations: list[float] = []
+    # The first run fills caches; a collection that earlier work made due is not this one's cost.
     run()
     gc.collect()
     for _ in range(rounds):
-        began = time.process_time()
+        start = time.process_time()
         for _ in range(times):
             run()
-        found.append((time.process_time() - began) / times * 1000)
-    return statistics.median(found), min(found)
+        durations.append((time.process_time() - start) / times * 1000)
+    return statistics.median(durations), min(durations)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -98,8 +108,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the attributes")
     options = parser.parse_args(argv)
 
-    units, found = made_up(memories=options.memories, units=options.units, rng=Random(options.seed))
-    ledger = compile_once(units, found)
+    units, adjudication = random_units(
+        memories=options.memories, units=options.units, rng=Random(options.seed)
+    )
+    ledger = compile_once(units, adjudication)
     table = Table("step", "CPU ms, median", "fastest")
 
     def measure(name: str, run: Callable[[], object]) -> None:
@@ -107,10 +119,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         table.add_row(name, f"{median:.3f}", f"{fastest:.3f}")
 
     def whole() -> str:
-        return render_memories(compile_once(units, found), rendering="channels")
+        return render_memories(compile_once(units, adjudication), rendering="channels")
 
     measure("policy and rendering", whole)
-    measure("policy", lambda: compile_once(units, found))
+    measure("policy", lambda: compile_once(units, adjudication))
     for rendering in get_args(Rendering):
         measure(f"rendering, {rendering}", _render(ledger, rendering))
     console = Console()

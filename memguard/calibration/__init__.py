@@ -1,13 +1,13 @@
-"""Measuring a judge on labelled pairs before it is trusted with a store."""
+"""Measures a judge on labelled memories before it guards a store."""
 
 from memguard.calibration.pairs import LabelledMemory, load_pairs
 from memguard.calibration.record import CalibrationRecord, find_records, keep_record
-from memguard.calibration.run import Measured, measure_judge
+from memguard.calibration.run import JudgeMeasurement, measure_judge
 
 __all__ = [
     "CalibrationRecord",
+    "JudgeMeasurement",
     "LabelledMemory",
-    "Measured",
     "find_records",
     "keep_record",
     "load_pairs",

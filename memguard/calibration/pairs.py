@@ -1,4 +1,4 @@
-"""The labelled pairs that are shipped: short conversations, a memory of each, and a wrong twin."""
+"""The packaged pairs: short conversations, each with a supported memory and a changed one."""
 
 import json
 from functools import cache
@@ -11,21 +11,21 @@ PAIRS_FILE = "pairs.json"
 
 
 class LabelledMemory(Frozen):
-    """A memory, its source, and whether the source supports it."""
+    """A memory with its source, and whether the source supports it."""
 
     id: str
-    """Unique within the set, for example `07-changed`."""
+    """Unique id within the set, for example `07-changed`."""
     source: Conversation
-    """The conversation it is said to come from."""
+    """The conversation it claims to come from."""
     text: Text
-    """The memory."""
+    """The text of the memory."""
     is_supported: bool
     """The label."""
     change: str
-    """The detail in which the two of a pair differ: number, name, negation, ..."""
+    """Kind of the detail that differs within a pair: number, name, negation, ..."""
 
 
-class _Item(Frozen):
+class _Pair(Frozen):
     id: str
     change: str
     turns: tuple[Turn, ...]
@@ -33,38 +33,38 @@ class _Item(Frozen):
     changed: Text
 
 
-class _File(Frozen):
+class _PairsFile(Frozen):
     version: str
     about: str
-    items: tuple[_Item, ...]
+    items: tuple[_Pair, ...]
 
 
 def load_pairs(limit: int | None = None) -> tuple[LabelledMemory, ...]:
-    """The shipped memories, the two of a pair together.
+    """The packaged memories, those of a pair together and with the kinds of change mixed.
 
     Args:
-        limit: Take the first so many, at least 2; kinds of change come mixed.
+        limit: How many to load, at least 2; by default all.
     """
+    # Two at least: a measurement needs a supported and a changed memory.
     return _all() if limit is None else _all()[: max(2, limit)]
 
 
 @cache
 def _all() -> tuple[LabelledMemory, ...]:
     text = (resources.files("memguard") / "calibration" / PAIRS_FILE).read_text(encoding="utf-8")
-    items = _File.model_validate(json.loads(text)).items
-    return tuple(one for item in items for one in _two(item))
+    pairs = _PairsFile.model_validate(json.loads(text)).items
+    return tuple(memory for pair in pairs for memory in _memories_of(pair))
 
 
-def _two(item: _Item) -> tuple[LabelledMemory, LabelledMemory]:
-    source = Conversation(turns=item.turns, id=f"calibration-{item.id}")
-    right, wrong = (
+def _memories_of(pair: _Pair) -> list[LabelledMemory]:
+    source = Conversation(turns=pair.turns, id=f"calibration-{pair.id}")
+    return [
         LabelledMemory(
-            id=f"{item.id}-{'supported' if label else 'changed'}",
+            id=f"{pair.id}-{'supported' if label else 'changed'}",
             source=source,
             text=text,
             is_supported=label,
-            change=item.change,
+            change=pair.change,
         )
-        for text, label in ((item.supported, True), (item.changed, False))
-    )
-    return right, wrong
+        for text, label in ((pair.supported, True), (pair.changed, False))
+    ]

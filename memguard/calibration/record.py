@@ -1,4 +1,4 @@
-"""What was measured, kept beside the store: `calibration.json`."""
+"""Stores the results of measurements next to the store, in `calibration.json`."""
 
 import json
 import os
@@ -14,10 +14,10 @@ RECORD_FILE = "calibration.json"
 
 
 class CalibrationRecord(Frozen):
-    """One judge's last measurement."""
+    """The latest measurement of one judge."""
 
     model: str
-    """Its name, as on receipts."""
+    """The judge's name, as on receipts."""
     variant: str
     """`soft` or `logprob`."""
     k: int
@@ -29,22 +29,22 @@ class CalibrationRecord(Frozen):
     memories: int
     """How many labelled memories were judged."""
     inconclusive: int
-    """How many of them gave no score."""
+    """How many of them have no score."""
     auc: float
     """The area under the curve."""
     auc_low: float
-    """Lower end of its interval."""
+    """Lower end of the AUC's 95 % interval."""
     auc_high: float
-    """Upper end of its interval."""
+    """Upper end of the AUC's 95 % interval."""
     tau: float
-    """The threshold that was in force."""
+    """The threshold in force."""
     suggested_tau: float | None
-    """The threshold suggested, if there is one."""
+    """The suggested threshold; `None` if no threshold meets the target."""
     target: float
     """The contamination aimed at."""
 
 
-class _File(Frozen):
+class _RecordsFile(Frozen):
     version: int = 1
     records: tuple[CalibrationRecord, ...] = Field(default=())
 
@@ -53,28 +53,31 @@ def find_records(folder: Path, *, model: str) -> tuple[CalibrationRecord, ...]:
     """The measurements of one model, the latest last.
 
     Raises:
-        StoreConfigurationError: If the file is there and cannot be read.
+        StoreConfigurationError: If the file exists and cannot be read.
     """
-    found = [one for one in _read(folder / RECORD_FILE).records if one.model == model]
-    return tuple(sorted(found, key=lambda one: str(one.at)))
+    records = [record for record in _read(folder / RECORD_FILE).records if record.model == model]
+    return tuple(sorted(records, key=lambda record: str(record.at)))
 
 
 def keep_record(folder: Path, record: CalibrationRecord) -> Path:
-    """Write a measurement; one of the same model and variant is replaced.
+    """Store a measurement, replacing an earlier one of the same model and variant.
+
+    Returns:
+        The path of the file.
 
     Raises:
         StoreConfigurationError: If the file cannot be read or written.
     """
     path = folder / RECORD_FILE
     others = tuple(
-        one
-        for one in _read(path).records
-        if (one.model, one.variant) != (record.model, record.variant)
+        other
+        for other in _read(path).records
+        if (other.model, other.variant) != (record.model, record.variant)
     )
-    body = _File(records=(*others, record)).model_dump_json(indent=1)
+    body = _RecordsFile(records=(*others, record)).model_dump_json(indent=1)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        # Whole or not at all: a reader never sees half a file.
+        # Written to another file first, so that a reader never sees half a file.
         draft = path.with_name(f".{RECORD_FILE}.{os.getpid()}")
         draft.write_text(body + "\n", encoding="utf-8")
         draft.replace(path)
@@ -84,11 +87,11 @@ def keep_record(folder: Path, record: CalibrationRecord) -> Path:
     return path
 
 
-def _read(path: Path) -> _File:
+def _read(path: Path) -> _RecordsFile:
     try:
-        return _File.model_validate(json.loads(path.read_text(encoding="utf-8")))
+        return _RecordsFile.model_validate(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
-        return _File()
+        return _RecordsFile()
     except OSError as error:
         problem = f"{error.strerror}); check its rights, or name another --store"
     except ValueError as error:  # no JSON, or another shape

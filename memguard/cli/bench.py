@@ -10,7 +10,7 @@ from memguard.cli.options import BaseUrlOption, JsonOption
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from memguard.bench.verifier.report import Measured
+    from memguard.bench.verifier.report import SetMeasurement
 
 _WIDE = 160
 """Columns of the tables in a file or a pipe, wide enough for every figure."""
@@ -54,7 +54,7 @@ def verifier(
     Simpler judges, and a language model if one is named, are measured on the same data.
     """
     from memguard.bench.verifier.measure import measure_locally, measure_model, read_sets
-    from memguard.bench.verifier.report import Measured
+    from memguard.bench.verifier.report import SetMeasurement
     from memguard.cli.opening import open_model
     from memguard.local import MiniLmEncoder, SupportVerifier
     from memguard.portal import run_sync
@@ -65,13 +65,13 @@ def verifier(
     encoder = MiniLmEncoder(threads=1)
     judge = SupportVerifier(encoder=encoder)
     judge.warm()  # loading the model does not count as judging
-    measured: list[Measured] = []
+    measured: list[SetMeasurement] = []
     for chosen in read_sets(data, limit=limit, skipped=_note):
         judged = measure_locally(chosen, verifier=judge, encoder=encoder)
         if opponent is not None:
             spec = ConsistencyGate(variant=variant, k=k)
             judged.append(run_sync(measure_model(chosen, opponent, spec=spec, name=opponent.name)))
-        measured.append(Measured(chosen=chosen, judged=judged))
+        measured.append(SetMeasurement(evaluation_set=chosen, judges=judged))
     _show(measured, judge=judge, as_json=as_json)
 
 
@@ -79,7 +79,7 @@ def _note(text: str) -> None:
     typer.echo(text, err=True)
 
 
-def _show(measured: "Sequence[Measured]", *, judge: Any, as_json: bool) -> None:
+def _show(measured: "Sequence[SetMeasurement]", *, judge: Any, as_json: bool) -> None:
     from memguard.bench.verifier import report
     from memguard.cli.output import console, print_json, print_table
 

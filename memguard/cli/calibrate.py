@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from memguard.calibration import CalibrationRecord, LabelledMemory, Measured
+    from memguard.calibration import CalibrationRecord, JudgeMeasurement, LabelledMemory
     from memguard.llm.models import Model
-    from memguard.policy.calibration import Calibration, CurvePoint, Share
+    from memguard.policy.calibration import CurvePoint, JudgeCalibration, Proportion
     from memguard.schema.config import ConsistencyGate
 
 _DEFAULT_LIMIT = 60
@@ -109,7 +109,7 @@ def _measure(
     spec: "ConsistencyGate",
     target: float,
     quiet: bool,
-) -> "Measured":
+) -> "JudgeMeasurement":
     from rich.console import Console
     from rich.progress import Progress
 
@@ -131,7 +131,7 @@ def _measure(
 
 
 def _record(
-    name: str, measured: "Measured", *, spec: "ConsistencyGate"
+    name: str, measured: "JudgeMeasurement", *, spec: "ConsistencyGate"
 ) -> "CalibrationRecord | None":
     """The result to save; `None` if there are no figures."""
     from datetime import UTC, datetime
@@ -159,7 +159,7 @@ def _record(
 
 
 def _print_for_programs(
-    name: str, measured: "Measured", *, record: "CalibrationRecord | None"
+    name: str, measured: "JudgeMeasurement", *, record: "CalibrationRecord | None"
 ) -> None:
     from memguard.cli.output import print_json
 
@@ -187,7 +187,7 @@ def _print_for_programs(
     )
 
 
-def _print_for_people(name: str, measured: "Measured", *, path: "Path | None") -> None:
+def _print_for_people(name: str, measured: "JudgeMeasurement", *, path: "Path | None") -> None:
     from memguard.cli.output import console, print_table
 
     out, calibration = console(), measured.calibration
@@ -220,7 +220,7 @@ def _print_for_people(name: str, measured: "Measured", *, path: "Path | None") -
         out.print(f"noted in {path}")
 
 
-def _row(point: "CurvePoint", calibration: "Calibration") -> tuple[str, str, str, str]:
+def _row(point: "CurvePoint", calibration: "JudgeCalibration") -> tuple[str, str, str, str]:
     marks = [
         mark
         for mark, one in (("in force", calibration.now), ("suggested", calibration.suggested))
@@ -234,7 +234,7 @@ def _row(point: "CurvePoint", calibration: "Calibration") -> tuple[str, str, str
     )
 
 
-def _percent(share: "Share") -> str:
+def _percent(share: "Proportion") -> str:
     if share.value is None or share.interval is None:
         return "nothing admitted"
     ends = f"{share.interval.low:.0%} to {share.interval.high:.0%}"
@@ -242,7 +242,7 @@ def _percent(share: "Share") -> str:
 
 
 def _point(point: "CurvePoint") -> dict[str, Any]:
-    def body(share: "Share") -> dict[str, Any]:
+    def body(share: "Proportion") -> dict[str, Any]:
         ends = share.interval
         return {
             "value": share.value,
@@ -258,7 +258,7 @@ def _point(point: "CurvePoint") -> dict[str, Any]:
     }
 
 
-def _warnings(measured: "Measured") -> list[str]:
+def _warnings(measured: "JudgeMeasurement") -> list[str]:
     """Reasons not to let this model judge."""
     calibration = measured.calibration
     if calibration is None:
@@ -287,7 +287,7 @@ def _warnings(measured: "Measured") -> list[str]:
     return warnings
 
 
-def _advice(measured: "Measured") -> list[str]:
+def _advice(measured: "JudgeMeasurement") -> list[str]:
     calibration = measured.calibration
     if calibration is None or calibration.suggested is None or calibration.is_chance:
         return []

@@ -1,4 +1,4 @@
-"""Conversations as users have them: chat messages, JSON and JSONL files, LoCoMo."""
+"""Reads conversations: chat messages, JSON and JSONL files, LoCoMo."""
 
 from memguard.conversations.files import load_conversation
 from memguard.conversations.messages import read_conversation

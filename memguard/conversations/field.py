@@ -1,4 +1,4 @@
-"""Fields of graph input: validated from whatever shape the caller has."""
+"""Field types of graph input that accept several shapes."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, cast
@@ -10,13 +10,13 @@ from memguard.schema.memory import CandidateMemory, Conversation
 
 
 def _read(value: Any) -> Any:
-    # JSON from Studio or a checkpoint already has a conversation's own fields.
+    # JSON from Studio or a checkpoint already has the fields of a `Conversation`.
     is_ready = value is None or (isinstance(value, Mapping) and "turns" in value)
     return value if is_ready else read_conversation(cast("Any", value))
 
 
 AnyConversation = Annotated[Conversation, BeforeValidator(_read)]
-"""Takes a conversation, a text, chat messages, or the JSON of a conversation."""
+"""Accepts a conversation, a text, chat messages, or the JSON of a conversation."""
 
 
 def _as_candidate(value: Any) -> Any:
@@ -24,4 +24,4 @@ def _as_candidate(value: Any) -> Any:
 
 
 AnyCandidate = Annotated[CandidateMemory, BeforeValidator(_as_candidate)]
-"""Takes a candidate, its text alone, or the JSON of a candidate."""
+"""Accepts a candidate, its text, or the JSON of a candidate."""

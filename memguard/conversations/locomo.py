@@ -1,4 +1,4 @@
-"""LoCoMo's conversations: sessions of turns between two people, with the time of each session."""
+"""Reads LoCoMo's conversations: dated sessions of turns between two people."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,11 +13,11 @@ _SESSION = re.compile(r"session_(\d+)\Z")
 _NEEDED = ("dia_id", "speaker", "text")
 
 Row = Mapping[str, Any]
-"""One conversation with all its sessions, as it stands in `locomo10.json`."""
+"""One conversation with all its sessions, an item of `locomo10.json`."""
 
 
 def locomo_rows(data: object) -> list[Row] | None:
-    """The conversations of a LoCoMo file; `None` when the data is something else."""
+    """The conversations of a LoCoMo file; `None` if the data has another format."""
     rows: list[Any] = cast("list[Any]", data) if isinstance(data, list) else [data]
     is_locomo = bool(rows) and all(
         isinstance(row, Mapping)
@@ -28,22 +28,22 @@ def locomo_rows(data: object) -> list[Row] | None:
 
 
 def pick_row(rows: Sequence[Row], *, name: str | None) -> Row:
-    """The conversation of that name; the only one, when none is named.
+    """The conversation with that id; without a name, the only one.
 
     Raises:
-        InvalidInputError: If none is meant, or more than one.
+        InvalidInputError: If not exactly one conversation matches.
     """
     names = [str(row.get("sample_id", "")) for row in rows]
     if name is None and len(rows) == 1:
         return rows[0]
     if name is None:
-        msg = f"no conversation was named; it holds {sorted(names)}"
+        msg = f"no conversation was named; it contains {sorted(names)}"
         raise _unreadable(msg)
     if names.count(name) > 1:
-        msg = f"it has {name!r} {names.count(name)} times"
+        msg = f"it contains the conversation {name!r} {names.count(name)} times"
         raise _unreadable(msg)
     if name not in names:
-        msg = f"it has no {name!r}; it holds {sorted(names)}"
+        msg = f"it has no {name!r}, only {sorted(names)}"
         raise _unreadable(msg)
     return rows[names.index(name)]
 
@@ -51,16 +51,17 @@ def pick_row(rows: Sequence[Row], *, name: str | None) -> Row:
 def read_sessions(row: Row) -> list[Conversation]:
     """The sessions of a conversation, in the order they took place.
 
-    Both speakers are people, so both are users.
+    Both speakers have the role `user`, since both are people.
 
     Raises:
-        InvalidInputError: If a session, a turn or a time is not as LoCoMo has them; the message
-            names it.
+        InvalidInputError: If a session, a turn or a time does not have LoCoMo's format; the message
+            says which.
     """
     body: Mapping[str, Any] = row["conversation"]
-    numbers = sorted(int(found[1]) for key in body if (found := _SESSION.match(key)))
+    # By number: as text, session 10 would come before session 2.
+    numbers = sorted(int(hit[1]) for key in body if (hit := _SESSION.match(key)))
     if not numbers:
-        msg = f"its conversation holds no `session_1`, only {sorted(body)}"
+        msg = f"its conversation has no `session_1`, only {sorted(body)}"
         raise _unreadable(msg)
     return [
         Conversation(
@@ -76,7 +77,7 @@ def _time(body: Mapping[str, Any], number: int) -> datetime | None:
     stated = body.get(f"session_{number}_date_time")
     if not isinstance(stated, str):
         return None
-    # LoCoMo names no time zone; naive times are UTC throughout memguard.
+    # LoCoMo states no time zone; memguard reads all naive times as UTC.
     try:
         return datetime.strptime(stated.strip(), _TIME).replace(tzinfo=UTC)
     except ValueError as error:
@@ -89,8 +90,8 @@ def _turns(turns: object, *, number: int, at: datetime | None) -> tuple[Turn, ..
         msg = f"session {number} is a {type(turns).__name__}, not a list of turns"
         raise _unreadable(msg)
     read: dict[str, Turn] = {}
-    for place, turn in enumerate(cast("list[Any]", turns), start=1):
-        where = f"turn {place} of session {number}"
+    for index, turn in enumerate(cast("list[Any]", turns), start=1):
+        where = f"turn {index} of session {number}"
         fields = _fields(turn, where=where)
         if fields["dia_id"] in read:
             msg = f"{where} has the id {fields['dia_id']!r} of another turn"
@@ -109,16 +110,17 @@ def _fields(turn: object, *, where: str) -> dict[str, str]:
     if not isinstance(turn, Mapping):
         msg = f"{where} is a {type(turn).__name__}, not a mapping"
         raise _unreadable(msg)
-    given = cast("Mapping[str, Any]", turn)
+    fields = cast("Mapping[str, Any]", turn)
     for name in _NEEDED:
-        if not isinstance(given.get(name), str):
-            msg = f"{where} has {name} {given.get(name)!r}, which is no text"
+        if not isinstance(fields.get(name), str):
+            msg = f"{where} has {name} {fields.get(name)!r}, which is not a text"
             raise _unreadable(msg)
-    return {name: given[name] for name in _NEEDED}
+    return {name: fields[name] for name in _NEEDED}
 
 
 def _caption(turn: Mapping[str, Any]) -> str:
-    """What a shared picture shows, as the data set's captioner put it."""
+    """The caption of a shared picture, which the data set has from a model."""
+    # Without it, an answer such as "She is beautiful!" has nothing to refer to.
     caption = turn.get("blip_caption")
     return f" [shares a picture: {caption}]" if caption else ""
 

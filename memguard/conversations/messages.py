@@ -1,4 +1,4 @@
-"""Chat messages, in any of the shapes people pass them, as a `Conversation`."""
+"""Reads chat messages, in all common shapes, into a `Conversation`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -21,8 +21,9 @@ _ROLES: dict[str, Role] = {
     "tool": "tool",
     "function": "tool",
 }
+# Types of content blocks with text, of OpenAI's chat completions and of its Responses API.
 _TEXT_BLOCKS = ("text", "input_text", "output_text")
-"""Types of a content block that holds text, in the chat and in the responses protocol."""
+# The first one with a value counts.
 _TIME_FIELDS = ("at", "timestamp", "created_at", "time")
 
 ConversationLike = (
@@ -32,20 +33,25 @@ ConversationLike = (
 
 
 def read_conversation(source: ConversationLike, *, conversation_id: str = "") -> Conversation:
-    """Read a conversation from what the caller has.
+    """Read a conversation from a text, messages or turns.
 
     A message may be a LangChain message, a `Turn`, a `(role, text)` pair, or a mapping with `role`
-    and `content` and, if known, `id`, `speaker` (or `name`) and a time (`at`, `timestamp`,
-    `created_at`; ISO 8601 or Unix seconds; naive times are UTC). Turns without an id are numbered.
+    and `content`. Optional fields of a mapping are `id`, `speaker` (or `name`) and a time in `at`,
+    `timestamp`, `created_at` or `time`, as ISO 8601 or Unix seconds; naive times are UTC. Turns
+    without an id are numbered from 1.
+
+    Args:
+        source: A conversation, which is returned as it is, a text, or a list of messages.
+        conversation_id: Id of the new conversation.
 
     Raises:
-        InvalidInputError: If a message has no readable role, text or time, or an id comes twice.
+        InvalidInputError: If a message has no readable role, text or time, or an id is repeated.
     """
     if isinstance(source, Conversation):
         return source
     if isinstance(source, str):
         source = [("user", source)]
-    _refuse_what_is_no_list(source)
+    _require_list(source)
     turns = tuple(_read_turn(message, number=n) for n, message in enumerate(source, start=1))
     _refuse_repeated_ids(turns)
     return Conversation(turns=turns, id=conversation_id)
@@ -70,13 +76,14 @@ def _read_turn(message: object, *, number: int) -> Turn:
 
 
 def _from_langchain(message: BaseMessage, *, number: int) -> Turn:
-    known = {**message.response_metadata, **message.additional_kwargs}
-    return _make_turn(
+    # LangChain messages have no field for a time; clients put it into either of these.
+    extras = {**message.response_metadata, **message.additional_kwargs}
+    return _create_turn(
         role=message.type,
         content=message.text,
         turn_id=message.id,
         speaker=message.name,
-        at=next((known[field] for field in _TIME_FIELDS if known.get(field)), None),
+        at=next((extras[field] for field in _TIME_FIELDS if extras.get(field)), None),
         number=number,
     )
 
@@ -84,7 +91,7 @@ def _from_langchain(message: BaseMessage, *, number: int) -> Turn:
 def _from_mapping(message: Mapping[str, Any], *, number: int) -> Turn:
     if "role" not in message and "type" not in message:
         raise _unreadable(number, f"it has no `role`, only {sorted(map(str, message))}")
-    return _make_turn(
+    return _create_turn(
         role=message.get("role", message.get("type")),
         content=_plain_text(message.get("content", message.get("text")), number=number),
         turn_id=message.get("id"),
@@ -94,11 +101,12 @@ def _from_mapping(message: Mapping[str, Any], *, number: int) -> Turn:
     )
 
 
-def _make_turn(
+def _create_turn(
     *, role: object, content: str, turn_id: object, speaker: object, at: object, number: int
 ) -> Turn:
     if not isinstance(role, str) or role.lower() not in _ROLES:
         raise _unreadable(number, f"role {role!r} is not one of {sorted(_ROLES)}")
+    # Memories that memguard rendered into a message must not become the evidence for themselves.
     evidence = cut_sections(content)
     only_rendered = evidence != content and not evidence.strip()
     return Turn(
@@ -112,7 +120,7 @@ def _make_turn(
 
 
 def _plain_text(content: object, *, number: int) -> str:
-    """Text of a content field: a string, or the text blocks of a block list."""
+    """The text of a content field: a string, or the joined text blocks of a list."""
     if content is None:
         return ""
     if isinstance(content, str):
@@ -136,6 +144,7 @@ def _read_time(at: object, *, number: int) -> datetime | None:
     if at is None or isinstance(at, datetime):
         return at
     try:
+        # `True` is an `int`, but not a time.
         if isinstance(at, int | float) and not isinstance(at, bool):
             return datetime.fromtimestamp(at, UTC)
         if isinstance(at, str):
@@ -145,7 +154,8 @@ def _read_time(at: object, *, number: int) -> datetime | None:
     raise _unreadable(number, f"its time {at!r} is not ISO 8601 or Unix seconds")
 
 
-def _refuse_what_is_no_list(source: object) -> None:
+def _require_list(source: object) -> None:
+    # Both are iterable, but neither iterates over messages.
     if isinstance(source, bytes | Mapping) or not isinstance(source, Iterable):
         kind = type(cast("object", source)).__name__
         msg = (
@@ -156,12 +166,12 @@ def _refuse_what_is_no_list(source: object) -> None:
 
 
 def _refuse_repeated_ids(turns: Sequence[Turn]) -> None:
-    seen: set[str] = set()
+    ids: set[str] = set()
     for turn in turns:
-        if turn.id in seen:
-            msg = f"turn id {turn.id!r} comes twice in one conversation: give each turn its own id"
+        if turn.id in ids:
+            msg = f"turn id {turn.id!r} is repeated in one conversation: give each turn its own id"
             raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
-        seen.add(turn.id)
+        ids.add(turn.id)
 
 
 def _unreadable(number: int, why: str) -> InvalidInputError:

@@ -1,31 +1,34 @@
-"""When two memories are one: only when their text is the same.
+"""Recognises repeated memories: only those with the same text.
 
-Similarity never decides: "may enter" and "may not enter", 14 May and 15 May, 20 mg and 200 mg are
-close in any embedding and opposite in meaning. Only what a reader would call the same sentence is
-a repeat.
+Similarity must not decide. "May enter" and "may not enter", 14 May and 15 May, 20 mg and 200 mg are
+close in any embedding but differ in meaning. Only what a reader would call the same sentence is a
+repeat.
 """
 
 import hashlib
 import unicodedata
 import uuid
 
+# Full stops of Latin, Chinese and Japanese text, and the full-width one.
 _CLOSING = ".\u3002\uff0e"
 
 
 def same_text_form(text: str) -> str:
-    """The form under which two texts count as the same.
+    """The normalised form of a text; texts with the same form are repeats.
 
-    Canonical Unicode, runs of white space as one space, no white space around, no closing full
-    stop. Case, digits, signs, units and every word stay: they carry meaning.
+    Unicode NFC, single spaces, no surrounding white space and no final full stop. Case, digits,
+    signs, units and all words stay, because they carry meaning.
     """
+    # NFC and not NFKC, which would turn 10² into 102.
     squeezed = " ".join(unicodedata.normalize("NFC", text).split())
+    # A text of full stops alone keeps them, or it would have an empty form.
     return squeezed.rstrip(_CLOSING).rstrip() or squeezed
 
 
 def record_key(text: str) -> str:
-    """The key of a memory within its namespace: the same for the same text, else different.
+    """The key of a memory within its namespace, the same for repeats of a text.
 
-    128 bits of SHA-256 over `same_text_form(text)`. Spelled as a UUID, because langmem's memory
+    128 bits of SHA-256 over `same_text_form(text)`, written as a UUID, because langmem's memory
     tool edits and deletes by UUID.
     """
     digest = hashlib.sha256(same_text_form(text).encode()).digest()

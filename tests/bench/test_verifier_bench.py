@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from memguard.bench.verifier.arrays import write_arrays
 from memguard.bench.verifier.corruptor import CHANGES, WEIGHTS, Fact, corrupt
-from memguard.bench.verifier.figures import Share, admission, auc, platt
+from memguard.bench.verifier.figures import admission, auc, platt
 from memguard.bench.verifier.frames import read_frames
 from memguard.bench.verifier.pairs import share
 from memguard.bench.verifier.person import HE, SHE, THEY, third_person
 from memguard.bench.verifier.sets import handmade_groups
 from memguard.bench.verifier.templates import read_patterns, template_groups
 from memguard.local.verifier.words import read_words
+from memguard.policy.calibration import Interval, Proportion
 
 FRAMES = read_frames(
     ["I have a dog", "I have a cat", "I like my cat", "I like my dog", "I have a boat"] * 2
@@ -123,7 +124,9 @@ def test_nothing_to_change() -> None:
 
 def test_templates_are_the_same_every_time() -> None:
     assert list(template_groups(30)) == list(template_groups(30))
-    assert all("{a}" in each.said and "{b}" in each.said for each in read_patterns())
+    assert all(
+        "{a}" in pattern.sentence and "{b}" in pattern.sentence for pattern in read_patterns()
+    )
 
 
 @pytest.mark.parametrize("language", ["en", "de"])
@@ -137,10 +140,11 @@ def test_hand_written_sets(language: str) -> None:
 
 
 def test_wilson_interval_and_its_edges() -> None:
-    low, high = Share(hits=8, total=10).interval or (0, 0)
+    interval = Proportion(count=8, total=10).interval or Interval(low=0, high=0)
+    low, high = interval.low, interval.high
     assert (round(low, 4), round(high, 4)) == (0.4902, 0.9433)
-    assert Share(hits=0, total=0).value is None
-    assert str(Share(hits=0, total=0)) == "-"
+    assert Proportion(count=0, total=0).value is None
+    assert str(Proportion(count=0, total=0)) == "-"
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=2, max_size=40))

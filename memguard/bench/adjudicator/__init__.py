@@ -1,1 +1,1 @@
-"""How the local adjudicator does on labels that need no model."""
+"""Evaluation of the local adjudicator on labels that need no model."""

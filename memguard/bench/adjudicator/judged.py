@@ -1,8 +1,8 @@
-"""One read judged by the local adjudicator, with what policy makes of it."""
+"""Judges one read by the local adjudicator and applies the policy to the result."""
 
 from dataclasses import dataclass
 
-from memguard.bench.adjudicator.sets import Labelled
+from memguard.bench.adjudicator.sets import LabelledRead
 from memguard.local.adjudicator import LocalAdjudicator
 from memguard.local.adjudicator.decompose import split_memory
 from memguard.policy.ledger import rule_on_units
@@ -13,25 +13,28 @@ from memguard.schema.units import FactorAttributes, Scheme, Temporal, Unit, Unit
 
 
 @dataclass(frozen=True, kw_only=True)
-class JudgedMemory:
-    """What became of one memory."""
+class AdjudicatedMemory:
+    """The result for one memory."""
 
     label: str
-    """Its label in the data; may be empty."""
+    """Its label in the data; empty if it has none."""
     temporal: Temporal
-    """Whether it still holds, as judged; of several units the one least held."""
+    """The judged temporality; of several units, the one furthest from `current`."""
     permission: Permission
-    """The widest permission of its units: what of it reaches the prompt."""
+    """The widest permission of its units."""
 
 
-def judge(row: Labelled, *, adjudicator: LocalAdjudicator, scheme: Scheme) -> list[JudgedMemory]:
-    """The memories of a row, each with its fate.
+def judge(
+    row: LabelledRead, *, adjudicator: LocalAdjudicator, scheme: Scheme
+) -> list[AdjudicatedMemory]:
+    """Judge the memories of a row, in their order.
 
     Args:
         row: A query with its memories.
         adjudicator: The local adjudicator.
-        scheme: `units` cuts memories first (PS), `factors` judges them whole (FC).
+        scheme: `units` splits memories first (PS), `factors` judges them whole (FC).
     """
+    # As the read guard builds them: PS judges pieces, FC whole memories.
     units: list[Unit] = []
     for number, (text, _) in enumerate(row.memories):
         pieces = split_memory(text).pieces if scheme == "units" else ()
@@ -40,22 +43,23 @@ def judge(row: Labelled, *, adjudicator: LocalAdjudicator, scheme: Scheme) -> li
             Unit(id=f"{number}.{at}", memory_id=str(number), text=piece.text, kind=piece.kind)
             for at, piece in enumerate(pieces)
         ] or [whole]
-    said = adjudicator.judge(row.case, units, scheme)
+    adjudication = adjudicator.judge(row.case, units, scheme)
     spec = PermissionSemantic() if scheme == "units" else FactorCompiled()
-    rulings = rule_on_units(units, adjudication=said, spec=spec)
+    rulings = rule_on_units(units, adjudication=adjudication, spec=spec)
     return [
-        _judged(label, [each for each in rulings if each.unit.memory_id == str(number)])
+        _combine(label, [ruling for ruling in rulings if ruling.unit.memory_id == str(number)])
         for number, (_, label) in enumerate(row.memories)
     ]
 
 
-def _judged(label: str, rulings: list[Ruling]) -> JudgedMemory:
+def _combine(label: str, rulings: list[Ruling]) -> AdjudicatedMemory:
+    # A memory is as outdated as its most outdated piece.
     order: tuple[Temporal, ...] = ("superseded", "uncertain", "current")
-    found = {_temporal(ruling) for ruling in rulings}
-    return JudgedMemory(
+    temporalities = {_temporal(ruling) for ruling in rulings}
+    return AdjudicatedMemory(
         label=label,
-        temporal=next(each for each in order if each in found),
-        permission=max((ruling.row.then for ruling in rulings), key=lambda each: WIDTH[each]),
+        temporal=next(value for value in order if value in temporalities),
+        permission=max((ruling.row.then for ruling in rulings), key=WIDTH.__getitem__),
     )
 
 

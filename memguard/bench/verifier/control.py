@@ -1,7 +1,7 @@
-"""The fact-only control: a network that sees a claim and never its context.
+"""The claim-only control: a network that sees a claim but never its context.
 
-Changed claims come from a generator, so that some can be told by their wording alone ("a best of
-hats"). How far that carries is the floor for every figure beside it.
+Changed claims come from a generator, so that some can be recognised by their wording alone ("a best
+of hats"). A judge that reads the context must do better than this control.
 """
 
 from collections.abc import Sequence
@@ -19,8 +19,8 @@ _HIDDEN = 48
 
 
 def control_inputs(vectors: Sequence[Matrix]) -> Matrix:
-    """What the control sees of each claim: mean and largest of its word vectors."""
-    rows = [np.concatenate([each.mean(axis=0), each.max(axis=0)]) for each in vectors]
+    """Mean and maximum of each claim's word vectors, shape (claims, 768)."""
+    rows = [np.concatenate([matrix.mean(axis=0), matrix.max(axis=0)]) for matrix in vectors]
     return np.stack(rows).astype(np.float32)
 
 
@@ -31,16 +31,20 @@ def train_control(
 
     Args:
         examples: The claims.
-        weights: How much each counts.
-        epochs: Passes over them.
-        seed: Where chance starts from.
+        weights: Weight of each claim in the loss.
+        epochs: Passes over the claims.
+        seed: Seed of torch.
+
+    Returns:
+        Weights and biases of the two layers, as `control_scores` reads them.
     """
+    # torch is needed for training alone and is not a dependency.
     import torch  # pyright: ignore[reportMissingImports]  # needed for training alone
     from torch import nn  # pyright: ignore[reportMissingImports]
 
     torch.manual_seed(seed)
-    inputs = torch.from_numpy(control_inputs([each.features.fact for each in examples]))
-    labels = torch.tensor([float(each.claim.supported) for each in examples])
+    inputs = torch.from_numpy(control_inputs([example.features.fact for example in examples]))
+    labels = torch.tensor([float(example.claim.supported) for example in examples])
     share = torch.from_numpy(weights.astype(np.float32))
     network: Any = nn.Sequential(
         nn.Linear(inputs.shape[1], _HIDDEN), nn.ReLU(), nn.Dropout(0.2), nn.Linear(_HIDDEN, 1)
@@ -59,7 +63,7 @@ def train_control(
 
 
 def control_scores(vectors: Sequence[Matrix]) -> list[float]:
-    """Scores of claims by the stored control; larger means likelier to be correct.
+    """Logits of claims by the stored control; larger means more likely to be correct.
 
     Args:
         vectors: Word vectors of each claim.
@@ -68,4 +72,4 @@ def control_scores(vectors: Sequence[Matrix]) -> list[float]:
     with file.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
         w1, b1, w2, b2 = (stored[name] for name in ("w1", "b1", "w2", "b2"))
     hidden = np.maximum(control_inputs(vectors) @ w1.T + b1, 0.0)
-    return [float(each) for each in (hidden @ w2.T + b2)[:, 0]]
+    return [float(logit) for logit in (hidden @ w2.T + b2)[:, 0]]

@@ -1,6 +1,6 @@
 """Changes one detail of a true sentence, so that it no longer follows from its turns.
 
-A substitute is never a word of the window, swaps excepted: there it must be one.
+A substitute is never a word of the window, except in a swap, where it must be one.
 """
 
 import random
@@ -28,32 +28,39 @@ WEIGHTS: dict[str, float] = {
     "antonym": 0.7,
     "negation": 0.22,
 }
-"""How often a kind is tried first; rare details get more, or objects would be everything."""
+"""Relative frequency with which each kind is tried first. Rare details have larger weights, because
+objects would crowd them out."""
 
+# Weight of `negation` for a sentence that is negated already.
 _NEGATED_WEIGHT = 2.5
+# Substitutes are drawn by frequency to this power, between uniform (0) and proportional (1).
 _COMMON_POWER = 0.75
 _DIGITS = re.compile(r"\d+")
+# A number changes by at most this much, or by a quarter of it if that is more.
 _CLOSE = 3
+# A sentence of no more words than this says too little to be a claim.
 _SHORT = 2
 _AUXILIARIES = ("is", "has", "was", "can", "does", "did", "will", "am", "have", "do")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fact:
-    """A true sentence and what it rests on."""
+    """A true sentence and the turns that support it."""
 
     text: str
     """The sentence."""
     window: str
-    """All its turns, speakers included."""
+    """All turns around the sentence, with their speakers."""
     subject: str
-    """Whom it is about, as written in it; empty when nobody is named."""
+    """Name of the person it is about, as written in it; empty if it has none."""
     other: str
     """The other speaker."""
     unrelated: Sequence[str] = ()
     """Sentences about the same person that these turns do not support."""
     spans: tuple[Span, ...] = field(init=False)
+    """The words of the sentence."""
     present: frozenset[str] = field(init=False)
+    """Stems of the window and of the sentence, which no substitute may have."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "spans", tuple(split_words(self.text)))
@@ -61,12 +68,13 @@ class Fact:
         object.__setattr__(self, "present", stems)
 
     def with_word(self, span: Span, word: str) -> str:
-        """The sentence with one word exchanged, in the case of the old one."""
+        """The sentence with one word replaced, capitalised like the old one."""
         new = word[:1].upper() + word[1:] if span.text[:1].isupper() else word
         return self.text[: span.start] + new + self.text[span.end :]
 
 
 Change = Callable[[Fact, Frames, random.Random], str | None]
+"""Returns the changed sentence, or `None` if the change does not apply to the fact."""
 
 
 def corrupt(
@@ -80,10 +88,10 @@ def corrupt(
     """Change one detail of a fact.
 
     Args:
-        fact: What to change.
-        frames: Words that can stand for one another.
-        rng: Where chance comes from.
-        weights: How often each kind is tried first.
+        fact: The fact to change.
+        frames: Words that occur in the same contexts.
+        rng: Source of randomness.
+        weights: Relative frequency with which each kind is tried first.
         skip: Kinds not to try.
 
     Returns:
@@ -95,7 +103,7 @@ def corrupt(
         weights["negation"] = _NEGATED_WEIGHT
     kinds = [kind for kind in weights if kind not in skip]
     while kinds:
-        kind = rng.choices(kinds, [weights[each] for each in kinds])[0]
+        kind = rng.choices(kinds, [weights[name] for name in kinds])[0]
         changed = CHANGES[kind](fact, frames, rng)
         if changed is not None and changed.lower() != fact.text.lower():
             return changed, kind
@@ -104,7 +112,7 @@ def corrupt(
 
 
 def change_number(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
-    """Another number, near the true one."""
+    """Replace a number by another one near it."""
     del frames
     spans = [
         span
@@ -123,16 +131,17 @@ def change_number(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
     else:
         options = list(tables.SMALL)
     window = read_words(fact.window).values | read_words(fact.text).values
-    fresh = [each for each in options if read_words(each).values.isdisjoint(window)]
+    fresh = [option for option in options if read_words(option).values.isdisjoint(window)]
     return fact.with_word(span, rng.choice(fresh)) if fresh else None
 
 
 def change_name(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
-    """Another first name for somebody who is not the subject; lone capitalised words only."""
+    """Replace the first name of somebody who is not the subject."""
     del frames
     words = read_words(fact.text)
     names = frozenset(tables.FIRST_NAMES)
     capital = [bool(flag) for flag in words.capital]
+    # Lone capitalised words only: half of "New York" or of a full name cannot be replaced.
     spans = [
         span
         for index, span in enumerate(fact.spans)
@@ -141,6 +150,7 @@ def change_name(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
         and not (capital[index - 1 : index] == [True] or capital[index + 1 : index + 2] == [True])
         and (span.text in names or _after_relation(fact.spans, index))
     ]
+    # A name of the window may be right: Ben's sister may be Anna's cousin.
     options = [name for name in tables.FIRST_NAMES if stem(name) not in fact.present]
     return fact.with_word(rng.choice(spans), rng.choice(options)) if spans else None
 
@@ -151,6 +161,8 @@ def _after_relation(spans: Sequence[Span], index: int) -> bool:
 
 
 def _from_table(*groups: Sequence[str]) -> Change:
+    """A change that replaces a word of a group by another word of the same group."""
+
     def change(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
         hits = [
             (span, group, plural)
@@ -174,21 +186,22 @@ def _from_table(*groups: Sequence[str]) -> Change:
 
 
 def _common(options: Sequence[str], frames: Frames, rng: random.Random) -> str:
-    weights = [(frames.counts[each.lower()] + 1) ** _COMMON_POWER for each in options]
+    # By frequency in the corpus, or rare substitutes would give the changed claims away.
+    weights = [(frames.counts[option.lower()] + 1) ** _COMMON_POWER for option in options]
     return rng.choices(options, weights)[0]
 
 
 def change_date(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
-    """Another month, weekday, year or relative date."""
-    found = _from_table(tables.MONTHS, tables.WEEKDAYS)(fact, frames, rng)
-    if found is not None:
-        return found
+    """Replace a month, weekday, year or relative date."""
+    changed = _from_table(tables.MONTHS, tables.WEEKDAYS)(fact, frames, rng)
+    if changed is not None:
+        return changed
     lowered = fact.text.lower()
     for group in tables.RELATIVE_DATES:
         for phrase in group:
             hit = re.search(rf"\b{phrase}\b", lowered)
             if hit:
-                fresh = [each for each in group if each not in fact.window.lower()]
+                fresh = [option for option in group if option not in fact.window.lower()]
                 if fresh:
                     new = rng.choice(fresh)
                     return fact.text[: hit.start()] + new + fact.text[hit.end() :]
@@ -201,7 +214,8 @@ def change_date(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
 
 
 def change_object(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
-    """Another word that is seen in the same surroundings."""
+    """Replace a word by another one that occurs in the same contexts."""
+    # No substitute from the window: there it might be true.
     hits: list[tuple[Span, list[str]]] = []
     for span, fitting in _fitting(fact, frames):
         options = [word for word in fitting if stem(word) not in fact.present]
@@ -214,7 +228,7 @@ def change_object(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
 
 
 def change_swap(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
-    """A word of the window that is not in the fact, where another of its kind should be."""
+    """Replace a word by one of the same kind from the window that is not in the fact."""
     stated = stems_of(fact.text)
     theirs = [
         span.text
@@ -230,7 +244,8 @@ def change_swap(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
             options[span] = sorted(set(words))
     if not options:
         return None
-    # By the word replaced first, or a long window would decide which one it is.
+    # First choose the word to replace: a choice among all pairs would favour words that a long
+    # window offers many substitutes for.
     span = rng.choice(list(options))
     other = rng.choice(options[span])
     new = other if other in tables.FIRST_NAMES or other in tables.PLACES else other.lower()
@@ -238,9 +253,10 @@ def change_swap(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
 
 
 def _fitting(fact: Fact, frames: Frames) -> list[tuple[Span, list[str]]]:
-    """Words that were seen between the same neighbours, for every word that has a meaning."""
+    """For every content word, the words that occur between the same neighbours in the corpus."""
+    # The corpus is in the first person, so the subject is looked up as `I`.
     words = ["i" if span.text == fact.subject else span.text.lower() for span in fact.spans]
-    found: list[tuple[Span, list[str]]] = []
+    fillers: list[tuple[Span, list[str]]] = []
     for index, span in enumerate(fact.spans):
         word = words[index]
         if word in lexicon.STOP or word in lexicon.NEGATIONS or not span.text.isalpha():
@@ -250,17 +266,18 @@ def _fitting(fact: Fact, frames: Frames) -> list[tuple[Span, list[str]]]:
         options = [
             other
             for other in frames.like(word, frame_at(words, index))
+            # A word that occurs once may be a typing error.
             if frames.counts[other] > 1
             and stem(other) != stem(word)
             and other not in lexicon.NEGATIONS
         ]
         if options and span.text != fact.subject:
-            found.append((span, sorted(options)))
-    return found
+            fillers.append((span, sorted(options)))
+    return fillers
 
 
 def _is_nominal(words: Sequence[str], index: int) -> bool:
-    """Whether a word stands where nouns and adjectives stand: a verb exchanged is no detail."""
+    """Whether a word is where nouns and adjectives occur; verbs are not replaced."""
     before = words[index - 1] if index else ""
     return before in _BEFORE_NOUNS or (index == len(words) - 1 and before not in _BEFORE_VERBS)
 
@@ -272,7 +289,7 @@ _BEFORE_NOUNS = frozenset({
 _BEFORE_VERBS = frozenset({"", "to", "i", "is", "was", "be", "not", "very", "so", "been", "are"})
 
 _GROUPS = tuple(
-    frozenset(each.lower() for each in group)
+    frozenset(word.lower() for word in group)
     for group in (
         tables.FIRST_NAMES,
         tables.PLACES,
@@ -285,17 +302,17 @@ _GROUPS = tuple(
 )
 
 
-def _same_kind(left: str, right: str) -> bool:
-    """Whether both are numbers, or both of one word list."""
-    left, right = left.lower(), right.lower()
-    numbers = [_DIGITS.fullmatch(each) or each in tables.SMALL[1:] for each in (left, right)]
+def _same_kind(first: str, second: str) -> bool:
+    """Whether both are different numbers, or both are in one word list."""
+    first, second = first.lower(), second.lower()
+    numbers = [_DIGITS.fullmatch(word) or word in tables.SMALL[1:] for word in (first, second)]
     if any(numbers):
-        return all(numbers) and read_words(left).values != read_words(right).values
-    return any(left in group and right in group for group in _GROUPS)
+        return all(numbers) and read_words(first).values != read_words(second).values
+    return any(first in group and second in group for group in _GROUPS)
 
 
 def change_speaker(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
-    """The same said of the other speaker."""
+    """Attribute the fact to the other speaker."""
     del frames, rng
     if not fact.subject or not fact.other:
         return None
@@ -304,7 +321,7 @@ def change_speaker(fact: Fact, frames: Frames, rng: random.Random) -> str | None
 
 
 def change_owner(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
-    """What is true of the subject's sister, said of the subject; trained on, never judged on."""
+    """Attribute what is true of the subject's sister to the subject; used in training alone."""
     del frames, rng
     if not fact.subject:
         return None
@@ -315,16 +332,16 @@ def change_owner(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
 
 
 def change_unstated(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
-    """Another sentence about the same person altogether."""
+    """Replace the whole sentence by an unrelated one about the same person."""
     del frames
     return rng.choice(fact.unrelated) if fact.unrelated else None
 
 
 def change_antonym(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
-    """The opposite word."""
+    """Replace a word by its opposite."""
     del frames
     pairs = dict(tables.ANTONYMS)
-    pairs |= {right: left for left, right in tables.ANTONYMS if " " not in right}
+    pairs |= {second: first for first, second in tables.ANTONYMS if " " not in second}
     hits = [
         span
         for span in fact.spans
@@ -337,7 +354,7 @@ def change_antonym(fact: Fact, frames: Frames, rng: random.Random) -> str | None
 
 
 def change_negation(fact: Fact, frames: Frames, rng: random.Random) -> str | None:
-    """A `not` taken away, or put behind the first auxiliary."""
+    """Remove a `not`, or insert one after the first auxiliary."""
     del frames, rng
     for span in fact.spans:
         lower = span.text.lower()
@@ -347,6 +364,7 @@ def change_negation(fact: Fact, frames: Frames, rng: random.Random) -> str | Non
             return fact.with_word(span, span.text[:-3])
     for span in fact.spans:
         if span.text.lower() in _AUXILIARIES:
+            # "has a dog" is no auxiliary: "has not a dog" would be recognised by its grammar.
             if span.text.lower() in {"has", "have"} and not _is_perfect(fact, span):
                 continue
             return fact.text[: span.end] + " not" + fact.text[span.end :]
@@ -356,6 +374,17 @@ def change_negation(fact: Fact, frames: Frames, rng: random.Random) -> str | Non
 def _is_perfect(fact: Fact, span: Span) -> bool:
     after = fact.text[span.end :].split()
     return bool(after) and (after[0].endswith("ed") or after[0] in {"been", "had", "gone", "got"})
+
+
+def is_unrelated(text: str, window: str) -> bool:
+    """Whether most content words of a sentence do not occur in a window.
+
+    Args:
+        text: The sentence.
+        window: The turns it could be supported by.
+    """
+    content = frozenset(read_words(text).content)
+    return len(content - stems_of(window)) * 2 > len(content)
 
 
 CHANGES: dict[str, Change] = {
@@ -374,3 +403,4 @@ CHANGES: dict[str, Change] = {
     "antonym": change_antonym,
     "negation": change_negation,
 }
+"""Every kind of change by its name."""

@@ -1,4 +1,4 @@
-"""Claims beside documents: edited summaries and grounded dialogue.
+"""Claims with documents as context: edited summaries and grounded dialogue.
 
 BUMP (Ma et al., 2023), MIT. Wizard of Wikipedia rows of Q2 (Honovich et al., 2021), MIT, Facebook.
 BEGIN (Dziri et al., 2022): CC BY 4.0 (Wizard of Wikipedia, CMU DoG) and CDLA-Sharing 1.0
@@ -19,17 +19,19 @@ from memguard.bench.verifier.pairs import Claim, Group, correct, wrong
 from memguard.local.verifier.words import read_words
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(])")
+# An article is cut down to the sentences nearest to the claim: a memory has a few turns, not pages.
 _BEST_SENTENCES = 3
+# Maximum number of words of a claim.
 _LONGEST = 40
 _KNOWLEDGE_SENTENCES = 4
 
 
 def read_bump(folder: Path, frames: Frames) -> Iterator[Group]:
-    """Summary sentences as written, as people edited them, and as the corruptor does.
+    """Summary sentences as written, as edited by people, and as changed by the corruptor.
 
     Args:
         folder: The `bump` folder.
-        frames: Words that can stand for one another.
+        frames: Words that occur in the same contexts.
     """
     for file in ("task1_dataset.json", "task2_dataset.json"):
         rows = json.loads((folder / file).read_text(encoding="utf-8"))
@@ -37,13 +39,14 @@ def read_bump(folder: Path, frames: Frames) -> Iterator[Group]:
             article = _sentences(row["article"])
             pairs = _edited(_sentences(row["reference_summary"]), _sentences(row["edited_summary"]))
             for true, false in pairs:
+                # Seeded by the row, so that one row more or less does not change the others.
                 draw = random.Random(f"bump/{row['id']}/{true}")
                 context = _closest(true, article, draw)
                 claims: list[Claim] = [correct(true), wrong(false, "edited")]
                 fact = Fact(text=true, window="\n".join(context), subject="", other="")
                 for _ in range(2):
                     changed = corrupt(fact, frames, draw, skip=frozenset({"unstated"}))
-                    if changed is not None and changed[0] not in {each.text for each in claims}:
+                    if changed is not None and changed[0] not in {claim.text for claim in claims}:
                         claims.append(wrong(*changed))
                 yield Group(
                     source="bump",
@@ -54,7 +57,7 @@ def read_bump(folder: Path, frames: Frames) -> Iterator[Group]:
 
 
 def read_q_squared(folder: Path) -> Iterator[Group]:
-    """Answers of two dialogue models beside the knowledge they were given.
+    """Answers of two dialogue models with the knowledge they were based on.
 
     Args:
         folder: The `q_squared_wow` folder.
@@ -75,7 +78,7 @@ def read_q_squared(folder: Path) -> Iterator[Group]:
 
 
 def read_begin(folder: Path) -> Iterator[Group]:
-    """Model answers beside their knowledge, by whether they can be attributed to it.
+    """Model answers with their knowledge, labelled by whether they can be attributed to it.
 
     Args:
         folder: The `begin` folder.
@@ -118,32 +121,29 @@ def _short(text: str) -> bool:
 
 
 def _sentences(text: str) -> list[str]:
-    return [" ".join(each.split()) for each in _SENTENCE.split(text) if len(each.split()) > 2]
+    sentences = [" ".join(sentence.split()) for sentence in _SENTENCE.split(text)]
+    return [sentence for sentence in sentences if sentence.count(" ") >= 2]
 
 
 def _edited(before: Sequence[str], after: Sequence[str]) -> list[tuple[str, str]]:
-    """The sentences that differ; a summary whose sentences were moved about is left out."""
+    """Pairs of an original and an edited sentence; none if sentences were added or removed."""
     if len(before) != len(after):
         return []
     return [
-        (left, right)
-        for left, right in zip(before, after, strict=True)
-        if left != right and _short(left) and _short(right)
+        (original, edited)
+        for original, edited in zip(before, after, strict=True)
+        if original != edited and _short(original) and _short(edited)
     ]
 
 
 def _closest(claim: str, article: Sequence[str], draw: random.Random) -> list[str]:
-    """The article's sentences most like the claim and one by chance, in their order."""
-    wanted = Counter(_content(claim))
-    overlap = [sum((wanted & Counter(_content(each))).values()) for each in article]
+    """The sentences most similar to the claim and a random one, in the article's order."""
+    wanted = Counter(read_words(claim).content)
+    overlap = [sum((wanted & Counter(read_words(text).content)).values()) for text in article]
     best = sorted(range(len(article)), key=lambda index: (-overlap[index], index))
     chosen = set(best[:_BEST_SENTENCES])
     rest = [index for index in range(len(article)) if index not in chosen]
+    # A sentence that does not matter, so that the network learns to ignore one.
     if rest:
         chosen.add(draw.choice(rest))
     return [article[index] for index in sorted(chosen)]
-
-
-def _content(text: str) -> list[str]:
-    words = read_words(text)
-    return [each for each, stop in zip(words.stems, words.stop, strict=True) if not stop]

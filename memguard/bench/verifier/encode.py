@@ -1,4 +1,4 @@
-"""Groups as what the network reads, with every distinct text encoded once."""
+"""Computes the network's input for groups of claims, encoding every distinct text once."""
 
 import hashlib
 import json
@@ -16,28 +16,29 @@ from memguard.local.verifier.features import PairFeatures, pair_features
 from memguard.local.verifier.units import TextUnit, align_claim
 from memguard.local.verifier.words import idf_of, read_words
 
+# Texts that are encoded and stored together.
 _CHUNK = 512
 Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """One claim of one group."""
+    """One claim with its group and features."""
 
     group: Group
-    """Where it is from."""
+    """The group it belongs to."""
     claim: Claim
     """The claim."""
     features: PairFeatures
-    """What the network reads."""
+    """The input of the network, vectors in half precision."""
 
 
 class VectorBank:
-    """Word vectors of many texts, in half precision; kept in a folder when one is given.
+    """Word vectors of many texts in half precision, optionally stored in a folder.
 
     Args:
         encoder: The model.
-        folder: Where to keep vectors; nowhere when not given.
+        folder: Where to store the vectors for the next run; by default they are not stored.
     """
 
     def __init__(self, encoder: MiniLmEncoder, *, folder: Path | None = None) -> None:
@@ -47,11 +48,17 @@ class VectorBank:
         for path in sorted(folder.glob("*.npz")) if folder else ():
             stored = np.load(path)
             texts = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+            # All rows are stored as one matrix, with the number of words of each text.
             cuts = np.cumsum(stored["lengths"])[:-1]
             self._rows |= dict(zip(texts, np.split(stored["rows"], cuts), strict=True))
 
     def add(self, texts: Iterable[str], *, progress: Progress) -> None:
-        """Encode what is not there yet."""
+        """Encode the texts that have no vectors yet.
+
+        Args:
+            texts: The texts.
+            progress: Called with a line of text now and then.
+        """
         missing = [text for text in dict.fromkeys(texts) if text not in self._rows]
         for start in range(0, len(missing), _CHUNK):
             part = missing[start : start + _CHUNK]
@@ -60,16 +67,17 @@ class VectorBank:
             if start % (8 * _CHUNK) == 0:
                 progress(f"encoded {start + len(part)} of {len(missing)} texts")
             if self._folder:
-                self._keep(part)
+                self._store(part)
 
     def row(self, text: str) -> Matrix:
-        """The vectors of one text."""
+        """The vectors of one text, shape (words, 384)."""
         return self._rows[text].astype(np.float32)
 
-    def _keep(self, texts: Sequence[str]) -> None:
+    def _store(self, texts: Sequence[str]) -> None:
         if self._folder is None:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
+        # The name follows from the texts, so that a repeated run overwrites its own file.
         name = hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
         rows = [self._rows[text] for text in texts]
         path = self._folder / f"{name}.npz"
@@ -78,7 +86,7 @@ class VectorBank:
 
 
 def units_of(group: Group) -> list[TextUnit]:
-    """The context of a group as units."""
+    """The context of a group as text units, without turns that have no words."""
     return [
         TextUnit(speaker=speaker, text=text, turn=index)
         for index, (speaker, text) in enumerate(group.context)
@@ -87,7 +95,7 @@ def units_of(group: Group) -> list[TextUnit]:
 
 
 def texts_of(groups: Iterable[Group]) -> Iterable[str]:
-    """Every text that must be encoded."""
+    """All texts of the groups that must be encoded."""
     for group in groups:
         yield from (unit.labelled for unit in units_of(group))
         yield from (claim.text for claim in group.claims)
@@ -96,7 +104,7 @@ def texts_of(groups: Iterable[Group]) -> Iterable[str]:
 def examples_of(
     groups: Iterable[Group], bank: VectorBank, idf: Mapping[str, float], default: float
 ) -> Iterable[Example]:
-    """What the network reads of every claim."""
+    """The network's input for every claim that has words."""
     for group in groups:
         units = units_of(group)
         if not units:
@@ -106,13 +114,14 @@ def examples_of(
         ]
         for claim in group.claims:
             fact = _encoded(claim.text, bank, idf, default, label=0)
+            # A claim of punctuation alone has no words to align.
             if len(fact):
                 features = pair_features(align_claim(fact, units, encoded))
                 yield Example(group=group, claim=claim, features=_halved(features))
 
 
 def _halved(features: PairFeatures) -> PairFeatures:
-    """The same in half precision: forty thousand pairs must fit in memory."""
+    """Vectors in half precision, since those of forty thousand pairs must fit in memory."""
     names = ("fact", "fact_aligned", "context", "context_aligned")
     halves = {name: getattr(features, name).astype(np.float16) for name in names}
     return replace(features, **halves)

@@ -1,4 +1,4 @@
-"""Words that can stand for one another: those seen in the same surroundings of a corpus."""
+"""Words that can replace one another, because they occur in the same contexts of a corpus."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,15 +11,15 @@ from memguard.local.verifier.words import split_words, stem
 
 @dataclass(frozen=True)
 class Frames:
-    """Which words stand in the same surroundings, counted over a corpus."""
+    """Words by the contexts in which they occur in a corpus."""
 
     counts: Counter[str]
     """How often each word occurs."""
     fillers: Mapping[tuple[str, str, str], frozenset[str]]
-    """Words by the two before and the one after."""
+    """Words by their frame: the two words before and the one after."""
 
     def like(self, word: str, frame: tuple[str, str, str]) -> frozenset[str]:
-        """Words that could stand where this one stands."""
+        """Other words that occur in the same frame."""
         return self.fillers.get(frame, frozenset()) - {word}
 
 
@@ -41,10 +41,11 @@ def read_frames(texts: Iterable[str]) -> Frames:
 
 
 def frame_at(words: Sequence[str], index: int) -> tuple[str, str, str]:
-    """The two words before a place and the one after it, first and third person alike."""
+    """The two words before a position and the one after it, in first and third person alike."""
+    # Empty words at the edges: a sentence's first and last word have a frame too.
     padded = ["", "", *words, ""]
-    left, near, right = padded[index], padded[index + 1], padded[index + 3]
-    return _plain(left), _plain(near), _plain(right)
+    second_before, before, after = padded[index], padded[index + 1], padded[index + 3]
+    return _plain(second_before), _plain(before), _plain(after)
 
 
 @cache

@@ -1,7 +1,8 @@
-"""How well a judge tells supported claims from changed ones, on the sets nothing was trained on.
+"""How well judges distinguish supported claims from changed ones, on sets not used in training.
 
-Four judges stand beside each other on every set: the support verifier, storing everything, the
-cosine of the best turn, and a control that never sees the context; a language model on request.
+Four judges are compared on every set: the support verifier, storing everything, the cosine of the
+most similar turn, and a control that never sees the context. A language model is a fifth on
+request.
 """
 
 import time
@@ -29,6 +30,7 @@ from memguard.schema.memory import Conversation, Turn
 MSC = Path("msc", "msc_personasummary")
 LOCOMO = Path("locomo", "locomo10.json")
 
+# Names of the judges in the tables.
 VERIFIER, WRITE_ALL = "verifier", "WriteAll"
 COSINE, CONTROL = "cosine, best turn", "claim alone (control)"
 
@@ -38,31 +40,31 @@ class EvaluationSet:
     """One set, claim by claim."""
 
     name: str
-    """What it is called."""
+    """Its name in the tables."""
     claims: Sequence[tuple[Group, Claim]]
     """Every claim with its group."""
     language: str
-    """Of all its claims."""
+    """The language of all its claims."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judged:
-    """What one judge made of one set."""
+class JudgeScores:
+    """The scores of one judge on one set."""
 
     judge: str
-    """Its name."""
+    """Its name in the tables."""
     claims: Sequence[Claim]
-    """The claims it gave a usable score."""
+    """The claims that have a usable score."""
     scores: Sequence[float]
-    """Their scores."""
+    """Their scores, in the same order."""
     tau: float
-    """Admitted from here on."""
-    own_tau: bool
-    """Whether that is the judge's own threshold; else the one of the verifier's recall."""
+    """Threshold: claims are admitted from this score on."""
+    has_own_tau: bool
+    """Whether `tau` is the judge's own; otherwise it gives the same recall as the verifier's."""
     unusable: int = 0
-    """Claims without a usable score."""
+    """How many claims have no usable score."""
     cpu: Sequence[float] = ()
-    """CPU seconds of each, turns cached; empty where it was not taken."""
+    """CPU seconds for each claim with its turns cached; empty if not measured."""
 
     @property
     def labels(self) -> list[bool]:
@@ -73,12 +75,12 @@ class Judged:
 def read_sets(
     data: Path | None, *, limit: int | None = None, skipped: Callable[[str], None]
 ) -> list[EvaluationSet]:
-    """The sets that are here.
+    """Read the sets that are available.
 
     Args:
-        data: The folder of LoCoMo and Multi-Session Chat; only the hand-written sets without it.
-        limit: Facts of each set at most; all when not given.
-        skipped: Told which sets are missing and what they need.
+        data: The folder of LoCoMo and Multi-Session Chat; without it, the hand-written sets alone.
+        limit: Maximum number of facts of each set; by default all.
+        skipped: Called with a message for every set that is missing.
     """
     sets: list[tuple[str, list[Group]]] = []
     if data is None:
@@ -109,34 +111,38 @@ def read_sets(
 
 
 def measure_locally(
-    chosen: EvaluationSet, *, verifier: SupportVerifier, encoder: MiniLmEncoder
-) -> list[Judged]:
-    """The verifier and the three that stand beside it, on one set.
+    claim_set: EvaluationSet, *, verifier: SupportVerifier, encoder: MiniLmEncoder
+) -> list[JudgeScores]:
+    """Score one set by the verifier and the three judges it is compared with.
 
     Args:
-        chosen: The set.
+        claim_set: The set.
         verifier: The verifier.
-        encoder: The model under it, for the cosine and the control.
+        encoder: The verifier's model, for the cosine and the control.
+
+    Returns:
+        The scores of the four judges, the verifier's first.
     """
-    claims = [claim for _, claim in chosen.claims]
+    claims = [claim for _, claim in claim_set.claims]
     labels = [claim.supported for claim in claims]
-    own = _by_verifier(chosen, verifier)
-    recall = admission(own.scores, labels, tau=own.tau).recall.value or 0.0
+    verified = _by_verifier(claim_set, verifier)
+    # The other judges have no threshold of their own. At equal recall, contamination compares.
+    recall = admission(verified.scores, labels, tau=verified.tau).recall.value or 0.0
     control = control_scores(word_vectors(encoder, [claim.text for claim in claims]))
     rest = (
         (WRITE_ALL, [1.0] * len(claims)),
-        (COSINE, _best_cosines(chosen, encoder)),
+        (COSINE, _best_cosines(claim_set, encoder)),
         (CONTROL, control),
     )
     return [
-        own,
+        verified,
         *(
-            Judged(
+            JudgeScores(
                 judge=judge,
                 claims=claims,
                 scores=scores,
                 tau=_same_recall(scores, labels, recall),
-                own_tau=False,
+                has_own_tau=False,
             )
             for judge, scores in rest
         ),
@@ -144,15 +150,15 @@ def measure_locally(
 
 
 async def measure_model(
-    chosen: EvaluationSet, model: ModelLike, *, spec: ConsistencyGate, name: str
-) -> Judged:
-    """A language model in the gate, on one set; claims without a usable answer are left out.
+    claim_set: EvaluationSet, model: ModelLike, *, spec: ConsistencyGate, name: str
+) -> JudgeScores:
+    """Score one set by a language model in the gate; claims without a usable answer are left out.
 
     Args:
-        chosen: The set.
+        claim_set: The set.
         model: The judge.
         spec: Settings of the gate.
-        name: What it is called in the table.
+        name: The judge's name in the tables.
     """
     memories = [
         LabelledMemory(
@@ -162,26 +168,27 @@ async def measure_model(
             is_supported=claim.supported,
             change=claim.kind,
         )
-        for index, (group, claim) in enumerate(chosen.claims)
+        for index, (group, claim) in enumerate(claim_set.claims)
     ]
     measured = await measure_judge(model, memories=memories, spec=spec)
+    # A judge without an answer is not counted as a judge that says no.
     usable = [
-        (claim, one.score)
-        for (_, claim), one in zip(chosen.claims, measured.judged, strict=True)
-        if one.score is not None
+        (claim, memory.score)
+        for (_, claim), memory in zip(claim_set.claims, measured.judged, strict=True)
+        if memory.score is not None
     ]
-    return Judged(
+    return JudgeScores(
         judge=name,
         claims=[claim for claim, _ in usable],
         scores=[score for _, score in usable],
         tau=measured.tau,
-        own_tau=True,
+        has_own_tau=True,
         unusable=len(memories) - len(usable),
     )
 
 
 def turns_of(group: Group) -> list[Turn]:
-    """The context as turns; `User` and `Assistant` are roles and not names."""
+    """The context as turns; the labels `User` and `Assistant` become roles, other labels names."""
     return [
         Turn(
             id=str(index),
@@ -193,34 +200,36 @@ def turns_of(group: Group) -> list[Turn]:
     ]
 
 
-def _by_verifier(chosen: EvaluationSet, verifier: SupportVerifier) -> Judged:
+def _by_verifier(claim_set: EvaluationSet, verifier: SupportVerifier) -> JudgeScores:
     scores: list[float] = []
     cpu: list[float] = []
-    for group, claim in chosen.claims:
+    for group, claim in claim_set.claims:
         turns = turns_of(group)
-        # The turns are in the cache from here on, as they are in an agent that judges as it goes.
+        # Cached before the clock starts, as in an agent that encodes turns when they arrive.
         verifier.prepare(context=turns)
         start = time.process_time()
         scores.append(verifier.score(candidate=claim.text, context=turns))
         cpu.append(time.process_time() - start)
-    return Judged(
+    return JudgeScores(
         judge=VERIFIER,
-        claims=[claim for _, claim in chosen.claims],
+        claims=[claim for _, claim in claim_set.claims],
         scores=scores,
         tau=verifier.tau,
-        own_tau=True,
+        has_own_tau=True,
         cpu=cpu,
     )
 
 
-def _best_cosines(chosen: EvaluationSet, encoder: MiniLmEncoder) -> list[float]:
+def _best_cosines(claim_set: EvaluationSet, encoder: MiniLmEncoder) -> list[float]:
     cosines: list[float] = []
-    for group, claim in chosen.claims:
+    for group, claim in claim_set.claims:
+        # The whole sentence as one vector, as a plain vector store compares it.
         rows = encoder.encode([claim.text, *(text for _, text in group.context)])
         cosines.append(float((rows[1:] @ rows[0]).max()))
     return cosines
 
 
 def _same_recall(values: Sequence[float], labels: Sequence[bool], recall: float) -> float:
+    # The threshold at which the same share of supported claims is admitted.
     good = sorted((v for v, label in zip(values, labels, strict=True) if label), reverse=True)
     return good[max(0, min(len(good), round(recall * len(good))) - 1)]

@@ -1,6 +1,6 @@
-"""Claims from Multi-Session Chat: human-written memories beside the turns they were made from.
+"""Claims from Multi-Session Chat: human-written memories with the turns they are based on.
 
-Multi-Session Chat v0.1 (Xu et al., "Beyond Goldfish Memory", 2022), MIT, Facebook / ParlAI.
+Multi-Session Chat v0.1 (Xu et al., "Beyond Goldfish PersonaMemory", 2022), MIT, Facebook / ParlAI.
 """
 
 import json
@@ -11,16 +11,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from memguard.bench.verifier import tables
-from memguard.bench.verifier.corruptor import WEIGHTS, Fact, corrupt
+from memguard.bench.verifier.corruptor import WEIGHTS, Fact, corrupt, is_unrelated
 from memguard.bench.verifier.frames import Frames
 from memguard.bench.verifier.pairs import Claim, Group, correct, share, wrong
 from memguard.bench.verifier.person import HE, SHE, THEY, third_person
 from memguard.local.verifier.words import read_words, stems_of
 
 _SENTENCE = re.compile(r"[^.!?]+[.!?]*")
+# Words of a memory; longer ones are often several facts in one.
 _SHORTEST, _LONGEST = 3, 18
-_LEAST_OVERLAP = 0.3
-# Rare kinds are wanted whenever they apply; swaps, the hardest, more often than anything common.
+# Share of a memory's content words that its turns must contain.
+_MIN_OVERLAP = 0.3
+# In training, rare kinds are used whenever they apply, and swaps, which are the hardest, more often
+# than any frequent kind.
 _TRAIN_WEIGHTS = {
     "swap": 5.0,
     "number": 6.0,
@@ -35,39 +38,40 @@ _TRAIN_WEIGHTS = {
     "negation": 0.5,
     "owner": 3.0,
 }
-_DISTRACT = 0.55
+# Share of suitable memories whose turn gets a distracting sentence.
+_DISTRACTED = 0.55
 
 
 @dataclass(frozen=True, kw_only=True)
-class Memory:
+class PersonaMemory:
     """One human-written memory and its turns."""
 
     dialogue: str
-    """The dialogue it is from."""
+    """Id of the dialogue."""
     fact: str
     """One sentence, in the first person."""
     turns: tuple[tuple[int, str], ...]
-    """Who of the two (0 or 1) said what, in a window around the turn it is from."""
+    """Speaker (0 or 1) and text of each turn in a window around the one it is based on."""
     at: int
-    """Which of these it is from."""
+    """Index in `turns` of the turn it is based on."""
 
     @property
     def who(self) -> int:
-        """Who of the two it is about."""
+        """The speaker it is about: 0 or 1."""
         return self.turns[self.at][0]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Style:
-    """How the two of a dialogue are called, and in which person memories are written."""
+    """The names of a dialogue's two speakers, and the grammatical person of its memories."""
 
     labels: tuple[str, str]
-    """How turns are labelled."""
+    """Labels of the two speakers' turns."""
     subjects: tuple[str, str]
-    """How a memory names them; empty for the first person."""
+    """Names of the two in memories; empty for memories in the first person."""
 
 
-def read_memories(folder: Path, *, split: str) -> Iterator[Memory]:
+def read_memories(folder: Path, *, split: str) -> Iterator[PersonaMemory]:
     """Every usable memory of a split, in the order of the files.
 
     Args:
@@ -83,16 +87,19 @@ def read_memories(folder: Path, *, split: str) -> Iterator[Memory]:
                 yield from _of_dialogue(row["dialog"], name=name, salt=f"{session}/{number}")
 
 
-def _of_dialogue(dialog: Sequence[dict[str, str]], *, name: str, salt: str) -> Iterator[Memory]:
+def _of_dialogue(
+    dialog: Sequence[dict[str, str]], *, name: str, salt: str
+) -> Iterator[PersonaMemory]:
     turns = [(index % 2, _tidy(turn["text"])) for index, turn in enumerate(dialog)]
     for index, turn in enumerate(dialog):
         for fact in _SENTENCE.findall(turn.get("persona_text") or ""):
             text = _tidy(fact)
+            # Seeded by its place in the corpus, so that every memory keeps its window.
             draw = random.Random(f"{salt}/{index}/{text}")
             first = max(0, index - draw.choice((1, 2, 3)))
             window = tuple(turns[first : index + 1 + draw.choice((0, 1, 2))])
             if _usable(text, window):
-                yield Memory(dialogue=name, fact=text, turns=window, at=index - first)
+                yield PersonaMemory(dialogue=name, fact=text, turns=window, at=index - first)
 
 
 def _tidy(text: str) -> str:
@@ -100,19 +107,20 @@ def _tidy(text: str) -> str:
 
 
 def _usable(fact: str, window: Iterable[tuple[int, str]]) -> bool:
+    # `person` rewrites sentences that begin with their subject.
     if not fact.startswith(("I ", "I'", "My ")):
         return False
     words = read_words(fact)
     if not _SHORTEST <= len(words) <= _LONGEST:
         return False
-    content = [each for each, stop in zip(words.stems, words.stop, strict=True) if not stop]
-    there = stems_of(" ".join(text for _, text in window))
-    return bool(content) and sum(each in there for each in content) >= _LEAST_OVERLAP * len(content)
+    content, stated = words.content, stems_of(" ".join(text for _, text in window))
+    return bool(content) and sum(word in stated for word in content) >= _MIN_OVERLAP * len(content)
 
 
 def style_of(dialogue: str) -> Style:
-    """Names of a dialogue: always the same for the same dialogue."""
+    """The style of a dialogue, always the same for the same id."""
     draw = random.Random(f"style/{dialogue}")
+    # Mostly names, since an agent usually knows them; the rest in the styles that agents also use.
     kind = draw.random()
     if kind < 0.74:
         names = draw.sample(tables.FIRST_NAMES, 2)
@@ -126,7 +134,7 @@ def style_of(dialogue: str) -> Style:
 
 
 def build_groups(
-    memories: Sequence[Memory],
+    memories: Sequence[PersonaMemory],
     frames: Frames,
     *,
     source: str,
@@ -134,28 +142,28 @@ def build_groups(
     third_only: bool = False,
     training: bool = True,
 ) -> Iterator[Group]:
-    """A claim as written and claims with one detail changed, for every memory that allows it.
+    """For every memory, the claim as written and claims with one detail changed.
 
     Args:
-        memories: What to start from.
-        frames: Words that can stand for one another.
+        memories: The memories.
+        frames: Words that occur in the same contexts.
         source: Name of the set.
-        negatives: Changed claims per memory at most.
-        third_only: Whether every memory is written in the third person with two names.
-        training: Whether same-context swaps are made likelier and turns get distractors.
+        negatives: Maximum number of changed claims per memory.
+        third_only: Whether all memories are in the third person, with two names.
+        training: Whether swaps are more likely and turns get distracting sentences.
     """
     for memory in memories:
-        said = memory.turns[memory.at][1]
-        draw = random.Random(f"{source}/{memory.dialogue}/{memory.fact}/{said}")
+        turn = memory.turns[memory.at][1]
+        draw = random.Random(f"{source}/{memory.dialogue}/{memory.fact}/{turn}")
         style = style_of(memory.dialogue)
         if third_only:
             names = draw.sample(tables.FIRST_NAMES, 2)
             style = Style(labels=(names[0], names[1]), subjects=(names[0], names[1]))
-        memory_here = _with_names(memory, draw)
+        varied = _with_names(memory, draw)
         if training:
-            memory_here = _with_distractor(memory_here, draw)
+            varied = _with_distractor(varied, draw)
         yield _group(
-            memory_here,
+            varied,
             memories,
             frames,
             style=style,
@@ -167,8 +175,8 @@ def build_groups(
 
 
 def _group(
-    memory: Memory,
-    memories: Sequence[Memory],
+    memory: PersonaMemory,
+    memories: Sequence[PersonaMemory],
     frames: Frames,
     *,
     style: Style,
@@ -178,42 +186,40 @@ def _group(
     training: bool,
 ) -> Group:
     subject = style.subjects[memory.who]
+    # By chance, since the corpus does not say; turns are in the first person anyway.
     pronouns = draw.choice((SHE, HE, THEY))
 
-    def told(text: str) -> str:
+    def phrase(text: str) -> str:
         return third_person(text, name=subject, pronouns=pronouns) if subject else text
 
     context = tuple((style.labels[who], text) for who, text in memory.turns)
     elsewhere = memories[draw.randrange(len(memories))]
     fact = Fact(
-        text=told(memory.fact),
+        text=phrase(memory.fact),
         window="\n".join(f"{speaker}: {text}" for speaker, text in context),
         subject=subject,
         other=style.subjects[1 - memory.who],
-        unrelated=(told(elsewhere.fact),) if _is_unrelated(elsewhere, memory) else (),
+        unrelated=(phrase(elsewhere.fact),) if _is_unrelated(elsewhere, memory) else (),
     )
     weights = {**WEIGHTS, **(_TRAIN_WEIGHTS if training else {})}
     claims: list[Claim] = [correct(fact.text)]
     used: frozenset[str] = frozenset()
     for _ in range(negatives):
         changed = corrupt(fact, frames, draw, weights=weights, skip=used)
-        if changed is not None and changed[0] not in {each.text for each in claims}:
+        if changed is not None and changed[0] not in {claim.text for claim in claims}:
             claims.append(wrong(*changed))
+            # Another kind each time, so that one memory does not repeat a change.
             used |= {changed[1]}
     return Group(source=source, origin=memory.dialogue, context=context, claims=tuple(claims))
 
 
-def _is_unrelated(other: Memory, memory: Memory) -> bool:
-    if other.dialogue == memory.dialogue:
-        return False
-    words = read_words(other.fact)
-    content = {each for each, stop in zip(words.stems, words.stop, strict=True) if not stop}
-    there = stems_of(" ".join(text for _, text in memory.turns))
-    return len(content - there) * 2 > len(content)
+def _is_unrelated(other: PersonaMemory, memory: PersonaMemory) -> bool:
+    window = " ".join(text for _, text in memory.turns)
+    return other.dialogue != memory.dialogue and is_unrelated(other.fact, window)
 
 
-def _with_names(memory: Memory, draw: random.Random) -> Memory:
-    """Give a relative or pet a name in turn and memory alike: the corpus itself has almost none."""
+def _with_names(memory: PersonaMemory, draw: random.Random) -> PersonaMemory:
+    """Name a relative or pet in turn and memory, because the corpus itself has almost no names."""
     turn = memory.turns[memory.at][1]
     nouns = [
         noun
@@ -225,16 +231,16 @@ def _with_names(memory: Memory, draw: random.Random) -> Memory:
         return memory
     noun, name = draw.choice(nouns), draw.choice(tables.FIRST_NAMES)
 
-    def named(text: str) -> str:
+    def insert_name(text: str) -> str:
         return re.sub(rf"\b([Mm]y {noun})\b(?!'| [A-Z])", rf"\1 {name}", text, count=1)
 
     turns = list(memory.turns)
-    turns[memory.at] = (memory.who, named(turn))
-    return replace(memory, fact=named(memory.fact), turns=tuple(turns))
+    turns[memory.at] = (memory.who, insert_name(turn))
+    return replace(memory, fact=insert_name(memory.fact), turns=tuple(turns))
 
 
-def _with_distractor(memory: Memory, draw: random.Random) -> Memory:
-    """Say another number or name of something else in the same turn, so that swaps exist."""
+def _with_distractor(memory: PersonaMemory, draw: random.Random) -> PersonaMemory:
+    """Add a sentence with another number or name to the turn, so that values can be swapped."""
     words = read_words(memory.fact)
     sentences: list[str] = []
     if words.number.any():
@@ -250,15 +256,15 @@ def _with_distractor(memory: Memory, draw: random.Random) -> Memory:
     if words.capital.any():
         name = draw.choice(tables.FIRST_NAMES)
         other = draw.choice(tables.RELATIONS)
-        place = draw.choice(tables.PLACES)
+        city = draw.choice(tables.PLACES)
         sentences += [
             f"My {other} {name} was there too.",
             f"My {other} is called {name}.",
             f"{name} is my {other}.",
-            f"My {other} lives in {place}.",
-            f"We only drove through {place}.",
+            f"My {other} lives in {city}.",
+            f"We only drove through {city}.",
         ]
-    if not sentences or draw.random() > _DISTRACT:
+    if not sentences or draw.random() > _DISTRACTED:
         return memory
     extra = draw.choice(sentences)
     turns = list(memory.turns)
@@ -269,5 +275,5 @@ def _with_distractor(memory: Memory, draw: random.Random) -> Memory:
 
 
 def is_validation(group: Group) -> bool:
-    """Whether a group is held back to choose thresholds: one in twelve, whole dialogues."""
+    """Whether a group is held out to choose thresholds: one dialogue in twelve."""
     return share(group.origin) < 1 / 12

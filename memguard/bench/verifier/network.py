@@ -1,11 +1,12 @@
 """The alignment network in torch, for training only; `memguard.local.verifier.head` runs it.
 
-torch is imported when training begins and is no dependency of memguard.
+torch is imported when training begins; memguard does not depend on it.
 """
 
 # pyright: reportMissingImports=false, reportUntypedBaseClass=false
 # torch is not installed where memguard is checked: it is needed for this script alone.
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,73 +20,77 @@ from memguard.local.embedder import Matrix
 
 Log = Callable[[str], None]
 Score = Callable[[Sequence[Example]], Matrix]
-"""From examples to logits."""
+"""Computes logits of examples."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
-    """How the network is trained."""
+class TrainingSettings:
+    """Hyperparameters of training."""
 
     seed: int = 20
-    """Where chance starts from."""
+    """Seed of torch and of the order of examples."""
     epochs: int = 4
     """Passes over the data."""
     batch: int = 64
-    """Groups in one step, about three pairs each."""
+    """Groups in one step, of about three claims each."""
     rate: float = 1.5e-3
-    """Highest learning rate of AdamW."""
+    """Maximum learning rate of AdamW."""
     decay: float = 0.05
     """Weight decay of AdamW."""
     warm_up: float = 0.06
-    """Share of steps in which the rate rises."""
+    """Share of steps in which the learning rate rises."""
     dropout: float = 0.25
-    """Share of hidden values left out in a step."""
+    """Share of hidden values that are dropped in a step."""
     smoothing: float = 0.02
-    """How far labels are moved from 0 and 1."""
+    """Label smoothing: how far labels are from 0 and 1."""
     pairwise: float = 0.5
-    """Weight of telling a claim from its changed twin."""
+    """Weight of the loss that ranks a claim above its changed versions."""
 
 
 def train_network(
     examples: Sequence[Example],
     weights: NDArray[np.float64],
     *,
-    settings: Settings,
+    settings: TrainingSettings,
     log: Log,
     after: Callable[[Score], None],
 ) -> dict[str, Matrix]:
-    """Train, and give the weights back by name.
+    """Train a network.
 
     Args:
-        examples: Claims of a group next to one another.
-        weights: How much each counts.
-        settings: How to train.
-        log: Told of progress.
-        after: Called after each epoch with a function from examples to logits.
+        examples: The claims; those of one group must be adjacent.
+        weights: Weight of each claim in the loss.
+        settings: Hyperparameters.
+        log: Called with a line of text after each epoch.
+        after: Called after each epoch with a function that scores examples.
+
+    Returns:
+        The weights by parameter name.
     """
     import torch
 
     from memguard.bench.verifier.layers import Network
 
     torch.manual_seed(settings.seed)
+    # One thread, so that sums are added in the same order on every machine.
     torch.set_num_threads(1)
-    whole = np.stack([each.features.whole for each in examples])
+    whole = np.stack([example.features.whole for example in examples])
     network = Network(whole.shape[1], dropout=settings.dropout)
     network.standardise(torch.from_numpy(whole))
     groups, draw = _by_group(examples), np.random.default_rng(settings.seed)
     optimiser, schedule = _optimiser(network, math.ceil(len(groups) / settings.batch), settings)
     for epoch in range(settings.epochs):
         losses = [
-            _step(network, optimiser, schedule, _loss(network, examples, some, weights, settings))
-            for some in _steps(groups, draw, settings.batch)
+            _step(network, optimiser, schedule, _loss(network, examples, batch, weights, settings))
+            for batch in _steps(groups, draw, settings.batch)
         ]
         log(f"epoch {epoch + 1}: loss {np.mean(losses):.4f}")
-        after(lambda some: _logits(network, some))
+        after(lambda scored: _logits(network, scored))
     return {name: value.numpy().copy() for name, value in network.state_dict().items()}
 
 
-def _optimiser(network: Any, steps: int, settings: Settings) -> tuple[Any, Any]:
-    """AdamW and its rate: a rise, then half a cosine down to nothing."""
+def _optimiser(network: Any, steps: int, settings: TrainingSettings) -> tuple[Any, Any]:
+    """AdamW with a learning rate that rises linearly, then falls to 0 along half a cosine."""
     import torch
 
     def rate(step: int) -> float:
@@ -102,6 +107,7 @@ def _step(network: Any, optimiser: Any, schedule: Any, loss: Any) -> float:
 
     optimiser.zero_grad()
     loss.backward()
+    # A single odd group must not throw the weights far off.
     torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
     optimiser.step()
     schedule.step()
@@ -126,6 +132,7 @@ def _rate(step: int, steps: int, warm_up: float) -> float:
 def _by_group(examples: Sequence[Example]) -> list[list[int]]:
     groups: list[list[int]] = []
     for index, example in enumerate(examples):
+        # By identity: two groups may be equal, and are still different examples.
         if index and examples[index - 1].group is example.group:
             groups[-1].append(index)
         else:
@@ -138,7 +145,7 @@ def _loss(
     examples: Sequence[Example],
     groups: Sequence[Sequence[int]],
     weights: NDArray[np.float64],
-    settings: Settings,
+    settings: TrainingSettings,
 ) -> Any:
     import torch
     from torch.nn import functional
@@ -147,36 +154,41 @@ def _loss(
     logits = network(_batch([examples[row] for row in rows]))
     labels = torch.tensor([float(examples[row].claim.supported) for row in rows])
     smooth = labels * (1 - 2 * settings.smoothing) + settings.smoothing
-    each = functional.binary_cross_entropy_with_logits(logits, smooth, reduction="none")
+    entropy = functional.binary_cross_entropy_with_logits(logits, smooth, reduction="none")
+    # Weighted mean: a step with many claims of a small source does not count more.
     share = torch.tensor([weights[row] for row in rows], dtype=torch.float32)
-    loss = (each * share).sum() / share.sum()
-    start, rises, falls = 0, [], []
+    loss = (entropy * share).sum() / share.sum()
+    # Every correct claim with every changed one of its group: the same context, one detail apart.
+    start, correct, changed = 0, [], []
     for group in groups:
-        places = range(start, start + len(group))
+        members = range(start, start + len(group))
         start += len(group)
-        for right in (place for place in places if labels[place] > 0):
-            for left in (place for place in places if labels[place] == 0):
-                rises.append(right)
-                falls.append(left)
-    if rises:
-        loss = loss + settings.pairwise * functional.softplus(logits[falls] - logits[rises]).mean()
+        for right, wrong in itertools.product(members, members):
+            if labels[right] > 0 and labels[wrong] == 0:
+                correct.append(right)
+                changed.append(wrong)
+    if correct:
+        margins = logits[changed] - logits[correct]
+        loss = loss + settings.pairwise * functional.softplus(margins).mean()
     return loss
 
 
 def _batch(examples: Sequence[Example]) -> dict[str, Any]:
     import torch
 
-    batch = {"whole": torch.from_numpy(np.stack([each.features.whole for each in examples]))}
+    batch = {"whole": torch.from_numpy(np.stack([example.features.whole for example in examples]))}
     for stream in ("fact", "context"):
-        size = max(len(getattr(each.features, stream)) for each in examples)
+        size = max(len(getattr(example.features, stream)) for example in examples)
         mask = np.zeros((len(examples), size), dtype=np.float32)
         for name in (stream, f"{stream}_aligned", f"{stream}_scalars"):
             first = getattr(examples[0].features, name)
             rows = np.zeros((len(examples), size, first.shape[1]), dtype=np.float32)
-            for index, each in enumerate(examples):
-                own = getattr(each.features, name)
-                rows[index, : len(own)] = own
-                mask[index, : len(own)] = 1.0
+            # Padded with zeros to the longest of the batch; the mask tells the layers which are
+            # real.
+            for index, example in enumerate(examples):
+                matrix = getattr(example.features, name)
+                rows[index, : len(matrix)] = matrix
+                mask[index, : len(matrix)] = 1.0
             batch[name] = torch.from_numpy(rows)
         batch[f"{stream}_mask"] = torch.from_numpy(mask)
     return batch

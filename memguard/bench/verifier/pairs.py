@@ -1,4 +1,4 @@
-"""What the verifier is trained and judged on: claims beside the turns they should rest on."""
+"""Labelled claims with their contexts, on which the verifier is trained and evaluated."""
 
 import hashlib
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ class Claim:
     text: str
     """The sentence."""
     supported: bool
-    """Whether it is."""
+    """The label."""
     kind: str
-    """What was changed; `correct` when nothing was."""
+    """The kind of change; `correct` if nothing was changed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,27 +21,27 @@ class Group:
     """Claims that share one context."""
 
     source: str
-    """The data set."""
+    """Name of the data set."""
     origin: str
-    """The dialogue or article; a split never cuts one in two."""
+    """Id of the dialogue or article, all of whose groups are on the same side of a split."""
     context: tuple[tuple[str, str], ...]
     """Speaker and text of every turn; the speaker is empty in a document."""
     claims: tuple[Claim, ...]
-    """At least one."""
+    """At least one claim."""
     language: str = "en"
     """Language of context and claims."""
 
 
 def share(text: str) -> float:
-    """A number in [0, 1) that depends on the text alone, for splits that never move."""
+    """A pseudo-random number in [0, 1) that depends on the text alone, for reproducible splits."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big") / 2**48
 
 
 def correct(text: str) -> Claim:
-    """A claim that holds."""
+    """A supported claim."""
     return Claim(text=text, supported=True, kind="correct")
 
 
 def wrong(text: str, kind: str) -> Claim:
-    """A claim with one detail changed."""
+    """A claim that is not supported, with the kind of its change."""
     return Claim(text=text, supported=False, kind=kind)

@@ -1,4 +1,4 @@
-"""First person into third: `I have my dog` said by Anna becomes `Anna has her dog`."""
+"""Rewrites the first person into the third: `I have my dog` becomes `Anna has her dog`."""
 
 import re
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ _WORDS = re.compile(r"\w+(?:'\w+)?|[^\w\s]|\s+")
 
 @dataclass(frozen=True)
 class Pronouns:
-    """How a speaker is spoken of."""
+    """The pronouns of a speaker."""
 
     subject: str
     """`she`"""
@@ -50,7 +50,7 @@ THEY = Pronouns("they", "them", "their")
 
 
 def third_person(sentence: str, *, name: str, pronouns: Pronouns) -> str:
-    """Turn a first-person sentence round; the first `I` becomes the name, later ones a pronoun."""
+    """Rewrite a sentence; the first `I` becomes the name, later ones a pronoun."""
     pieces = _WORDS.findall(_open_contractions(sentence))
     out: list[str] = []
     subject_next_verb = False
@@ -61,8 +61,8 @@ def third_person(sentence: str, *, name: str, pronouns: Pronouns) -> str:
             out.append(name if not named else pronouns.subject)
             named = subject_next_verb = True
         elif lower in {"my", "mine"}:
-            own = f"{name}'s" if not named else pronouns.possessive
-            out.append(own)
+            possessive = f"{name}'s" if not named else pronouns.possessive
+            out.append(possessive)
             named = True
         elif lower == "me":
             out.append(pronouns.object if named else name)
@@ -71,6 +71,7 @@ def third_person(sentence: str, *, name: str, pronouns: Pronouns) -> str:
         elif subject_next_verb and piece.strip():
             plural = pronouns.subject == "they" and out_is_pronoun(out, pronouns)
             out.append(piece if plural else inflect(piece))
+            # An adverb may come between subject and verb: `I never eat`.
             subject_next_verb = lower in _ADVERBS
         else:
             out.append(piece)
@@ -78,13 +79,13 @@ def third_person(sentence: str, *, name: str, pronouns: Pronouns) -> str:
 
 
 def out_is_pronoun(out: list[str], pronouns: Pronouns) -> bool:
-    """Whether the subject just written is the pronoun; `they` keeps its verb as it is."""
-    words = [each for each in out if each.strip()]
+    """Whether the output ends with the subject pronoun; after `they` a verb stays as it is."""
+    words = [word for word in out if word.strip()]
     return bool(words) and words[-1] == pronouns.subject
 
 
 def inflect(verb: str) -> str:
-    """The third person singular of a verb form that stands after `I`."""
+    """The third person singular of a verb form that follows `I`."""
     lower = verb.lower()
     if lower in _IRREGULAR:
         return _IRREGULAR[lower]
@@ -99,6 +100,7 @@ def inflect(verb: str) -> str:
 
 def _open_contractions(sentence: str) -> str:
     text = sentence.replace("\u2019", "'")
+    # `'d` is read as `would`: `had` would need the verb that follows.
     for short, full in (("'m", " am"), ("'ve", " have"), ("'ll", " will"), ("'d", " would")):
         text = re.sub(rf"\b[Ii]{short}\b", f"I{full}", text)
     return text

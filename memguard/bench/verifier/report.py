@@ -1,4 +1,4 @@
-"""The figures of a measurement as tables for people, and as plain values for programs."""
+"""The figures of a measurement as table rows for people and as JSON values for programs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,128 +6,135 @@ from typing import Any
 
 import numpy as np
 
-from memguard.bench.verifier.figures import Admission, Share, admission, auc
-from memguard.bench.verifier.measure import EvaluationSet, Judged
+from memguard.bench.verifier.figures import AdmissionFigures, admission, auc
+from memguard.bench.verifier.measure import EvaluationSet, JudgeScores
+from memguard.policy.calibration import Proportion
 
 Rows = list[tuple[str, ...]]
+# Thresholds of the table that shows how contamination and recall trade off.
 _TAUS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
-    """One set and what every judge made of it."""
+class SetMeasurement:
+    """One set with the scores of every judge."""
 
-    chosen: EvaluationSet
+    evaluation_set: EvaluationSet
     """The set."""
-    judged: Sequence[Judged]
-    """The verifier first."""
+    judges: Sequence[JudgeScores]
+    """The scores of each judge, the verifier's first."""
 
     @property
     def name(self) -> str:
         """The set's name with its language."""
-        return f"{self.chosen.name} ({self.chosen.language})"
+        return f"{self.evaluation_set.name} ({self.evaluation_set.language})"
 
 
 JUDGE_COLUMNS = ("set", "claims", "judge", "AUC", "contamination", "recall", "admitted from")
 
 
-def judge_rows(measured: Sequence[Measured]) -> Rows:
-    """AUC, contamination and recall of every judge on every set."""
+def judge_rows(measured: Sequence[SetMeasurement]) -> Rows:
+    """Rows of `JUDGE_COLUMNS`, one per set and judge."""
     return [
         (
-            each.name,
-            str(len(one.claims)),
-            one.judge,
-            f"{auc(one.scores, one.labels) or 0:.3f}",
-            *_shares(admission(one.scores, one.labels, tau=one.tau)),
-            _threshold(one),
+            row.name,
+            str(len(judge.claims)),
+            judge.judge,
+            f"{auc(judge.scores, judge.labels) or 0:.3f}",
+            *_shares(admission(judge.scores, judge.labels, tau=judge.tau)),
+            _threshold(judge),
         )
-        for each in measured
-        for one in each.judged
+        for row in measured
+        for judge in row.judges
     ]
 
 
-def _shares(figures: Admission) -> tuple[str, str]:
+def _shares(figures: AdmissionFigures) -> tuple[str, str]:
     return str(figures.contamination), str(figures.recall)
 
 
-def _threshold(one: Judged) -> str:
-    if one.own_tau:
-        return f"{one.tau:.2f}" + (f", {one.unusable} unusable" if one.unusable else "")
-    return "the verifier's recall" if min(one.scores) < max(one.scores) else "everything"
+def _threshold(judge: JudgeScores) -> str:
+    if judge.has_own_tau:
+        return f"{judge.tau:.2f}" + (f", {judge.unusable} unusable" if judge.unusable else "")
+    # With one score for all claims, any threshold admits all of them or none.
+    return "the verifier's recall" if min(judge.scores) < max(judge.scores) else "everything"
 
 
-def kind_rows(measured: Sequence[Measured]) -> Rows:
-    """Share of wrong claims that the verifier admits, by what was changed, a column per set."""
-    kinds = sorted({claim.kind for each in measured for _, claim in each.chosen.claims})
+def kind_rows(measured: Sequence[SetMeasurement]) -> Rows:
+    """Share of wrong claims that the verifier admits: a row per kind, a column per set."""
+    kinds = sorted({claim.kind for row in measured for _, claim in row.evaluation_set.claims})
     return [
-        (kind, *(_passed(_admitted_of(each.judged[0], kind)) for each in measured))
+        (kind, *(_with_total(_admitted_of(row.judges[0], kind)) for row in measured))
         for kind in kinds
         if kind != "correct"
     ]
 
 
-def _passed(passed: Share) -> str:
-    return f"{passed} of {passed.total}" if passed.total else "-"
+def _with_total(proportion: Proportion) -> str:
+    return f"{proportion} of {proportion.total}" if proportion.total else "-"
 
 
-def _admitted_of(one: Judged, kind: str) -> Share:
-    own = [s for s, claim in zip(one.scores, one.claims, strict=True) if claim.kind == kind]
-    return Share(hits=sum(score >= one.tau for score in own), total=len(own))
+def _admitted_of(judge: JudgeScores, kind: str) -> Proportion:
+    matching = [
+        s for s, claim in zip(judge.scores, judge.claims, strict=True) if claim.kind == kind
+    ]
+    return Proportion(count=sum(score >= judge.tau for score in matching), total=len(matching))
 
 
-def threshold_rows(measured: Sequence[Measured]) -> Rows:
-    """Contamination and recall of the verifier as its threshold moves, a column per set."""
+def threshold_rows(measured: Sequence[SetMeasurement]) -> Rows:
+    """Contamination and recall of the verifier: a row per threshold, a column per set."""
     rows: Rows = []
     for tau in _TAUS:
         cells: list[str] = []
-        for each in measured:
-            own = each.judged[0]
-            figures = admission(own.scores, own.labels, tau=tau)
+        for row in measured:
+            verifier = row.judges[0]
+            figures = admission(verifier.scores, verifier.labels, tau=tau)
             shares = (figures.contamination.value, figures.recall.value)
             cells.append(" / ".join("-" if s is None else f"{100 * s:.0f}" for s in shares))
         rows.append((f"{tau:.2f}", *cells))
     return rows
 
 
-def cpu_line(measured: Sequence[Measured]) -> str:
-    """CPU time of a pair whose turns are cached."""
-    times = [1000 * seconds for each in measured for seconds in each.judged[0].cpu]
+def cpu_line(measured: Sequence[SetMeasurement]) -> str:
+    """One line about the verifier's CPU time for a claim whose turns are cached."""
+    times = [1000 * seconds for row in measured for seconds in row.judges[0].cpu]
     return (
         f"CPU per pair, turns cached: median {np.median(times):.1f} ms, "
         f"95th percentile {np.quantile(times, 0.95):.1f} ms, one thread"
     )
 
 
-def as_values(measured: Sequence[Measured]) -> list[dict[str, Any]]:
-    """The same for programs."""
+def as_values(measured: Sequence[SetMeasurement]) -> list[dict[str, Any]]:
+    """The same figures as JSON values, one object per set and judge."""
     return [
         {
-            "set": each.chosen.name,
-            "language": each.chosen.language,
-            "judge": one.judge,
-            "claims": len(one.claims),
-            "unusable": one.unusable,
-            "auc": auc(one.scores, one.labels),
-            "tau": one.tau,
-            **_share_values(admission(one.scores, one.labels, tau=one.tau)),
+            "set": row.evaluation_set.name,
+            "language": row.evaluation_set.language,
+            "judge": judge.judge,
+            "claims": len(judge.claims),
+            "unusable": judge.unusable,
+            "auc": auc(judge.scores, judge.labels),
+            "tau": judge.tau,
+            **_figure_values(admission(judge.scores, judge.labels, tau=judge.tau)),
             "admitted_by_kind": {
-                kind: _share_value(_admitted_of(one, kind))
-                for kind in sorted({claim.kind for claim in one.claims} - {"correct"})
+                kind: _proportion_value(_admitted_of(judge, kind))
+                for kind in sorted({claim.kind for claim in judge.claims} - {"correct"})
             },
-            "cpu_ms_median": 1000 * float(np.median(one.cpu)) if one.cpu else None,
+            "cpu_ms_median": 1000 * float(np.median(judge.cpu)) if judge.cpu else None,
         }
-        for each in measured
-        for one in each.judged
+        for row in measured
+        for judge in row.judges
     ]
 
 
-def _share_values(figures: Admission) -> dict[str, Any]:
+def _figure_values(figures: AdmissionFigures) -> dict[str, Any]:
     return {
-        "contamination": _share_value(figures.contamination),
-        "recall": _share_value(figures.recall),
+        "contamination": _proportion_value(figures.contamination),
+        "recall": _proportion_value(figures.recall),
     }
 
 
-def _share_value(share: Share) -> dict[str, Any]:
-    return {"value": share.value, "of": share.total, "interval": share.interval}
+def _proportion_value(proportion: Proportion) -> dict[str, Any]:
+    ends = proportion.interval
+    interval = (ends.low, ends.high) if ends else None
+    return {"value": proportion.value, "of": proportion.total, "interval": interval}

@@ -1,7 +1,7 @@
-"""The sets the verifier is judged on: LoCoMo-R, MSC-R and two that are written by hand.
+"""The evaluation sets of the verifier: LoCoMo-R, MSC-R and two written by hand.
 
-Contamination sets in the spirit of ConsistencyGate: half the claims are correct, half have one
-detail changed. Nothing here is used in training or to choose a threshold.
+They are contamination sets like those of ConsistencyGate: half of the claims are correct, and half
+have one detail changed. No set is used in training or to choose a threshold.
 """
 
 import json
@@ -12,25 +12,26 @@ from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
-from memguard.bench.verifier.corruptor import WEIGHTS, Fact, corrupt
+from memguard.bench.verifier.corruptor import WEIGHTS, Fact, corrupt, is_unrelated
 from memguard.bench.verifier.frames import Frames, read_frames
-from memguard.bench.verifier.multi_session import Memory, build_groups, read_memories
+from memguard.bench.verifier.multi_session import PersonaMemory, build_groups, read_memories
 from memguard.bench.verifier.pairs import Claim, Group, correct, wrong
-from memguard.local.verifier.words import read_words, stems_of
 
+# Turns before and after the one that a fact cites.
 _AROUND = 2
 _LOCOMO_FACTS = 500
 _MSC_FACTS = 400
 DETAILS = {
     kind: WEIGHTS[kind] for kind in ("number", "name", "place", "occupation", "date", "activity")
 }
-"""The kinds of detail ConsistencyGate names; rare among LoCoMo's facts, so they get a set."""
+"""The kinds of detail that ConsistencyGate names; rare in LoCoMo, so they have a set of their
+own."""
 
 HANDMADE = {"en": "handmade_en.json", "de": "handmade_de.json"}
 
 
 def training_frames(folder: Path) -> Frames:
-    """Words that can stand for one another, counted over the training memories and their turns.
+    """Frames counted over the training memories and their turns.
 
     Args:
         folder: `msc_personasummary`.
@@ -38,10 +39,10 @@ def training_frames(folder: Path) -> Frames:
     return frames_of(list(read_memories(folder, split="valid")))
 
 
-def frames_of(memories: Sequence[Memory]) -> Frames:
-    """The same from memories that are read already."""
+def frames_of(memories: Sequence[PersonaMemory]) -> Frames:
+    """Frames counted over memories and the turns they are based on."""
     return read_frames(
-        [each.fact for each in memories] + [each.turns[each.at][1] for each in memories]
+        [memory.fact for memory in memories] + [memory.turns[memory.at][1] for memory in memories]
     )
 
 
@@ -52,26 +53,28 @@ def locomo_groups(
     facts: int = _LOCOMO_FACTS,
     weights: Mapping[str, float] = WEIGHTS,
 ) -> list[Group]:
-    """`observation` facts with the cited turn and two turns on either side, and a changed twin.
+    """`observation` facts, each with a changed version and two turns on either side of its turn.
 
     Args:
         path: `locomo10.json`.
-        frames: Words that can stand for one another.
-        facts: How many facts at most.
-        weights: How often each kind of change is tried first; kinds left out are not tried.
+        frames: Words that occur in the same contexts.
+        facts: Maximum number of facts.
+        weights: Relative frequency with which each kind of change is tried first; kinds that are
+            missing are not tried.
     """
     groups: list[Group] = []
     for row in json.loads(path.read_text(encoding="utf-8")):
         groups += _of_conversation(row)
     random.Random("locomo-r").shuffle(groups)
+    # An unrelated sentence must be about the same person, or the name alone would tell.
     by_speaker: dict[str, list[str]] = {}
     for group in groups:
         by_speaker.setdefault(_subject(group), []).append(group.claims[0].text)
     chosen: list[Group] = []
     for group in groups:
-        twin = _changed(group, by_speaker[_subject(group)], frames, weights)
-        if twin is not None and len(chosen) < facts:
-            chosen.append(replace(group, claims=(*group.claims, twin)))
+        changed = _changed(group, by_speaker[_subject(group)], frames, weights)
+        if changed is not None and len(chosen) < facts:
+            chosen.append(replace(group, claims=(*group.claims, changed)))
     return chosen
 
 
@@ -83,7 +86,7 @@ def _changed(
     others = [label for label, _ in group.context if label != speaker]
     fact = Fact(
         text=text,
-        window="\n".join(f"{label}: {said}" for label, said in group.context),
+        window="\n".join(f"{label}: {line}" for label, line in group.context),
         subject=speaker,
         other=others[0] if others else "",
         unrelated=_unrelated(group, facts, draw),
@@ -101,10 +104,11 @@ def _of_conversation(row: dict[str, object]) -> list[Group]:
         ids = [turn["dia_id"] for turn in turns]
         for speaker, facts in by_speaker.items():
             for text, cited in facts:
+                # Only facts that name their speaker, or a changed speaker could not be seen.
                 if cited not in ids or not re.search(rf"\b{speaker}\b", text):
                     continue
-                place = ids.index(cited)
-                window = turns[max(0, place - _AROUND) : place + _AROUND + 1]
+                index = ids.index(cited)
+                window = turns[max(0, index - _AROUND) : index + _AROUND + 1]
                 groups.append(
                     Group(
                         source="LoCoMo-R",
@@ -121,12 +125,11 @@ def _subject(group: Group) -> str:
 
 
 def _unrelated(group: Group, facts: Sequence[str], draw: random.Random) -> tuple[str, ...]:
-    there = stems_of(" ".join(text for _, text in group.context))
+    window = " ".join(text for _, text in group.context)
+    # A few tries: of some speakers all facts are about the same subject.
     for _ in range(5):
         other = draw.choice(facts)
-        words = read_words(other)
-        content = {each for each, stop in zip(words.stems, words.stop, strict=True) if not stop}
-        if len(content - there) * 2 > len(content):
+        if is_unrelated(other, window):
             return (other,)
     return ()
 
@@ -136,12 +139,13 @@ def msc_groups(folder: Path, frames: Frames, *, facts: int = _MSC_FACTS) -> list
 
     Args:
         folder: `msc_personasummary`.
-        frames: Words that can stand for one another.
-        facts: How many facts.
+        frames: Words that occur in the same contexts.
+        facts: Maximum number of facts.
     """
     memories = list(read_memories(folder, split="test"))
     random.Random("msc-r").shuffle(memories)
     groups = build_groups(
+        # More than needed, because not every memory can be changed.
         memories[: 3 * facts],
         frames,
         source="MSC-R",
@@ -153,7 +157,7 @@ def msc_groups(folder: Path, frames: Frames, *, facts: int = _MSC_FACTS) -> list
 
 
 def handmade_groups(language: str) -> list[Group]:
-    """The pairs written by hand, in `en` or `de`."""
+    """The hand-written pairs in `en` or `de`."""
     file = resources.files("memguard.bench.verifier").joinpath("data", HANDMADE[language])
     rows = json.loads(file.read_text(encoding="utf-8"))
     return [

@@ -1,11 +1,11 @@
-"""Word lists of the corruptor: what a name, place, occupation or hobby is exchanged for.
+"""Word lists of the corruptor: substitutes for names, places, occupations and hobbies.
 
-Hand-made. They need not be complete: a detail outside them is found by the frame it stands in.
+Hand-made. They need not be complete: for other details, `frames` finds substitutes.
 """
 
 
 def _list(text: str) -> tuple[str, ...]:
-    return tuple(each.strip() for each in text.replace("\n", " ").split(",") if each.strip())
+    return tuple(entry.strip() for entry in text.replace("\n", " ").split(",") if entry.strip())
 
 
 FIRST_NAMES = _list(
@@ -52,16 +52,6 @@ ACTIVITIES = _list(
     golfing, jogging, yoga, meditation, photography, pottery, chess, poker, karate, basketball,
     football, soccer, baseball, tennis, hockey, volleyball, golf, rugby, cricket, archery, guitar,
     piano, violin, drums, cello, trumpet, flute, ukulele, saxophone"""
-)
-THINGS = _list(
-    """pizza, pasta, sushi, tacos, burgers, steak, salad, soup, chicken, fish, rice, bread, cheese,
-    chocolate, coffee, tea, beer, wine, juice, milk, apples, bananas, strawberries, cake, cookies,
-    pancakes, curry, noodles, shrimp, salmon, car, truck, bike, boat, motorcycle, van, house,
-    apartment, condo, cabin, farm, red, blue, green, yellow, purple, pink, orange, black, white,
-    brown, gray, rock, jazz, country, rap, pop, classical, metal, blues, reggae, horror, comedy,
-    romance, action, mystery, fantasy, spring, summer, fall, winter, beach, mountains, lake, forest,
-    desert, ocean, biology, chemistry, physics, history, math, english, art, music, philosophy,
-    hospital, school, library, restaurant, bank, office, factory, bakery, hotel, museum, gym"""
 )
 MONTHS = _list(
     """January, February, March, April, May, June, July, August, September, October, November,

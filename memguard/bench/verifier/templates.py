@@ -1,9 +1,9 @@
-"""Sentences of our own that say two things of one kind in a breath, so that each can be swapped.
+"""Training sentences of our own that state two values of one kind, so that they can be swapped.
 
-`I pay 900 for the flat and 120 for the garage`: both numbers are there, and only their neighbours
-tell which is which. Each pattern has two roles; a claim states one of them with its own value
-(true), with the other's (a swap) or with a value nobody gave. Every second context also has a turn
-of the other speaker with the same pattern and other values.
+`I pay 900 for the flat and 120 for the garage` has both numbers, and only their neighbours show
+which is which. Each pattern has two roles. A claim states one of them with its own value (correct),
+with the value of the other role (a swap), or with a value that nobody stated. Every second context
+also has a turn of the other speaker with the same pattern and other values.
 """
 
 import json
@@ -17,10 +17,11 @@ from memguard.bench.verifier.pairs import Claim, Group, correct, wrong
 from memguard.bench.verifier.person import HE, SHE, third_person
 
 Draw = Callable[[random.Random], str]
+"""Draws a value."""
 
 
 def _values(kind: str | Sequence[int]) -> Draw:
-    """Where values of a kind come from; two numbers are a range."""
+    """A function that draws values of a kind; two numbers are a range."""
     if not isinstance(kind, str):
         low, high = kind
         return lambda draw: str(draw.randrange(low, high))
@@ -43,25 +44,25 @@ _GROUPS: dict[str, Sequence[str]] = {
 
 @dataclass(frozen=True)
 class Pattern:
-    """A sentence with two values of one kind, and how each of the two is stated alone."""
+    """A sentence with two values of one kind, and a statement of each value alone."""
 
-    said: str
-    """The sentence, in the first person, with `{a}` and `{b}`."""
+    sentence: str
+    """The sentence in the first person, with `{a}` and `{b}`."""
     first: str
-    """What follows about `{a}`, in the first person."""
+    """What it says about `{a}`, in the first person."""
     second: str
-    """What follows about `{b}`."""
+    """What it says about `{b}`, in the first person."""
     values: Draw
-    """Where the values come from."""
+    """Draws the values."""
 
 
 def read_patterns() -> list[Pattern]:
-    """The patterns of `data/patterns.json`; none is a sentence of a test set."""
+    """The patterns of `data/patterns.json`; none occurs in an evaluation set."""
     file = resources.files("memguard.bench.verifier").joinpath("data", "patterns.json")
     rows = json.loads(file.read_text(encoding="utf-8"))
     return [
         Pattern(
-            said=row["said"],
+            sentence=row["said"],
             first=row["first"],
             second=row["second"],
             values=_values(row["values"]),
@@ -78,10 +79,10 @@ _SMALL_TALK = (
 
 
 def template_groups(count: int) -> Iterator[Group]:
-    """Groups from the patterns, the same for the same count.
+    """Build groups from the patterns; deterministic.
 
     Args:
-        count: How many contexts.
+        count: How many groups.
     """
     patterns = read_patterns()
     for index in range(count):
@@ -90,30 +91,32 @@ def template_groups(count: int) -> Iterator[Group]:
 
 
 def _group(pattern: Pattern, draw: random.Random, *, origin: str) -> Group:
+    # Two for the sentence, one that nobody states, two for the other speaker.
     values = _distinct(pattern.values, draw, size=5)
     a, b, c = values[:3]
     speakers = draw.choice((_two_names(draw), _two_names(draw), ("User", "Assistant")))
     pronouns = draw.choice((SHE, HE))
 
-    def told(text: str, speaker: str) -> str:
+    def phrase(text: str, speaker: str) -> str:
         name = draw.choice(("User", "The user")) if speaker == "User" else speaker
         return third_person(text, name=name, pronouns=pronouns)
 
-    role, own, swapped = draw.choice(((pattern.first, a, b), (pattern.second, b, a)))
-    claims: list[Claim] = [correct(told(role.format(a=own, b=own), speakers[0]))]
-    claims.append(wrong(told(role.format(a=swapped, b=swapped), speakers[0]), "swap"))
-    context = [(speakers[0], pattern.said.format(a=a, b=b))]
+    role, true, swapped = draw.choice(((pattern.first, a, b), (pattern.second, b, a)))
+    claims: list[Claim] = [correct(phrase(role.format(a=true, b=true), speakers[0]))]
+    claims.append(wrong(phrase(role.format(a=swapped, b=swapped), speakers[0]), "swap"))
+    context = [(speakers[0], pattern.sentence.format(a=a, b=b))]
     draws = draw.random()
     # `Emma runs the release` names no speaker, so whoever says it supports it.
-    if draws < 0.5 and claims[0].text != role.format(a=own, b=own):
-        context.append((speakers[1], pattern.said.format(a=values[3], b=values[4])))
-        theirs = values[3] if role is pattern.first else values[4]
-        claims.append(wrong(told(role.format(a=theirs, b=theirs), speakers[0]), "speaker"))
+    if draws < 0.5 and claims[0].text != role.format(a=true, b=true):
+        context.append((speakers[1], pattern.sentence.format(a=values[3], b=values[4])))
+        other = values[3] if role is pattern.first else values[4]
+        claims.append(wrong(phrase(role.format(a=other, b=other), speakers[0]), "speaker"))
     if draws > 0.3:
-        claims.append(wrong(told(role.format(a=c, b=c), speakers[0]), "value"))
+        claims.append(wrong(phrase(role.format(a=c, b=c), speakers[0]), "value"))
+    # Turns that say nothing, so that the best unit is not always the first or the only one.
     for _ in range(draw.randrange(3)):
-        place = draw.randrange(len(context) + 1)
-        context.insert(place, (draw.choice(speakers), draw.choice(_SMALL_TALK)))
+        position = draw.randrange(len(context) + 1)
+        context.insert(position, (draw.choice(speakers), draw.choice(_SMALL_TALK)))
     return Group(source="template", origin=origin, context=tuple(context), claims=tuple(claims))
 
 
@@ -123,9 +126,9 @@ def _two_names(draw: random.Random) -> tuple[str, str]:
 
 
 def _distinct(values: Draw, draw: random.Random, *, size: int) -> list[str]:
-    found: list[str] = []
-    while len(found) < size:
+    chosen: list[str] = []
+    while len(chosen) < size:
         value = values(draw)
-        if value not in found:
-            found.append(value)
-    return found
+        if value not in chosen:
+            chosen.append(value)
+    return chosen

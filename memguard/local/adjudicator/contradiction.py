@@ -15,10 +15,10 @@ from memguard.local.verifier.words import read_words, split_words, stem
 from memguard.schema.units import Kind
 
 # Thresholds of our own, chosen on hand-written examples.
+# Share of the shorter sentence's content stems that both must have to be about the same thing.
 _SAME_TOPIC = 0.5
-"""Share of the shorter sentence's content stems that both must have to be about the same thing."""
+# The same share for two numbers, or two opposites, to be about the same thing.
 _SAME_STATEMENT = 0.7
-"""The same share for two numbers, or two opposites, to be about the same thing."""
 REPLACES = 0.45
 """Minimum cosine for a sentence that reports a change to replace another one."""
 

@@ -19,10 +19,10 @@ MAX_SENTENCES = 600
 """Maximum number of sentences of evidence that are read, from the beginning."""
 MAX_UNITS = 30
 """Maximum number of units that are compared with evidence, in the order of recall."""
+# Maximum number of sentences that one unit is compared with.
 _NEAREST = 4
-"""Maximum number of sentences that one unit is compared with."""
+# Share of a unit's content stems that a sentence must contain to be about it.
 _MIN_SHARED = 0.5
-"""Share of a unit's content stems that a sentence must contain to be about it."""
 
 
 @dataclass(frozen=True, kw_only=True)

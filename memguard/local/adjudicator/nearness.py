@@ -27,18 +27,18 @@ INDIRECT_PREFERENCE = 0.15
 """The same for preferences if the query asks for advice."""
 INDIRECT_CONSTRAINT = 0.12
 """The same for constraints, which apply to much that they share no word with."""
+# Pairs of a minimum cosine and a number of shared stems that together make a unit direct.
 _DIRECT_BY_WORDS = ((0.30, 1), (INDIRECT, 2))
-"""Pairs of a minimum cosine and a number of shared stems that together make a unit direct."""
 DIRECT_PERSONAL = 0.20
 """Minimum cosine for direct relevance if users ask about themselves: such questions are short and
 share few words with the answer."""
+# Factor on the cosine with an earlier turn of the user, relative to the query's own.
 _EARLIER = 0.85
-"""Factor on the cosine with an earlier turn of the user, relative to the query's own."""
+# How many earlier turns of the user count if the query does not point back to one.
 _RECENT_TURNS = 3
-"""How many earlier turns of the user count if the query does not point back to one."""
 _ADVICE = frozenset({"recommendation", "planning"})
+# Maximum number of characters that are embedded; the model reads about a thousand.
 _TEXT_CHARS = 2_000
-"""Maximum number of characters that are embedded; the model reads about a thousand."""
 
 _USER_WORD = re.compile(r"^(?:the )?user(?:['\u2019]s)?\s+", re.IGNORECASE)
 

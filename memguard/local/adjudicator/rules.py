@@ -29,11 +29,11 @@ from memguard.schema.units import (
 )
 from memguard.schema.verdict import Inconclusive
 
+# Minimum cosine of two units to be compared. Our own choice: below it, no pair of our examples
+# contradicts each other.
 _COMPARED = 0.35
-"""Minimum cosine of two units to be compared. Our own choice: below it, no pair of our examples
-contradicts each other."""
+# How many units must begin with a name for it to be the user's.
 _MIN_NAME_COUNT = 3
-"""How many units must begin with a name for it to be the user's."""
 MAX_CHECKED_PAIRS = 200
 """Maximum number of pairs that the support verifier checks, the nearest first; that takes about a
 second. Two hundred memories that differ only in a number would be twenty thousand pairs."""

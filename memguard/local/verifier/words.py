@@ -85,6 +85,11 @@ class Words:
         return len(self.spans)
 
     @property
+    def content(self) -> tuple[str, ...]:
+        """The stems of the words that are not stop words, in order."""
+        return tuple(word for word, stop in zip(self.stems, self.stop, strict=True) if not stop)
+
+    @property
     def values(self) -> frozenset[str]:
         """Every number or date value the text states."""
         return frozenset(

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from memguard.bench.verifier.measure import Judged, read_sets
-from memguard.bench.verifier.report import Measured, judge_rows, kind_rows
+from memguard.bench.verifier.measure import JudgeScores, read_sets
+from memguard.bench.verifier.report import SetMeasurement, judge_rows, kind_rows
 from memguard.bench.verifier.sets import handmade_groups
 from memguard.cli import main
 from memguard.testing import LoopbackModelServer
@@ -86,7 +86,7 @@ def test_the_tables_have_a_row_per_kind_and_judge() -> None:
     labels = [claim.supported for _, claim in chosen.claims]
     perfect = judged("verifier", chosen.claims, [float(each) for each in labels])
     blind = judged("blind", chosen.claims, [0.5] * len(labels))
-    measured = [Measured(chosen=chosen, judged=[perfect, blind])]
+    measured = [SetMeasurement(evaluation_set=chosen, judges=[perfect, blind])]
     assert [row[2:4] for row in judge_rows(measured)] == [("verifier", "1.000"), ("blind", "0.500")]
     kinds = {row[0]: row[1] for row in kind_rows(measured)}
     assert "correct" not in kinds
@@ -94,7 +94,7 @@ def test_the_tables_have_a_row_per_kind_and_judge() -> None:
     assert all(cell.startswith("0.0 %") for cell in kinds.values())
 
 
-def judged(name: str, claims: Any, scores: list[float]) -> Judged:
-    return Judged(
-        judge=name, claims=[claim for _, claim in claims], scores=scores, tau=0.5, own_tau=True
+def judged(name: str, claims: Any, scores: list[float]) -> JudgeScores:
+    return JudgeScores(
+        judge=name, claims=[claim for _, claim in claims], scores=scores, tau=0.5, has_own_tau=True
     )

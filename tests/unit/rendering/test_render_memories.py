@@ -31,7 +31,7 @@ def verdict(text: str, permission: Permission, *, place: int | None) -> UnitVerd
         permission=permission,
         row="r",
         withheld=None if place else "denied",
-        place=place,
+        position=place,
     )
 
 
@@ -39,7 +39,7 @@ def ledger(**texts: Any) -> Ledger:
     return Ledger(
         scheme="units",
         verdicts=tuple(
-            verdict(text, permission, place=place)
+            verdict(text, permission, position=place)
             for place, (text, permission) in enumerate(texts.items(), start=1)
         ),
     )
@@ -79,7 +79,7 @@ def test_empty_sections_are_left_out() -> None:
 
 @pytest.mark.parametrize("rendering", RENDERINGS)
 def test_nothing_admitted_is_nothing_or_one_line(rendering: Rendering) -> None:
-    nothing = Ledger(scheme="units", verdicts=(verdict("no", "DENY", place=None),))
+    nothing = Ledger(scheme="units", verdicts=(verdict("no", "DENY", position=None),))
     assert render_memories(nothing, rendering=rendering) == ""
     line = render_memories(nothing, rendering=rendering, when_empty="line")
     assert line.splitlines() == [SECTION_OPEN, NOTHING, SECTION_CLOSE]

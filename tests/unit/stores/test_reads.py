@@ -51,7 +51,7 @@ def build_read(
         relevance="direct",
     )
     verdict = UnitVerdict(
-        unit=unit, attributes=found, permission="PERSONALIZE", row="preference-1", place=1
+        unit=unit, attributes=found, permission="PERSONALIZE", row="preference-1", position=1
     )
     return ReadReport(
         id=read_id,
