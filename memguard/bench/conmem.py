@@ -98,7 +98,7 @@ def bare_calls(url: str) -> Callable[[], Awaitable[Any]]:
 
 
 def four_calls(url: str) -> Callable[[], Awaitable[Any]]:
-    """Four bare calls in a row, as on a case's critical path: probe, validation, answer, verdict."""
+    """Four bare calls in a row, like a case's critical path: probe, validation, answer, verdict."""
     chat = ChatOpenAI(model="bare", base_url=url, api_key=lambda: "not-needed", max_retries=0)
     calls = recorded_calls()
     path = [calls[0], calls[1], calls[2], calls[-1]]

@@ -222,7 +222,7 @@ def _method_of(
     override = prompts.get("permission_semantic/decompose")
     decomposer = create_decomposer(
         model_of(models, "decomposer"),
-        prompt=prompt_or_own("permission_semantic", "decompose", own=override),
+        prompt=prompt_or_own("permission_semantic", "decompose", override=override),
     )
     graph = create_permission_semantic_graph(
         adjudicator,

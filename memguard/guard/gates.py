@@ -13,7 +13,7 @@ from memguard.errors import ConfigurationError, ErrorCode
 from memguard.llm.models import ModelLike
 from memguard.llm.stages import LOCAL, model_of
 from memguard.methods.conmem import (
-    JUDGES,
+    JUDGE_STAGES,
     build_conmem_graph,
     prompt_names,
     resolve_stage_models,
@@ -164,7 +164,7 @@ def _conmem(
     spec: ConMem, *, models: Mapping[str, ModelLike], prompts: Mapping[str, Prompt]
 ) -> Gate:
     chosen = {
-        stage: model_of(models, stage, *(("judge",) if stage in JUDGES else ()))
+        stage: model_of(models, stage, *(("judge",) if stage in JUDGE_STAGES else ()))
         for stage in CONMEM_STAGES
     }
     overrides = {name: prompt for name, prompt in prompts.items() if name.startswith("conmem/")}

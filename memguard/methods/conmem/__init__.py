@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from memguard.methods.conmem.graph import build_conmem_graph, create_conmem_graph
     from memguard.methods.conmem.models import (
-        JUDGES,
+        JUDGE_STAGES,
         StageModels,
         prompt_names,
         resolve_stage_models,
     )
 
 _MODULES = {
-    "JUDGES": "models",
+    "JUDGE_STAGES": "models",
     "StageModels": "models",
     "build_conmem_graph": "graph",
     "create_conmem_graph": "graph",
@@ -22,7 +22,7 @@ _MODULES = {
 }
 
 __all__ = [
-    "JUDGES",
+    "JUDGE_STAGES",
     "StageModels",
     "build_conmem_graph",
     "create_conmem_graph",

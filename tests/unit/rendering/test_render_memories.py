@@ -24,14 +24,14 @@ AT = datetime(2025, 12, 30, tzinfo=UTC)
 RENDERINGS: tuple[Rendering, ...] = get_args(Rendering)
 
 
-def verdict(text: str, permission: Permission, *, place: int | None) -> UnitVerdict:
+def verdict(text: str, permission: Permission, *, position: int | None) -> UnitVerdict:
     unit = Unit(id=text, memory_id=text, text=text, said_at=AT)
     return UnitVerdict(
         unit=unit,
         permission=permission,
         row="r",
-        withheld=None if place else "denied",
-        position=place,
+        withheld=None if position else "denied",
+        position=position,
     )
 
 
@@ -39,8 +39,8 @@ def ledger(**texts: Any) -> Ledger:
     return Ledger(
         scheme="units",
         verdicts=tuple(
-            verdict(text, permission, position=place)
-            for place, (text, permission) in enumerate(texts.items(), start=1)
+            verdict(text, permission, position=position)
+            for position, (text, permission) in enumerate(texts.items(), start=1)
         ),
     )
 
