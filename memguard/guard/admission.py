@@ -17,7 +17,7 @@ from memguard.adjudication.make import create_decomposer
 from memguard.adjudication.steps import NoAdjudicator, Steps, read_without_adjudicator
 from memguard.adjudication.uncheckpointed import Graph, run_uncheckpointed
 from memguard.errors import ConfigurationError, ErrorCode, MemguardError
-from memguard.guard.failures import failure_of
+from memguard.guard.failures import Failure, failure_of
 from memguard.guard.pieces import JournalPieces, use_pieces
 from memguard.guard.relevance import create_relevance_gate_graph
 from memguard.journal.caches import DecompositionLog
@@ -30,7 +30,6 @@ from memguard.prompts import Prompt, prompt_or_own
 from memguard.schema.ledger import Flag
 from memguard.schema.read_config import FactorCompiled, PermissionSemantic, RelevanceGate
 from memguard.schema.usage import Budget
-from memguard.schema.write import Failure
 
 AdmissionSpec = FactorCompiled | PermissionSemantic | RelevanceGate
 AdmissionLike = AdmissionSpec | str | Graph

@@ -9,8 +9,7 @@ from weakref import WeakKeyDictionary
 from langgraph.store.base import BaseStore, GetOp
 
 from memguard.errors import StoreError
-from memguard.guard.screen import repeat
-from memguard.journal.commit import commit, owner_of
+from memguard.journal.commit import commit, duplicate_decision, owner_of
 from memguard.journal.journal import Journal
 from memguard.policy.dedupe import record_key
 from memguard.schema.base import Namespace
@@ -111,7 +110,7 @@ class Committer:
         for entry in memories:
             candidate_id = entry.receipt.candidate.id
             if owners.setdefault(_location(entry.receipt), candidate_id) != candidate_id:
-                entry.receipt = entry.receipt.model_copy(update={"decision": repeat()})
+                entry.receipt = entry.receipt.model_copy(update={"decision": duplicate_decision()})
         for entry in batch:
             entry.compared = True
 

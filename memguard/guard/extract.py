@@ -5,7 +5,7 @@ from typing import Any
 
 from memguard.errors import MemguardError
 from memguard.guard.backing import Backing
-from memguard.guard.failures import failure_of
+from memguard.guard.failures import Failure, failure_of
 from memguard.guard.gates import GateGraph
 from memguard.guard.state import PassReport, PassState, Proposal
 from memguard.journal.caches import Extraction
@@ -16,7 +16,6 @@ from memguard.policy.chunks import Chunk, plan_chunks, turn_keys
 from memguard.schema.base import Namespace
 from memguard.schema.config import Writer
 from memguard.schema.memory import CandidateMemory, Conversation
-from memguard.schema.write import Failure
 
 
 async def plan_passes(

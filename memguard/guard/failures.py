@@ -5,10 +5,53 @@ through graph state and carries the exception itself, so that what is raised has
 cause and traceback.
 """
 
+from pydantic import Field, PrivateAttr
+
 from memguard.errors import ErrorCode, GuardError, JudgeError, MemguardError, error_classes
-from memguard.schema.write import Failure
+from memguard.schema.base import Frozen
 
 _CODES = frozenset(code.value for code in ErrorCode)
+
+
+def _is_empty(value: str) -> bool:
+    return not value
+
+
+class Failure(Frozen):
+    """Something that stopped a part of the run."""
+
+    code: str
+    """The error's code; `docs/errors.md` has a heading for it."""
+    message: str
+    """What happened and what to do."""
+    step: str
+    """`extract`, `screen`, `gate`, `commit` or `review`; `write` when all of it failed."""
+    about: str = ""
+    """The candidate, by id, or the turns it was about."""
+    error_class: str = Field(default="", exclude_if=_is_empty)
+    """Class name of the error; empty on older receipts, and where no error was raised."""
+    _exception: MemguardError | None = PrivateAttr(default=None)
+
+    @property
+    def exception(self) -> MemguardError | None:
+        """The error itself, within the process in which it was raised; `None` elsewhere."""
+        return self._exception
+
+    def carry(self, error: MemguardError) -> None:
+        """Attach the error; it is not part of the value and is never written to disk."""
+        self._exception = error
+
+    # pydantic compares private attributes too, and the same failure may have two exceptions.
+    def __eq__(self, other: object) -> bool:
+        """Whether the other is a failure with the same fields."""
+        return isinstance(other, Failure) and self._fields() == other._fields()
+
+    def __hash__(self) -> int:
+        """Hash of the fields."""
+        return hash(self._fields())
+
+    def _fields(self) -> tuple[str, ...]:
+        return self.code, self.message, self.step, self.about, self.error_class
 
 
 def failure_of(error: MemguardError, *, step: str, about: str = "") -> Failure:

@@ -109,18 +109,6 @@ def _node_name(name: str, names: Collection[str]) -> str:
     return unique
 
 
-def check_names(mapping: Mapping[str, object], *, known: Sequence[str], what: str) -> None:
-    """Refuse a name that would have no effect.
-
-    Raises:
-        ConfigurationError: If a name is not one of `known`.
-    """
-    unknown = sorted(set(mapping) - set(known))
-    if unknown:
-        msg = f"`{what}` names {unknown[0]!r}, which nothing uses: use {', '.join(known)}"
-        raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID)
-
-
 def digest_of(*parts: str) -> str:
     """A short name for settings: equal parts give equal digests."""
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:12]

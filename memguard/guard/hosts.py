@@ -12,7 +12,8 @@ from memguard.guard import admission as reading
 from memguard.guard import gates as writing
 from memguard.guard.admission import AdmissionLike
 from memguard.guard.failures import failure_of
-from memguard.guard.gates import GateLike, check_names
+from memguard.guard.gates import GateLike
+from memguard.guard.keys import check_names
 from memguard.guard.namespaces import NamespaceLike
 from memguard.guard.read import create_read_guard
 from memguard.guard.write import create_write_guard

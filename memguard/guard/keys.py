@@ -1,6 +1,6 @@
 """A guard under other state keys, for host graphs with names of their own."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -8,11 +8,22 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from pydantic import BaseModel, create_model
 
-from memguard.errors import ErrorCode, InvalidInputError
-from memguard.guard.gates import check_names
+from memguard.errors import ConfigurationError, ErrorCode, InvalidInputError
 from memguard.portal import dual
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
+
+
+def check_names(mapping: Mapping[str, object], *, known: Sequence[str], what: str) -> None:
+    """Refuse a name that would have no effect.
+
+    Raises:
+        ConfigurationError: If a name is not one of `known`.
+    """
+    unknown = sorted(set(mapping) - set(known))
+    if unknown:
+        msg = f"`{what}` names {unknown[0]!r}, which nothing uses: use {', '.join(known)}"
+        raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID)
 
 
 def rename_keys(

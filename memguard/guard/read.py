@@ -37,9 +37,8 @@ from memguard.guard.admission import (
     build_admission,
 )
 from memguard.guard.backing import Backings
-from memguard.guard.failures import error_of, failure_of
-from memguard.guard.gates import check_names
-from memguard.guard.keys import rename_keys
+from memguard.guard.failures import Failure, error_of, failure_of
+from memguard.guard.keys import check_names, rename_keys
 from memguard.guard.namespaces import NamespaceLike, resolve_namespace, templates_of
 from memguard.guard.read_state import ReadGuardInput, ReadGuardOutput, ReadGuardState
 from memguard.guard.recall import recall
@@ -53,7 +52,6 @@ from memguard.prompts import Prompt
 from memguard.schema.ledger import Flag, ReadReport
 from memguard.schema.recall import Recall, Recalled
 from memguard.schema.usage import Budget
-from memguard.schema.write import Failure
 
 NAME = "read_guard"
 OnFailure = Literal["report", "raise"]

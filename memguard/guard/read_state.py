@@ -6,12 +6,12 @@ from pydantic import BaseModel, Field
 
 from memguard.adjudication.state import Evidences
 from memguard.conversations.field import AnyConversation
+from memguard.guard.failures import Failure
 from memguard.schema.base import Namespace, Text
 from memguard.schema.ledger import Flag, ReadReport, UnitVerdict
 from memguard.schema.memory import Conversation
 from memguard.schema.read import Evidence
 from memguard.schema.recall import Recalled
-from memguard.schema.write import Failure
 
 
 class ReadGuardInput(BaseModel):

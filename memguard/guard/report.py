@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from memguard.errors import ErrorCode, MemguardError
-from memguard.guard.failures import error_of
+from memguard.guard.failures import Failure, error_of
 from memguard.guard.state import WriteState
 from memguard.schema.receipt import Receipt
 from memguard.schema.usage import Usage
-from memguard.schema.write import Failure, WriteReport
+from memguard.schema.write import WriteReport
 
 _QUIET = frozenset({ErrorCode.BUDGET_EXHAUSTED})
 """Codes of stops that the caller asked for."""

@@ -85,15 +85,6 @@ def refuse(proposal: Proposal, *, spec: Writer) -> AdmissionDecision | None:
     return text or refuse_source(proposal.source.evidence, required=False)
 
 
-def repeat() -> AdmissionDecision:
-    """The decision on a candidate whose exact text is stored."""
-    return AdmissionDecision(
-        outcome="reject",
-        reason="duplicate",
-        explanation="the same text is stored already; a repeat is no new evidence",
-    )
-
-
 async def stored_keys(
     store: BaseStore, namespace: Namespace, proposals: Sequence[Proposal]
 ) -> frozenset[str]:

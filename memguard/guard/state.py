@@ -7,12 +7,13 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, Field
 
 from memguard.conversations.field import AnyConversation
+from memguard.guard.failures import Failure
 from memguard.schema.base import Frozen, Namespace
 from memguard.schema.memory import CandidateMemory, Conversation
 from memguard.schema.receipt import Receipt
 from memguard.schema.review import Review
 from memguard.schema.usage import Usage
-from memguard.schema.write import Failure, WriteReport
+from memguard.schema.write import WriteReport
 
 
 def _candidates(value: Any) -> Any:

@@ -25,7 +25,8 @@ from langgraph.store.base import (
 from memguard.errors import ErrorCode, GuardError
 from memguard.guard.admission import AdmissionLike, build_admission
 from memguard.guard.backing import Backing, Backings
-from memguard.guard.gates import PROMPTS, STAGES, GateLike, build_gates, check_names
+from memguard.guard.gates import PROMPTS, STAGES, GateLike, build_gates
+from memguard.guard.keys import check_names
 from memguard.guard.pipeline import Pipeline
 from memguard.guard.source import SourceLike, find_dialogue, find_source
 from memguard.guard.store_reads import ReadGate

@@ -28,23 +28,15 @@ from memguard.guard.backing import IN_MEMORY_NOTE, Backings
 from memguard.guard.cascade import cascade_notes
 from memguard.guard.extract import plan_passes, propose, read_pass
 from memguard.guard.failures import failure_of
-from memguard.guard.gates import (
-    PROMPTS,
-    STAGES,
-    GateGraph,
-    GateLike,
-    build_gates,
-    check_names,
-    digest_of,
-)
-from memguard.guard.keys import rename_keys
+from memguard.guard.gates import PROMPTS, STAGES, GateGraph, GateLike, build_gates, digest_of
+from memguard.guard.keys import check_names, rename_keys
 from memguard.guard.meters import Meters
 from memguard.guard.namespaces import NamespaceLike, resolve_namespace
 from memguard.guard.pipeline import Pipeline
 from memguard.guard.progress import emit
 from memguard.guard.report import build_report, first_error, receipts_of
 from memguard.guard.review import Reviewing, ReviewMode, add_review, check_mode
-from memguard.guard.screen import merge_repeats, refuse, repeat, stored_keys
+from memguard.guard.screen import merge_repeats, refuse, stored_keys
 from memguard.guard.state import (
     CandidateResult,
     CandidateState,
@@ -55,6 +47,7 @@ from memguard.guard.state import (
     WriteOutput,
     WriteState,
 )
+from memguard.journal.commit import duplicate_decision
 from memguard.journal.journal import Journal
 from memguard.llm.metering import use_meter
 from memguard.llm.models import ModelLike
@@ -170,7 +163,7 @@ async def screen(state: WriteState, *, guard: Guard) -> dict[str, Any]:
     for proposal in undecided:
         decision = refuse(proposal, spec=guard.writer_spec)
         if decision is None and record_key(proposal.candidate.text) in keys:
-            decision = repeat()
+            decision = duplicate_decision()
         if decision is None:
             to_judge.append(proposal)
         else:

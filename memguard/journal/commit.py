@@ -19,6 +19,7 @@ from memguard.journal.events import Intent, end_intents, pending_intents
 from memguard.journal.journal import Journal
 from memguard.journal.receipts import record_decisions
 from memguard.policy.dedupe import same_text_form
+from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import MemoryRecord
 from memguard.schema.receipt import Receipt
 from memguard.store_calls import call_store
@@ -185,6 +186,15 @@ class Recovered:
     """The records that are in the store now and were in doubt before."""
     problems: tuple[str, ...]
     """Why the others are still in doubt, for a person."""
+
+
+def duplicate_decision() -> AdmissionDecision:
+    """The decision on a candidate whose exact text is stored."""
+    return AdmissionDecision(
+        outcome="reject",
+        reason="duplicate",
+        explanation="the same text is stored already; a repeat is no new evidence",
+    )
 
 
 async def commit(

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AliasChoices, Field, JsonValue
 
+from memguard.guard.failures import Failure
 from memguard.schema.base import Frozen, Namespace, Text
 from memguard.schema.config import UnitInterval
 from memguard.schema.memory import Turn
@@ -20,7 +21,6 @@ from memguard.schema.units import (
 )
 from memguard.schema.usage import Usage
 from memguard.schema.verdict import Inconclusive
-from memguard.schema.write import Failure
 
 Withheld = Literal["denied", "duplicate", "max_units", "max_tokens"]
 """Why a unit is not in the prompt.

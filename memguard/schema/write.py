@@ -1,8 +1,8 @@
 """What a guarded write reports."""
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
-from memguard.errors import MemguardError
+from memguard.guard.failures import Failure
 from memguard.schema.base import Frozen, Namespace
 from memguard.schema.memory import CandidateMemory
 from memguard.schema.receipt import Receipt, WriteOutcome
@@ -14,47 +14,6 @@ _AFTER_REVIEW: dict[ReviewOutcome, WriteOutcome] = {
     "discarded": "rejected",
     "held": "quarantined",
 }
-
-
-def _is_empty(value: str) -> bool:
-    return not value
-
-
-class Failure(Frozen):
-    """Something that stopped a part of the run."""
-
-    code: str
-    """The error's code; `docs/errors.md` has a heading for it."""
-    message: str
-    """What happened and what to do."""
-    step: str
-    """`extract`, `screen`, `gate`, `commit` or `review`; `write` when all of it failed."""
-    about: str = ""
-    """The candidate, by id, or the turns it was about."""
-    error_class: str = Field(default="", exclude_if=_is_empty)
-    """Class name of the error; empty on older receipts, and where no error was raised."""
-    _exception: MemguardError | None = PrivateAttr(default=None)
-
-    @property
-    def exception(self) -> MemguardError | None:
-        """The error itself, within the process in which it was raised; `None` elsewhere."""
-        return self._exception
-
-    def carry(self, error: MemguardError) -> None:
-        """Attach the error; it is not part of the value and is never written to disk."""
-        self._exception = error
-
-    # pydantic compares private attributes too, and the same failure may have two exceptions.
-    def __eq__(self, other: object) -> bool:
-        """Whether the other is a failure with the same fields."""
-        return isinstance(other, Failure) and self._fields() == other._fields()
-
-    def __hash__(self) -> int:
-        """Hash of the fields."""
-        return hash(self._fields())
-
-    def _fields(self) -> tuple[str, ...]:
-        return self.code, self.message, self.step, self.about, self.error_class
 
 
 class WriteReport(Frozen):

@@ -23,9 +23,9 @@ from memguard.errors import (
     StoreError,
     error_classes,
 )
-from memguard.guard.failures import error_of, failure_of
+from memguard.guard.failures import Failure, error_of, failure_of
 from memguard.methods.consistency_gate.state import GateInput, GateOutput
-from memguard.schema.write import Failure, WriteReport
+from memguard.schema.write import WriteReport
 
 NAMESPACE = ("memories", "ana")
 TALK = [("user", "I row.")]
