@@ -8,31 +8,30 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     __version__: str
+    from memguard.agent import create_memory_agent
+    from memguard.checkpoints import checkpoint_types
     from memguard.conversations import load_conversation, read_conversation
     from memguard.errors import ConfigurationError, ErrorCode, GuardError, MemguardError
-    from memguard.guard import create_read_guard, create_write_guard
-    from memguard.guard.agent import create_memory_agent
-    from memguard.guard.checkpoint_types import checkpoint_types
-    from memguard.guard.source import use_source
-    from memguard.guard.store import guard_store
+    from memguard.guard_store.store import guard_store, use_source
     from memguard.llm.models import resolve_model
     from memguard.methods.conmem import create_conmem_graph
     from memguard.methods.conmem.config import ConMem
     from memguard.methods.consistency_gate import create_consistency_gate_graph
+    from memguard.methods.consistency_gate.config import ConsistencyGate
     from memguard.methods.factor_compiled import create_factor_compiled_graph
     from memguard.methods.permission_semantic import create_permission_semantic_graph
     from memguard.methods.writer import create_writer_graph
+    from memguard.methods.writer.config import Writer
     from memguard.middleware import MemguardMiddleware
-    from memguard.schema.config import ConsistencyGate, Writer
-    from memguard.schema.decision import AdmissionDecision
+    from memguard.read.graph import create_read_guard
+    from memguard.schema.decision import AdmissionDecision, Inconclusive
     from memguard.schema.ledger import ReadReport
     from memguard.schema.memory import CandidateMemory, Conversation, MemoryRecord, Turn
-    from memguard.schema.read_config import FactorCompiled, PermissionSemantic, RelevanceGate
-    from memguard.schema.recall import Recall
+    from memguard.schema.read import FactorCompiled, PermissionSemantic, Recall, RelevanceGate
     from memguard.schema.receipt import Receipt
     from memguard.schema.usage import Budget, Usage
-    from memguard.schema.verdict import Inconclusive
-    from memguard.schema.write import WriteReport
+    from memguard.write.graph import create_write_guard
+    from memguard.write.report import WriteReport
 
 __all__ = [
     "AdmissionDecision",

@@ -141,7 +141,7 @@ class _Portal:
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
-        # Closes the HTTP clients that hang on this loop; see `memguard.llm.clients`.
+        # Closes the HTTP clients that hang on this loop; see `memguard.llm.call`.
         await self._loop.shutdown_asyncgens()
 
 

@@ -72,7 +72,7 @@ class Decomposer(Protocol):
 
 
 class DecompositionCache(Protocol):
-    """Keeps pieces by key; `memguard.policy.pieces.pieces_key` makes the key.
+    """Keeps pieces by key; `memguard.local.pieces.pieces_key` makes the key.
 
     The key is a digest of the memory's text and of the decomposer's fingerprint, so that a new
     prompt version never finds what an old one cut.

@@ -1,8 +1,13 @@
 """Measures a judge on labelled memories before it guards a store."""
 
 from memguard.calibration.pairs import LabelledMemory, load_pairs
-from memguard.calibration.record import CalibrationRecord, find_records, keep_record
-from memguard.calibration.run import JudgeMeasurement, measure_judge
+from memguard.calibration.run import (
+    CalibrationRecord,
+    JudgeMeasurement,
+    find_records,
+    keep_record,
+    measure_judge,
+)
 
 __all__ = [
     "CalibrationRecord",

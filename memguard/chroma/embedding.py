@@ -240,7 +240,7 @@ def check_embed(embed: object) -> None:
 def _resolve(embed: Embed | None) -> Embeddings | EmbedFunction | AsyncEmbedFunction:
     if embed is None:
         # Late: weights and numpy are needed only by those who use the built-in embedder.
-        from memguard.local.embedder import LocalEmbeddings  # noqa: PLC0415
+        from memguard.local.encoder import LocalEmbeddings  # noqa: PLC0415
 
         return LocalEmbeddings()
     if not isinstance(embed, str):

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import typer
 
 from memguard.cli import (
-    bench,
     calibrate,
     chat,
     check,
@@ -77,7 +76,6 @@ app.command("rescore")(rescore.rescore)
 app.command("demo")(demo.demo)
 app.command("presets")(presets.presets)
 app.command("calibrate")(calibrate.calibrate)
-app.add_typer(bench.app, name="bench")
 app.command("doctor")(doctor.doctor)
 app.command("explain")(explain.explain)
 app.command("graph")(graph.graph)

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from memguard.calibration import CalibrationRecord, JudgeMeasurement, LabelledMemory
+    from memguard.calibration.rules import CurvePoint, JudgeCalibration, Proportion
     from memguard.llm.models import Model
-    from memguard.policy.calibration import CurvePoint, JudgeCalibration, Proportion
-    from memguard.schema.config import ConsistencyGate
+    from memguard.methods.consistency_gate.config import ConsistencyGate
 
 _DEFAULT_LIMIT = 60
 _MAX_REASONS = 3
@@ -67,7 +67,7 @@ def calibrate(
     """
     from memguard.calibration import keep_record, load_pairs
     from memguard.cli.opening import journal_path, pick_model
-    from memguard.schema.config import ConsistencyGate
+    from memguard.methods.consistency_gate.config import ConsistencyGate
 
     settings: dict[str, Any] = {"variant": variant, "k": k}
     if tau is not None:

@@ -22,12 +22,12 @@ from memguard.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from memguard.adjudication.uncheckpointed import Graph
     from memguard.journal.journal import Journal
     from memguard.schema.base import Namespace
     from memguard.schema.ledger import ReadReport
-    from memguard.schema.write import WriteReport
     from memguard.stores import ChromaStore
+    from memguard.uncheckpointed import Graph
+    from memguard.write.report import WriteReport
 
 _QUIT = ("/quit", "/exit")
 _MAX_LISTED = 100
@@ -64,11 +64,11 @@ def chat(
     """
     from langgraph.checkpoint.memory import InMemorySaver
 
+    from memguard.agent import create_memory_agent
     from memguard.cli.opening import make_journal, open_store, pick_model
     from memguard.errors import ErrorCode, ModelConfigurationError
-    from memguard.guard.agent import create_memory_agent
-    from memguard.guard.presets import choose_admission, choose_gates, split_presets
     from memguard.llm.models import HOW_TO_GIVE_ONE
+    from memguard.presets import choose_admission, choose_gates, split_presets
 
     answering = pick_model(model, base_url=base_url)
     if isinstance(answering, str):
@@ -293,8 +293,8 @@ class _ChatSession:
 
     def _store_text(self, text: str, *, replaced: str) -> tuple[str, ...]:
         """Store what a person wrote; it needs no judge."""
-        from memguard.guard.wording import store_wording
         from memguard.portal import run_sync
+        from memguard.write.review import store_wording
 
         receipt = run_sync(
             store_wording(

@@ -7,8 +7,8 @@ import typer
 from memguard.cli.options import BaseUrlOption, JsonOption, ModelOption, PresetOption
 
 if TYPE_CHECKING:
-    from memguard.guard.gates import GateGraph
     from memguard.schema.memory import Conversation
+    from memguard.write.gates import GateGraph
 
 Method = Literal["consistency", "conmem"]
 
@@ -47,10 +47,10 @@ def check(
 
 
 def _open(method: Method, model: Any, *, presets: list[str]) -> "GateGraph":
-    from memguard.guard.presets import choose_gates
     from memguard.methods.conmem import create_conmem_graph
     from memguard.methods.conmem.config import ConMem
     from memguard.methods.consistency_gate import create_consistency_gate_graph
+    from memguard.presets import choose_gates
 
     (spec,) = choose_gates([method], presets=presets)
     if isinstance(spec, ConMem):

@@ -10,7 +10,7 @@ from memguard.cli.options import BaseUrlOption, EmbedOption, JsonOption, ModelOp
 
 if TYPE_CHECKING:
     from memguard.schema.receipt import Receipt
-    from memguard.schema.write import WriteReport
+    from memguard.write.report import WriteReport
 
 _INDENT = 39
 _WITHOUT_MODEL = """\
@@ -70,8 +70,8 @@ def demo_conversation() -> Path:
 def _run(file: Path, *, judge: Any, store: Any, with_planted: bool) -> "dict[str, WriteReport]":
     """Write the conversation, then offer the planted candidates to every judge."""
     from memguard.conversations import load_conversation
-    from memguard.guard import create_write_guard
     from memguard.journal.journal import Journal
+    from memguard.write.graph import create_write_guard
 
     def guard_of(model: Any, **where: Any) -> Any:
         # If the model fails half-way, the demo still shows what was decided before.

@@ -58,7 +58,7 @@ def _versions() -> tuple[bool, str]:
 def _model(model: str | None, *, base_url: str | None) -> tuple[bool, str]:
     from memguard.cli.opening import open_model
     from memguard.errors import MemguardError
-    from memguard.llm.reach import reach
+    from memguard.llm.models import reach
     from memguard.portal import run_sync
 
     if model in {None, "local"}:
@@ -139,7 +139,7 @@ def _store(store: str, *, embed: str | None) -> tuple[bool, str]:
 
 def _is_new(folder: Path) -> bool:
     """Whether nothing is stored there yet; checking must not create the store."""
-    from memguard.calibration.record import RECORD_FILE
+    from memguard.calibration.run import RECORD_FILE
 
     if not folder.exists():
         return True

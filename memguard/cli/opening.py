@@ -65,7 +65,7 @@ def pick_model(model: str | None, *, base_url: str | None) -> "Model | str":
         return "local"
     if model is not None:
         return open_model(model, base_url=base_url)
-    from memguard.llm.reach import served
+    from memguard.llm.models import served
     from memguard.portal import run_sync
 
     names = run_sync(served(open_model("openai:unnamed", base_url=base_url)))

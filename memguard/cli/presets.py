@@ -10,8 +10,8 @@ def presets(as_json: JsonOption = False) -> None:
     """Print the named settings of each method, in full."""
     from memguard.cli.output import print_json
     from memguard.methods.conmem.config import CONMEM_PRESETS
-    from memguard.schema.config import CONSISTENCY_GATE_PRESETS
-    from memguard.schema.read_config import FACTOR_COMPILED_PRESETS, PERMISSION_SEMANTIC_PRESETS
+    from memguard.methods.consistency_gate.config import CONSISTENCY_GATE_PRESETS
+    from memguard.schema.read import FACTOR_COMPILED_PRESETS, PERMISSION_SEMANTIC_PRESETS
 
     methods: dict[str, Mapping[str, Any]] = {
         "consistency_gate": CONSISTENCY_GATE_PRESETS,

@@ -17,7 +17,7 @@ from memguard.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from memguard.schema.recall import Recall
+    from memguard.schema.read import Recall
 
 
 _DEADLINE = 300.0
@@ -71,7 +71,7 @@ def recall(
     the built-in embedder judge. They need no key and no network, and are weaker.
     """
     from memguard.cli.opening import make_journal, open_store, pick_model
-    from memguard.guard import create_read_guard
+    from memguard.read.graph import create_read_guard
 
     settings = _recall(limit, since=since, until=until, latest=latest, superseded=superseded)
     spec = _admission(admission, rendering=rendering, preset=preset)
@@ -112,7 +112,7 @@ def _recall(
     from pydantic import ValidationError
 
     from memguard.errors import ErrorCode, InvalidInputError
-    from memguard.schema.recall import Recall
+    from memguard.schema.read import Recall
 
     try:
         return Recall.model_validate(
@@ -135,8 +135,8 @@ def _admission(name: str, *, rendering: str, preset: str) -> Any:
     from typing import get_args
 
     from memguard.errors import ErrorCode, InvalidInputError
-    from memguard.guard.admission import BY_NAME
-    from memguard.schema.read_config import READ_PRESETS, Rendering
+    from memguard.read.admission import BY_NAME
+    from memguard.schema.read import READ_PRESETS, Rendering
 
     for value, names, setting in (
         (name, tuple(BY_NAME), "admission"),

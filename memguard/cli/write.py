@@ -23,10 +23,10 @@ from memguard.cli.options import (
 
 if TYPE_CHECKING:
     from memguard.errors import MemguardError
-    from memguard.guard.gates import GateGraph
     from memguard.schema.memory import Conversation
     from memguard.schema.usage import Usage
-    from memguard.schema.write import WriteReport
+    from memguard.write.gates import GateGraph
+    from memguard.write.report import WriteReport
 
 _MOST_SHOWN = 40
 """Decisions printed in full after a write."""
@@ -58,9 +58,9 @@ def write(
     from memguard.cli.opening import make_journal, open_store, pick_model
     from memguard.cli.output import RUN_FAILED
     from memguard.conversations import load_conversation
-    from memguard.guard import create_write_guard
-    from memguard.guard.presets import choose_gates
-    from memguard.guard.report import first_error
+    from memguard.presets import choose_gates
+    from memguard.write.graph import create_write_guard
+    from memguard.write.outcome import first_error
 
     parts = load_conversation(file, name=conversation)
     gates = choose_gates(gate or ["consistency"], presets=preset or ())
@@ -94,7 +94,7 @@ async def _write_all(
 
     from memguard.cli.progress import WriteProgress
     from memguard.methods.writer import readable_turns
-    from memguard.schema.config import Writer
+    from memguard.methods.writer.config import Writer
 
     reports: dict[int, WriteReport] = {}
     queue = iter(enumerate(parts))

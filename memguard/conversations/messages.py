@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 from langchain_core.messages import BaseMessage
-from pydantic import ValidationError
+from pydantic import BeforeValidator, ValidationError
 
 from memguard.errors import ErrorCode, InvalidInputError
-from memguard.rendering.section import cut_sections
-from memguard.schema.memory import Conversation, Role, Turn
+from memguard.quoting import cut_sections
+from memguard.schema.memory import CandidateMemory, Conversation, Role, Turn
 
 _ROLES: dict[str, Role] = {
     "user": "user",
@@ -180,3 +180,21 @@ def _unreadable(number: int, why: str) -> InvalidInputError:
         "mappings with `role` and `content`"
     )
     return InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
+
+
+def _read(value: Any) -> Any:
+    # JSON from Studio or a checkpoint already has the fields of a `Conversation`.
+    is_ready = value is None or (isinstance(value, Mapping) and "turns" in value)
+    return value if is_ready else read_conversation(cast("Any", value))
+
+
+AnyConversation = Annotated[Conversation, BeforeValidator(_read)]
+"""Accepts a conversation, a text, chat messages, or the JSON of a conversation."""
+
+
+def _as_candidate(value: Any) -> Any:
+    return {"text": value} if isinstance(value, str) else value
+
+
+AnyCandidate = Annotated[CandidateMemory, BeforeValidator(_as_candidate)]
+"""Accepts a candidate, its text, or the JSON of a candidate."""

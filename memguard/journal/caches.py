@@ -31,7 +31,7 @@ class Extraction(Frozen):
     writer_digest: str
     """Of the writer's model, prompt and settings."""
     turn_keys: tuple[str, ...]
-    """The turns read as new, in order; see `memguard.policy.chunks.turn_keys`."""
+    """The turns read as new, in order; see `memguard.methods.writer.rules.turn_keys`."""
     candidates: tuple[CandidateMemory, ...] = ()
     """What was drawn, in order; without those forgotten since."""
     run_id: str = ""

@@ -18,9 +18,8 @@ from memguard.errors import ErrorCode, MemguardError, StoreError
 from memguard.journal.events import Intent, end_intents, pending_intents
 from memguard.journal.journal import Journal
 from memguard.journal.receipts import record_decisions
-from memguard.policy.dedupe import same_text_form
 from memguard.schema.decision import AdmissionDecision
-from memguard.schema.memory import MemoryRecord
+from memguard.schema.memory import MemoryRecord, same_text_form
 from memguard.schema.receipt import Receipt
 from memguard.store_calls import call_store
 

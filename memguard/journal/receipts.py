@@ -23,9 +23,8 @@ from memguard.journal.events import (
 )
 from memguard.journal.journal import Journal
 from memguard.journal.rows import Rows, namespace_bounds, time_conditions, utc_text
-from memguard.policy.dedupe import record_key
 from memguard.schema.base import Namespace
-from memguard.schema.memory import MemoryRecord, Provenance
+from memguard.schema.memory import MemoryRecord, Provenance, record_key
 from memguard.schema.receipt import Receipt, WriteOutcome
 
 

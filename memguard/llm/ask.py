@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from memguard.llm.budget import Meter
+from memguard.errors import AnswerError, ErrorCode, ModelConfigurationError
+from memguard.llm.budget import Meter, current_meter
 from memguard.llm.call import CallSettings, Reply, request
 from memguard.llm.failures import shorten
-from memguard.llm.metering import current_meter
-from memguard.llm.parsing import Parse, parse_json, read_answer, text_of
+from memguard.llm.parsing import (
+    Parse,
+    is_cut_off,
+    parse_json,
+    read_answer,
+    text_of,
+    without_reasoning,
+)
+from memguard.schema.base import is_blank
+from memguard.schema.decision import Inconclusive
 from memguard.schema.usage import Usage
-from memguard.schema.verdict import Inconclusive
 
 if TYPE_CHECKING:
-    from langchain_core.messages import BaseMessage
+    from langchain_core.messages import AIMessage, BaseMessage
+    from langchain_core.tools import BaseTool
 
     from memguard.llm.models import Model
+
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -189,3 +199,115 @@ def _strict(schema: Any) -> Any:
         strict["required"] = list(strict["properties"])
         strict["additionalProperties"] = False
     return strict
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextAnswer:
+    """One answer."""
+
+    text: str | Inconclusive
+    """The answer without its reasoning, or why there is none."""
+    cut_off: bool
+    """Whether it reached the cap of tokens; it is given as far as it goes."""
+    usage: Usage
+    """What it cost."""
+    notes: tuple[str, ...] = ()
+    """What a receipt should say."""
+
+
+async def ask_text(
+    model: Model,
+    messages: Sequence[BaseMessage],
+    *,
+    settings: CallSettings,
+    meter: Meter | None = None,
+    name: str = "memguard.ask_text",
+) -> TextAnswer:
+    """Ask for one text.
+
+    Args:
+        model: The model to ask.
+        messages: The prompt.
+        settings: Sampling settings.
+        meter: Counts what this spends; the run's own when left out.
+        name: Name of the run in callbacks and traces.
+
+    Returns:
+        The answer. An empty one is a `parse_failure`, or `truncated` where the cap cut it off.
+
+    Raises:
+        ModelConfigurationError: If no request to this model can succeed as it is set up.
+        BudgetExhaustedError: If a request would begin beyond a limit of the run.
+    """
+    scope = (meter or current_meter()).scope()
+    reply = await request(model, messages, settings=settings, meter=scope, name=name)
+    if reply.failure is not None:
+        return TextAnswer(text=reply.failure, cut_off=False, usage=scope.usage, notes=reply.notes)
+    message = reply.messages[0]
+    cut_off = is_cut_off(message)
+    text = read_answer(message, _text, partial=True)
+    return TextAnswer(text=text, cut_off=cut_off, usage=scope.usage, notes=reply.notes)
+
+
+def _text(text: str) -> str | Inconclusive:
+    plain = without_reasoning(text).strip()
+    if is_blank(plain):
+        return Inconclusive(reason="parse_failure", detail="empty answer")
+    return plain
+
+
+async def answer(
+    model: Model,
+    messages: Sequence[BaseMessage],
+    *,
+    tools: Mapping[str, Any] | None = None,
+    settings: CallSettings | None = None,
+) -> AIMessage:
+    """Ask for the next message of a conversation.
+
+    Under `stream_mode="messages"` its tokens are streamed where the model was resolved with
+    `streams=True`.
+
+    Args:
+        model: Who answers.
+        messages: The conversation, the system message first.
+        tools: What `tool_settings` made of the tools.
+        settings: Sampling settings; the model's own when left out.
+
+    Raises:
+        AnswerError: If no answer came, after the attempts that the model allows.
+        ModelConfigurationError: If no request to this model can succeed as it is set up.
+    """
+    reply = await request(
+        model,
+        messages,
+        settings=settings or CallSettings(),
+        meter=Meter(),
+        extra=tools,
+        name="answer",
+        visible=True,
+    )
+    if reply.failure is not None:
+        failure = reply.failure
+        msg = (
+            f"model {model.name!r} gave no answer ({failure.reason}: {failure.detail}); what was "
+            "remembered is safe, and the same input can be sent again"
+        )
+        raise AnswerError(msg, code=ErrorCode.ANSWER_FAILED)
+    return reply.messages[0]
+
+
+def tool_settings(model: Model, tools: Sequence[BaseTool]) -> dict[str, Any]:
+    """The tools in the form that the model's provider takes, for `answer`.
+
+    Raises:
+        ModelConfigurationError: If the chat model takes no tools.
+    """
+    if not tools:
+        return {}
+    try:
+        bound: Any = model.chat.bind_tools(tools)
+    except NotImplementedError:
+        msg = f"model {model.name!r} takes no tools: leave `tools` out, or use another model"
+        raise ModelConfigurationError(msg, code=ErrorCode.MODEL_REQUEST) from None
+    return dict(bound.kwargs)

@@ -2,7 +2,9 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from memguard.errors import BudgetExhaustedError, ErrorCode, ModelConfigurationError
 from memguard.schema.usage import Budget, Usage
@@ -142,3 +144,21 @@ def _exhausted(*, quantity: str, limit: float, spent: float) -> BudgetExhaustedE
         f"what is done is kept, and a run with a larger Budget({quantity}=...) goes on from there"
     )
     return BudgetExhaustedError(msg, code=ErrorCode.BUDGET_EXHAUSTED)
+
+
+_METER: ContextVar[Meter | None] = ContextVar("memguard_meter", default=None)
+
+
+def current_meter() -> Meter:
+    """The meter of the run in progress, or a new one without limits."""
+    return _METER.get() or Meter()
+
+
+@contextmanager
+def use_meter(meter: Meter) -> Generator[Meter]:
+    """Count every model call made inside the block, and in tasks begun there, on `meter`."""
+    token = _METER.set(meter)
+    try:
+        yield meter
+    finally:
+        _METER.reset(token)

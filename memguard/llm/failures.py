@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from memguard.errors import ErrorCode
-from memguard.schema.verdict import InconclusiveReason
+from memguard.schema.decision import InconclusiveReason
 
 FailureKind = Literal["unhealable", "retryable", "final", "setting"]
 """What follows from a failure.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import re
 from collections.abc import Mapping
@@ -9,12 +10,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from memguard import compat
-from memguard.errors import ErrorCode, ModelConfigurationError
-from memguard.llm.learned import Learned, learned_about
+from memguard.errors import ConfigurationError, ErrorCode, ModelConfigurationError
+from memguard.llm.limits import Learned, learned_about
 from memguard.schema.usage import Usage
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
+
 
 HOW_TO_GIVE_ONE = (
     "pass model='openai:<name>' (with base_url=... for any OpenAI-compatible server), "
@@ -292,3 +294,95 @@ def _secrets_of(chat: BaseChatModel) -> tuple[str, ...]:
         for value in values
         if isinstance(value, SecretStr) and len(value.get_secret_value()) > 5  # noqa: PLR2004
     )
+
+
+DEFAULT = "default"
+"""The stage whose model serves every stage that has none of its own."""
+
+LOCAL = "local"
+"""The model string of what runs without a language model."""
+
+
+def resolve_stages(
+    model: ModelLike | None,
+    models: Mapping[str, ModelLike] | None,
+    *,
+    default: ModelLike | None = None,
+) -> dict[str, ModelLike]:
+    """The models by stage, each resolved once, so that every user of a stage shares one client.
+
+    Args:
+        model: Serves every stage that `models` does not name.
+        models: By stage. A model for one stage never serves another one.
+        default: Used in place of `model` where that is `None`.
+
+    Raises:
+        ModelConfigurationError: If a model cannot be used.
+    """
+    stages: dict[str, ModelLike] = dict(models or {})
+    general = default if model is None else model
+    if general is not None:
+        stages.setdefault(DEFAULT, general)
+    return {stage: like if like == LOCAL else resolve_model(like) for stage, like in stages.items()}
+
+
+def model_of(models: Mapping[str, ModelLike], stage: str, *alternatives: str) -> ModelLike:
+    """The model of a stage, or of the first alternative that has one, or the default.
+
+    Args:
+        models: By stage, as `resolve_stages` returns them.
+        stage: The stage.
+        alternatives: Stages whose model serves this one too, before the default.
+
+    Raises:
+        ConfigurationError: If none of them has a model.
+    """
+    for name in (stage, *alternatives, DEFAULT):
+        if name in models:
+            return models[name]
+    msg = (
+        f"the stage {stage!r} needs a model: {HOW_TO_GIVE_ONE}, or name one for this stage with "
+        f"`models={{{stage!r}: ...}}`"
+    )
+    raise ConfigurationError(msg, code=ErrorCode.MODEL_MISSING)
+
+
+_SECONDS = 5.0
+
+
+async def reach(model: Model) -> str:
+    """Ask the server for its list of models, which costs nothing.
+
+    Returns:
+        What was found, for a person.
+
+    Raises:
+        ModelConfigurationError: If the server cannot be reached, refuses the key, or lists models
+            without this one.
+    """
+    if getattr(model.chat, "root_client", None) is None:
+        return f"{model.name}: its provider has no free check; the first call will tell"
+    listed = await served(model)
+    where = model.base_url or "the default address"
+    if getattr(model.chat, "model_name", "") in listed:
+        return f"{model.name} is served at {where}"
+    msg = f"{model.name} is not among the {len(listed)} models served at {where}: {listed[:10]}"
+    raise ModelConfigurationError(msg, code=ErrorCode.MODEL_UNKNOWN)
+
+
+async def served(model: Model) -> list[str]:
+    """The names of the models that the server of an OpenAI-compatible model lists, sorted.
+
+    Raises:
+        ModelConfigurationError: If the server cannot be reached or refuses the key.
+    """
+    root: Any = getattr(model.chat, "root_client", None)
+    try:
+        client = root.with_options(timeout=_SECONDS, max_retries=0)
+        return sorted(await asyncio.to_thread(lambda: [entry.id for entry in client.models.list()]))
+    except Exception as error:  # the SDK's own tree of errors; each means "not reachable so"
+        msg = (
+            f"no list of models from {model.base_url or 'the default address'}: "
+            f"{type(error).__name__}; check the address and the key"
+        )
+        raise ModelConfigurationError(msg, code=ErrorCode.MODEL_UNREACHABLE) from error

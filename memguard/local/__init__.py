@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from memguard.local.adjudicator import LocalAdjudicator, LocalDecomposer
-    from memguard.local.embedder import LocalEmbeddings, MiniLmEncoder, TokenVectors
+    from memguard.local.encoder import LocalEmbeddings, MiniLmEncoder, TokenVectors
     from memguard.local.verifier import SupportJudgement, SupportVerifier, WordEvidence
     from memguard.local.weights import Weights, find_weights
 
@@ -26,11 +26,11 @@ __all__ = [
 _MODULES = {
     "LocalAdjudicator": "memguard.local.adjudicator",
     "LocalDecomposer": "memguard.local.adjudicator",
-    "LocalEmbeddings": "memguard.local.embedder",
-    "MiniLmEncoder": "memguard.local.embedder",
+    "LocalEmbeddings": "memguard.local.encoder",
+    "MiniLmEncoder": "memguard.local.encoder",
     "SupportJudgement": "memguard.local.verifier",
     "SupportVerifier": "memguard.local.verifier",
-    "TokenVectors": "memguard.local.embedder",
+    "TokenVectors": "memguard.local.encoder",
     "Weights": "memguard.local.weights",
     "WordEvidence": "memguard.local.verifier",
     "find_weights": "memguard.local.weights",

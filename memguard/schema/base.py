@@ -4,7 +4,7 @@ import re
 import unicodedata
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 _DROPPED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """All of Unicode's control characters (category Cc) but tab and newline."""
@@ -55,3 +55,7 @@ Text = Annotated[str, BeforeValidator(_none_to_empty), AfterValidator(clean_text
 
 Namespace = tuple[str, ...]
 """Where a memory lives: LangGraph's own shape, for example `("memories", "ana")`."""
+
+
+UnitInterval = Annotated[float, Field(ge=0.0, le=1.0)]
+"""A number in [0, 1]."""

@@ -5,22 +5,23 @@ from typing import Annotated, Literal
 
 from pydantic import AliasChoices, Field, JsonValue
 
-from memguard.guard.failures import Failure
-from memguard.schema.base import Frozen, Namespace, Text
-from memguard.schema.config import UnitInterval
+from memguard.schema.base import Frozen, Namespace, Text, UnitInterval
+from memguard.schema.decision import Inconclusive
+from memguard.schema.failures import Failure
 from memguard.schema.memory import Turn
-from memguard.schema.permissions import CHANNEL_OF, Channel, Permission
 from memguard.schema.read import Evidence, RecalledMemory, Situation
 from memguard.schema.receipt import PromptStamp
 from memguard.schema.units import (
+    CHANNEL_OF,
+    Channel,
     FactorAttributes,
+    Permission,
     Pieces,
     Scheme,
     Unit,
     UnitAttributes,
 )
 from memguard.schema.usage import Usage
-from memguard.schema.verdict import Inconclusive
 
 Withheld = Literal["denied", "duplicate", "max_units", "max_tokens"]
 """Why a unit is not in the prompt.

@@ -1,6 +1,8 @@
 """Turns, the candidates extracted from them, and the records that were stored."""
 
 import hashlib
+import unicodedata
+import uuid
 from datetime import UTC, datetime
 from typing import Annotated, Literal, Self
 
@@ -152,3 +154,29 @@ def speaker_roles(turns: tuple[Turn, ...]) -> SaidBy:
     if roles == {"user"}:
         return "user"
     return "mixed" if "user" in roles else "assistant"
+
+
+# Full stops of Latin, Chinese and Japanese text, and the full-width one.
+_CLOSING = ".\u3002\uff0e"
+
+
+def same_text_form(text: str) -> str:
+    """The normalised form of a text; texts with the same form are repeats.
+
+    Unicode NFC, single spaces, no surrounding white space and no final full stop. Case, digits,
+    signs, units and all words stay, because they carry meaning.
+    """
+    # NFC and not NFKC, which would turn 10² into 102.
+    squeezed = " ".join(unicodedata.normalize("NFC", text).split())
+    # A text of full stops alone keeps them, or it would have an empty form.
+    return squeezed.rstrip(_CLOSING).rstrip() or squeezed
+
+
+def record_key(text: str) -> str:
+    """The key of a memory within its namespace, the same for repeats of a text.
+
+    128 bits of SHA-256 over `same_text_form(text)`, written as a UUID, because langmem's memory
+    tool edits and deletes by UUID.
+    """
+    digest = hashlib.sha256(same_text_form(text).encode()).digest()
+    return str(uuid.UUID(bytes=digest[:16]))

@@ -8,8 +8,7 @@ only the attribute.
 
 from typing import Literal
 
-from memguard.schema.base import Frozen, Text
-from memguard.schema.config import UnitInterval
+from memguard.schema.base import Frozen, Text, UnitInterval
 from memguard.schema.memory import Moment
 
 Scheme = Literal["factors", "units"]
@@ -139,3 +138,56 @@ class UnitAttributes(Frozen):
 
 Attributes = FactorAttributes | UnitAttributes
 """What an adjudicator found, in either scheme."""
+
+
+Permission = Literal[
+    "APPLY_CONSTRAINT", "PERSONALIZE", "MENTION_VIEW", "CONTEXT", "CONTEXT_UNCERTAIN", "DENY"
+]
+"""What a unit may be used for.
+
+* `APPLY_CONSTRAINT`: the answer must keep to it.
+* `PERSONALIZE`: it may shape what is offered and how it is put.
+* `MENTION_VIEW`: it may be named as the user's own view, never adopted as true.
+* `CONTEXT`: background that may inform the answer; neither a wish nor a rule.
+* `CONTEXT_UNCERTAIN`: background that may be wrong or out of date.
+* `DENY`: it stays out of the prompt.
+"""
+
+Channel = Literal[
+    "CONSTRAINTS", "PERSONALIZATION", "USER_VIEWS", "SUPPORTING", "UNCERTAIN", "EXCLUDED"
+]
+"""Where an entry of Factor-Compiled Admission goes; `EXCLUDED` is nowhere."""
+
+CHANNEL_OF: dict[Permission, Channel] = {
+    "APPLY_CONSTRAINT": "CONSTRAINTS",
+    "PERSONALIZE": "PERSONALIZATION",
+    "MENTION_VIEW": "USER_VIEWS",
+    "CONTEXT": "SUPPORTING",
+    "CONTEXT_UNCERTAIN": "UNCERTAIN",
+    "DENY": "EXCLUDED",
+}
+"""The channel of each permission."""
+
+PERMISSION_OF: dict[Channel, Permission] = {
+    channel: permission for permission, channel in CHANNEL_OF.items()
+}
+"""The permission of each channel."""
+
+SECTIONS: tuple[Permission, ...] = (
+    "APPLY_CONSTRAINT",
+    "PERSONALIZE",
+    "MENTION_VIEW",
+    "CONTEXT",
+    "CONTEXT_UNCERTAIN",
+)
+"""The sections of a rendering, in their fixed order."""
+
+WIDTH: dict[Permission, int] = {
+    "DENY": 0,
+    "CONTEXT_UNCERTAIN": 1,
+    "MENTION_VIEW": 2,
+    "CONTEXT": 3,
+    "PERSONALIZE": 4,
+    "APPLY_CONSTRAINT": 5,
+}
+"""How far a permission lets a unit reach into the answer; more is wider. Ours."""

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from memguard.bench.adjudicator import __main__ as bench
-from memguard.bench.adjudicator.judged import judge
-from memguard.bench.adjudicator.sets import memsyco, persistbench
+from benchmarks.adjudicator import __main__ as bench
+from benchmarks.adjudicator.judged import judge
+from benchmarks.adjudicator.sets import memsyco, persistbench
 from memguard.local.adjudicator import LocalAdjudicator
 from tests.cases import data_file
 

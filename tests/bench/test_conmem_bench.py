@@ -5,10 +5,9 @@ import statistics
 
 import pytest
 
+from benchmarks.conmem import CALLS, Confusion, a_case, recorded_calls, shared_share
+from benchmarks.conmem_server import SCALE, paper_answer, plain_answer, waiting_time
 from memguard import create_conmem_graph
-from memguard.bench.conmem import CALLS, a_case, recorded_calls, shared_share
-from memguard.bench.conmem_metrics import Confusion
-from memguard.bench.conmem_server import SCALE, paper_answer, plain_answer, waiting_time
 from memguard.methods.conmem.config import CONMEM_PRESETS
 from memguard.testing import ScriptedChatModel
 from memguard.testing.conmem import ConMemScript

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memguard.bench.verifier.arrays import write_arrays
-from memguard.bench.verifier.corruptor import CHANGES, WEIGHTS, Fact, corrupt
-from memguard.bench.verifier.figures import admission, auc, platt
-from memguard.bench.verifier.frames import read_frames
-from memguard.bench.verifier.pairs import share
-from memguard.bench.verifier.person import HE, SHE, THEY, third_person
-from memguard.bench.verifier.sets import handmade_groups
-from memguard.bench.verifier.templates import read_patterns, template_groups
+from benchmarks.verifier.arrays import write_arrays
+from benchmarks.verifier.corruptor import CHANGES, WEIGHTS, Fact, corrupt
+from benchmarks.verifier.figures import admission, auc, platt
+from benchmarks.verifier.frames import read_frames
+from benchmarks.verifier.pairs import share
+from benchmarks.verifier.person import HE, SHE, THEY, third_person
+from benchmarks.verifier.sets import handmade_groups
+from benchmarks.verifier.templates import read_patterns, template_groups
+from memguard.calibration.rules import Interval, Proportion
 from memguard.local.verifier.words import read_words
-from memguard.policy.calibration import Interval, Proportion
 
 FRAMES = read_frames(
     ["I have a dog", "I have a cat", "I like my cat", "I like my dog", "I have a boat"] * 2

@@ -8,10 +8,15 @@ from typing import Any
 import pytest
 
 from memguard import FactorCompiled, PermissionSemantic, RelevanceGate
-from memguard.policy.factors import FC_PERSONALIZATION, FC_SAFETY, FC_TABLE
-from memguard.policy.permissions import PS_PERSONALIZATION, PS_SAFETY, PS_TABLE
-from memguard.policy.tables import Table, print_table
-from memguard.schema.permissions import CHANNEL_OF
+from memguard.methods.adjudication.permissions import PS_PERSONALIZATION, PS_SAFETY, PS_TABLE
+from memguard.methods.adjudication.tables import (
+    FC_PERSONALIZATION,
+    FC_SAFETY,
+    FC_TABLE,
+    Table,
+    print_table,
+)
+from memguard.schema.units import CHANNEL_OF
 
 ROOT = Path(__file__).parents[2]
 TABLES = (

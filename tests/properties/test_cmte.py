@@ -24,8 +24,8 @@ from memguard.methods.conmem.rules import (
     score_trials,
     shown_as_a,
 )
+from memguard.schema.decision import Inconclusive
 from memguard.schema.memory import Turn
-from memguard.schema.verdict import Inconclusive
 
 PAPER = CONMEM_PRESETS["paper"]
 BROKEN = Inconclusive(reason="provider_error")

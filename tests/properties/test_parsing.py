@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from memguard.llm.parsing import parse_choice, parse_json, parse_score, parse_support, read_answer
-from memguard.policy.yes_no import yes_no_probability
-from memguard.schema.verdict import Inconclusive, SupportSample
+from memguard.llm.parsing import parse_json, parse_score, parse_support, read_answer
+from memguard.llm.texts import parse_choice
+from memguard.llm.yes_no import yes_no_probability
+from memguard.schema.decision import Inconclusive, SupportSample
 
 OPTIONS = ("A", "B", "TIE", "supported", "unsupported")
 

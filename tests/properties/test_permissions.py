@@ -7,16 +7,21 @@ from typing import Any, get_args
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memguard.policy.conflicts import settle_conflicts
-from memguard.policy.factors import COLUMNS as FACTORS
-from memguard.policy.ledger import Compiled, Costs, compile_ledger, rule_on_units
-from memguard.policy.permissions import COLUMNS
-from memguard.policy.ruling import SITUATIONS, is_about_safety
+from memguard.methods.adjudication.permissions import COLUMNS
+from memguard.methods.adjudication.ruling import (
+    SITUATIONS,
+    Compiled,
+    Costs,
+    compile_ledger,
+    is_about_safety,
+    rule_on_units,
+    settle_conflicts,
+)
+from memguard.methods.adjudication.tables import COLUMNS as FACTORS
+from memguard.schema.decision import Inconclusive
 from memguard.schema.ledger import Adjudication, Conflict, Row, UnitVerdict
-from memguard.schema.permissions import SECTIONS, WIDTH
-from memguard.schema.read_config import PermissionSemantic, ReadSpec
-from memguard.schema.units import FactorAttributes, Kind, Unit, UnitAttributes
-from memguard.schema.verdict import Inconclusive
+from memguard.schema.read import PermissionSemantic, ReadSpec
+from memguard.schema.units import SECTIONS, WIDTH, FactorAttributes, Kind, Unit, UnitAttributes
 
 BEGAN = datetime(2024, 1, 1, tzinfo=UTC)
 SAFE_WORDS = ("is allergic to nuts", "rows on Sundays", "prefers tea", "thinks tea heals")

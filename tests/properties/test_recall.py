@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
 
-from memguard.guard.recall import recall
-from memguard.policy.cues import looks_like_safety
-from memguard.policy.dedupe import same_text_form
-from memguard.schema.recall import Recall
+from memguard.local.pieces import looks_like_safety
+from memguard.read.recall import recall
+from memguard.schema.memory import same_text_form
+from memguard.schema.read import Recall
 from memguard.testing.embeddings import HashEmbeddings
 
 NOW = datetime(2026, 3, 15, tzinfo=UTC)

@@ -24,9 +24,8 @@ from memguard.journal.journal import Journal
 from memguard.journal.quarantine import Quarantine
 from memguard.journal.receipts import ReceiptFilter, ReceiptLog
 from memguard.journal.removal import delete_memory, forget_memory
-from memguard.policy.dedupe import record_key, same_text_form
 from memguard.schema.decision import AdmissionDecision
-from memguard.schema.memory import CandidateMemory, Turn
+from memguard.schema.memory import CandidateMemory, Turn, record_key, same_text_form
 from memguard.schema.receipt import MethodReport, PromptStamp, Receipt
 from memguard.schema.usage import Usage
 

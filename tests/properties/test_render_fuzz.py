@@ -7,12 +7,11 @@ from typing import get_args
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memguard.rendering.memories import HEADINGS, render_memories
-from memguard.rendering.section import FIXED_SENTENCE, SECTION_CLOSE, SECTION_OPEN, cut_sections
+from memguard.methods.adjudication.rendering import HEADINGS, render_memories
+from memguard.quoting import FIXED_SENTENCE, SECTION_CLOSE, SECTION_OPEN, cut_sections
 from memguard.schema.ledger import Ledger, UnitVerdict
-from memguard.schema.permissions import SECTIONS, Permission
-from memguard.schema.read_config import Rendering
-from memguard.schema.units import Unit
+from memguard.schema.read import Rendering
+from memguard.schema.units import SECTIONS, Permission, Unit
 
 FRAGMENTS = [
     SECTION_OPEN,

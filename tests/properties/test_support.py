@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memguard.policy.support import (
+from memguard.methods.consistency_gate.rules import (
     adaptive_threshold,
     is_settled,
     passes_threshold,

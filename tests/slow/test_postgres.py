@@ -21,7 +21,7 @@ from memguard.testing.conformance import Calls, StoreConformance
 from tests.conformance.test_guarded import guarded
 from tests.conformance.test_stores import index
 from tests.slow.postgres import find_binaries, private_cluster
-from tests.unit.guard.scripts import scripted
+from tests.unit.write.scripts import scripted
 
 pytest.importorskip("psycopg", reason="needs psycopg[binary]")
 pytest.importorskip("langgraph.store.postgres", reason="needs langgraph-checkpoint-postgres")

@@ -18,11 +18,11 @@ from memguard import (
     create_write_guard,
     create_writer_graph,
 )
-from memguard.rendering.section import render_section
+from memguard.quoting import render_section
 from memguard.schema.memory import Conversation, Turn
 from memguard.testing import ScriptedChatModel
 from memguard.testing.conmem import ConMemScript, read_call, validity
-from tests.unit.guard.scripts import scripted
+from tests.unit.write.scripts import scripted
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 AT = datetime(2025, 12, 30, 22, 40, tzinfo=timezone(timedelta(hours=-5)))

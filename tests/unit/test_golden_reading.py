@@ -8,8 +8,8 @@ import pytest
 
 from memguard import create_factor_compiled_graph, create_permission_semantic_graph
 from memguard.arms import ARMS, ArmCase
-from memguard.rendering.memories import render_memories
-from memguard.schema.read_config import PermissionSemantic, Rendering
+from memguard.methods.adjudication.rendering import render_memories
+from memguard.schema.read import PermissionSemantic, Rendering
 from memguard.testing import ScriptedChatModel
 from tests.unit.methods.reading import answer, cut, entry_row, unit_row
 from tests.unit.test_golden import AT, GOLDEN, TALK, check

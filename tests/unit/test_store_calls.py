@@ -16,7 +16,7 @@ from memguard.journal.audit import audit
 from memguard.journal.journal import Journal
 from memguard.portal import run_sync
 from memguard.store_calls import call_store
-from tests.unit.guard.scripts import scripted
+from tests.unit.write.scripts import scripted
 
 ANA = ("memories", "ana")
 ROWS = "I row."

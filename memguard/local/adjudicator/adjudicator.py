@@ -2,7 +2,7 @@
 
 It returns what a model would be asked for, and the same result for the same input. It is weaker
 than a model: it reads English only, follows the wording, and considers whatever shares a topic with
-the query relevant. `python -m memguard.bench.adjudicator` prints its figures.
+the query relevant. `python -m benchmarks.adjudicator` prints its figures.
 """
 
 import asyncio
@@ -11,15 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from memguard.local.adjudicator.patterns import NAME, WEAKER
+from memguard.local.adjudicator.cues import NAME, WEAKER
+from memguard.schema.decision import Inconclusive
 from memguard.schema.ledger import Adjudication
 from memguard.schema.read import ReadCase
 from memguard.schema.units import Scheme, Unit
-from memguard.schema.verdict import Inconclusive
 
 if TYPE_CHECKING:
     from memguard.local.adjudicator.rules import AdjudicationRules
-    from memguard.local.embedder import LocalEmbeddings
+    from memguard.local.encoder import LocalEmbeddings
     from memguard.local.verifier.support import SupportVerifier
 
 FINGERPRINT = "local:rules:2"

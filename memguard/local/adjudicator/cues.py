@@ -1,16 +1,263 @@
-"""Attributes of a unit by its wording: kind, subject, epistemic state and temporality.
+"""The English wordings that the local adjudicator matches, written by hand.
 
-The rules are tried in a fixed order, and the first match wins. Without a match the result is the
-most frequent value: a fact, stated, current.
+None was fitted to data, and they are coarse on purpose. Safety words are those of
+`memguard.local.pieces`, so that recall searches for the same words as are judged here.
 """
 
+import re
 from datetime import UTC, date, datetime, timedelta
 from typing import Literal
 
-from memguard.local.adjudicator import patterns
+from memguard.local.pieces import looks_like_safety
 from memguard.local.verifier.lexicon import MONTHS
-from memguard.policy.cues import looks_like_safety
 from memguard.schema.units import Epistemic, Kind, Temporal
+
+NAME = "local"
+"""The name of the local adjudicator and decomposer in reports."""
+
+PIECES_FINGERPRINT = "local:pieces:1"
+"""Part of the key under which pieces are stored. Increase the number when a rule changes them."""
+
+WEAKER = (
+    "judged by the local adjudicator, by rules and cosines: weaker than a language model, English "
+    "only, and sensitive to wording"
+)
+"""The note on everything that these rules judge."""
+
+_I = re.IGNORECASE
+
+
+def _any(patterns: str) -> re.Pattern[str]:
+    """Compile patterns, separated by two spaces or a line break, to match any as a whole word."""
+    parts = re.split(r"\s{2,}|\n", patterns.strip())
+    return re.compile(r"\b(?:" + "|".join(parts) + r")(?!\w)", _I)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+PEOPLE = (
+    r"(?:sister|brother|mother|father|mom|mum|dad|parents?|wife|husband|spouse|partner|fianc[eé]e?|"
+    r"boyfriend|girlfriend|son|daughter|child|children|kids?|baby|toddler|friends?|colleagues?|"
+    r"co-?workers?|boss|manager|room-?mates?|flat-?mates?|neighbou?rs?|cousins?|aunt|uncle|"
+    r"nephews?|nieces?|grand(?:mother|father|parents?|son|daughter|ma|pa)|team-?mates?|clients?|"
+    r"customers?|students?|guests?|(?:mother|father|sister|brother|parents?)-in-law|in-laws|"
+    r"dog|cat|pet|puppy|kitten)"
+)
+"""People and pets that a memory or an answer may be about, other than the user."""
+
+PEOPLE_WORD = re.compile(rf"\b{PEOPLE}\b", _I)
+"""Matches one of `PEOPLE` anywhere in a text."""
+
+GROUPS = _any(r"guests?  everyone  everybody  friends  family  colleagues  group")
+"""Words for several people without a name."""
+
+USER = re.compile(
+    r"^(?:the )?user\b|^(?:i|i['\u2019](?:m|ve|d|ll)|my|we|our|we['\u2019](?:re|ve))\b", _I
+)
+OTHER = re.compile(
+    rf"^(?:(?:the )?user['\u2019]s|my|our|[A-Z][\w-]+['\u2019]s) (?:[\w-]+ ){{0,2}}?{PEOPLE}\b", _I
+)
+# A capital letter alone is no name: a verb must follow, and `Baking bread` is not a person.
+NAMED = re.compile(
+    r"^(?!\w+ing\b)([A-Z][\w-]+)(?=,| (?:is|was|has|had|and|can|can['\u2019]t|cannot|does|did|went|"
+    r"doesn['\u2019]t|don['\u2019]t|didn['\u2019]t|isn['\u2019]t|[a-z]+s|[a-z]+ed)\b)"
+)
+LABEL = re.compile(r"^([\w'. -]{1,40}): (?=\S)")
+"""These four match the start of a text, which shows whom it is about. The local writer puts the
+speaker's name in front as `NAME: `."""
+
+CONSTRAINT = _any(
+    r"""
+    must(?: not|n['\u2019]t)?  (?:can ?not|can['\u2019]t|may not) (?!stand)\w+  strictly
+    (?:is|am|are|['\u2019]m) (?:an? )?(?:strict )?(?:vegetarian|vegan|pescatarian)
+    (?:is|am|are|['\u2019]m) (?:kosher|halal|teetotal\w*)
+    (?:keeps?|eats?) (?:kosher|halal)
+    (?:does|do)(?: not|n['\u2019]t) (?:eat|drink|consume|fly|drive|use)  avoids? (?:all|any|every)
+    (?:avoids?|avoiding) (?:meat|dairy|gluten|alcohol|sugar|nuts|pork)
+    never (?:eats?|drinks?|uses?|works?|flies|schedules?)  no longer (?:eats?|drinks?)  requires?
+    needs? (?:to|all|every|\w+ answers?)  (?:no|at) (?:more than|most) \W?\d[\d.,]*
+    (?:budget|limit|deadline|maximum)(?: of| is|:)? ?(?:up to |under )?\W?\d[\d.,]*
+    only (?:eats?|drinks?|works?|flies|available|has (?:time|until)|buys?)  has to  have to
+    always (?:answer|reply|write|use|respond)  prohibited  forbidden  not allowed
+    """
+)
+BELIEF = _any(
+    r"""
+    believes?  believed  (?:is|am|['\u2019]m) (?:convinced|certain|sure|skeptical|sceptical)
+    thinks?  suspects?  claims?  insists?  argues?  doubts?  distrusts?
+    feels? (?:that|strongly|\w+ (?:is|are|should|has|have)|\w+ \w+ (?:is|are|should|has|have))
+    considers? [\w -]{1,60} (?:to be|as|an?)  (?:views?|sees?|regards?) [\w' -]{1,60} as
+    in (?:my|the user['\u2019]s|their|his|her) (?:opinion|view)  maintains? that  assumes?
+    of the (?:opinion|view)  opinion (?:is )?that  philosophy is  stance
+    """
+)
+PREFERENCE = _any(
+    r"""
+    prefers?  preferred  preferences?  likes?  liked  loves?  loved  enjoys?  enjoyed  adores?
+    favou?rites?  favou?rs?  dislikes?  disliked  hates?  hated  detests?  fan of  fond of
+    keen on  passionate about  would rather  (?:can['\u2019]t|cannot|can not) stand  interested in
+    drawn to  appreciates?  wants?  values?  soft spot  taste in
+    (?:does|do)(?: not|n['\u2019]t) (?:like|enjoy|want)
+    """
+)
+EXPERIENCE = _any(
+    r"""
+    bought  purchased  visited  attended  went  met  cooked  finished  tried  used (?!to)
+    travel?led  asked  mentioned  has (?:been to|tried|done|bought|visited)  yesterday
+    last (?:night|week|month|year|summer|winter|\w+day)  recently (?!started)  saw  watched  ran
+    won  completed  graduated  broke  lost  sold  built
+    """
+)
+
+INFERRED = _any(
+    r"""
+    seems?  seemingly  appears? to  probably  likely  might  may be  may have  possibly
+    apparently  presumably  perhaps  maybe  could be  suggests that
+    """
+)
+VERIFIED = _any(
+    r"""
+    confirmed by  verified  diagnosed
+    according to (?:the |their |his |her )?(?:doctor|lab|record|passport|contract|ticket|invoice)s?
+    as documented
+    """
+)
+DENIED = _any(
+    r"""
+    turned out (?:to be )?(?:false|wrong|untrue)  was mistaken  (?:was|is) not true after all
+    """
+)
+
+# "was liked by" is passive and says nothing about the user's past.
+PAST = _any(
+    r"""
+    used to  formerly  previously  in the past  back then  years ago  until recently
+    as a (?:child|kid|teenager|student)  once (?:lived|worked|loved|liked|was|had)  outgr[eo]w\w*
+    (?:was|were) (?:once|originally|initially)  originally  initially  at (?:one|that|the) time
+    had (?:liked|loved|preferred|enjoyed|planned|wanted|been)
+    (?:liked|loved|preferred|enjoyed|favou?red|disliked|hated)(?! by)
+    """
+)
+UPDATE = _any(
+    r"""
+    now  nowadays  these days  currently  no longer  any ?more  switched  changed  instead
+    has (?:become|moved|started|stopped|quit|given up|turned|grown|shifted)  stopped  since then
+    lately  as of  has come to  gave up  moved (?:to|on|away)
+    """
+)
+
+SPANS: tuple[tuple[re.Pattern[str], int, bool], ...] = (
+    (_any(r"today  tonight  this (?:morning|afternoon|evening)"), 1, True),
+    (_any(r"tomorrow"), 2, True),
+    (
+        _any(
+            r"""
+    this (?:week|weekend)  (?:on|this) (?:mon|tues|wednes|thurs|fri|satur|sun)day
+    """
+        ),
+        7,
+        True,
+    ),
+    (
+        _any(
+            r"""
+    next (?:week|weekend)  next (?:mon|tues|wednes|thurs|fri|satur|sun)day
+    """
+        ),
+        14,
+        True,
+    ),
+    (_any(r"this month"), 31, False),
+    (_any(r"next month"), 62, False),
+    (_any(r"this (?:spring|summer|autumn|fall|winter)"), 120, False),
+    (_any(r"this year"), 366, False),
+    (_any(r"next year"), 731, False),
+)
+"""Words of time; how many days after the statement they can reach at most; and whether the
+statement is superseded by then. After a longer period it is only uncertain, because what began in
+it may continue."""
+
+UNTIL = re.compile(
+    r"\buntil (?:the end of )?(?:(\d{1,2})(?:st|nd|rd|th)? )?([A-Z][a-z]+)?,? ?(\d{4})\b"
+)
+
+VIEW = _any(
+    r"""
+    what (?:do|did) i (?:think|believe|say|feel)  my (?:view|opinion|take|stance|belief)s?
+    do i (?:believe|think)  what i (?:think|believe)
+    """
+)
+PLANNING = _any(
+    r"""
+    plan  planning  schedule  itinerary  organi[sz]e  arrange  agenda  prepare for  set up
+    put together  timetable  to-?do list  menu
+    """
+)
+RECOMMENDATION = _any(
+    r"""
+    recommend(?:ed|ation|ations)?  suggest(?:ed|ion|ions)?
+    (?:what|where|which|who)(?: \w+){0,2} should i  should i  ideas?  advice  advise  where can i
+    options?  pick  choose  decide between  best (?:\w+ ){0,4}for me
+    good (?:place|restaurant|book|movie|film|gift|present|spot|option)s?  looking for
+    a (?:[\w-]+ ){0,3}(?:spot|gift|present|place|playlist|restaurant|recipe) for
+    what can i (?:eat|cook|do|watch|read|give|wear)  could i  which one  what would you
+    """
+)
+DOING = re.compile(
+    r"\b(?:how (?:do|can|would|should) (?:i|we)|how to|help (?:me|us)|can you help)\b|"
+    r"^(?:please |can you |could you |would you )*(?:write|draft|translate|summari[sz]e|fix|edit|"
+    r"rewrite|proofread|compose|create|generate|make|prepare|review|improve|debug|convert|calculate|explain)\b",
+    _I,
+)
+SMALL_TALK = re.compile(
+    r"^(?:hi|hey|hello|good (?:morning|evening|night|afternoon)|thanks?|thank you|ok(?:ay)?|great|"
+    r"bye|goodbye|cool|nice|sure|yes|no)\b[\s\w,]{0,20}[!.\s]*$",
+    _I,
+)
+FOR_OTHER = re.compile(
+    r"\b(?:for|about|advise|tell|buy|give|get) (?:my|our|a|an|the|his|her|their) "
+    rf"(?:[\w-]+ ){{0,2}}?{PEOPLE}\b|"
+    rf"\b(?:my|our) (?:[\w-]+ ){{0,2}}?{PEOPLE}(?:['\u2019]s| (?:is|has|does|doesn['\u2019]t|likes|"
+    r"loves|wants|needs|hates|can['\u2019]t|cannot|asked|who))\b|"
+    r"\bfor (?:him|her|them|someone|somebody|others|my team|our team|the team|a team)\b|"
+    r"\b(?:her|his|their) (?:birthday|farewell|wedding|party|gift|present|trip|needs|diet)\b"
+)
+FIRST_PERSON = re.compile(
+    r"\b(?:I|i|me|my|mine|myself|we|us|our|ours)\b|\b[Ii]['\u2019](?:m|ve|d|ll)\b"
+)
+ABROAD = _words(
+    "soll wie wo wer welche welcher kann gibt mein meine quel quelle quels où comment dois je mon "
+    "ma puis qué cómo dónde cuál mi puedo hacer para che cosa dove come quale posso fare"
+)
+"""Words of questions in other languages, in addition to
+`memguard.local.verifier.lexicon.ABROAD`."""
+SHARED = _words("was die des a no me on in so am an man war fast come mi do or la pie")
+"""English words that are words of other languages as well, and so say nothing about the
+language."""
+POINTING = _any(
+    r"""
+    we (?:discussed|talked about)
+    (?:this|that|the) (?:situation|case|matter|topic|one|choice|decision)  as (?:above|discussed)
+    from (?:before|above)
+    """
+)
+# Wide on purpose: a constraint shown in vain costs a line, one that is not shown may cost more.
+HEALTH = _any(
+    r"""
+    eat\w*  food\w*  meals?  dinners?  lunch\w*  breakfasts?  snacks?  recipes?  cook\w*
+    steak\w*  brunch\w*  suppers?  buffets?  bistros?  caf[eé]s?  pizz\w+  sushi  burgers?
+    baker(?:y|ies)  tapas  feasts?  banquets?
+    bak(?:e|ing)  restaurants?  menus?  dishes?  cater\w*  cuisine  drinks?  barbecue  picnic
+    travel\w*  trips?  flights?  hotels?  venues?  hik(?:e|ing)  work-?out\w*  exercis\w+  sports?
+    diet\w*  nutrition  supplements?  medic\w+  pain\w*  symptoms?  remed(?:y|ies)  health\w*
+    doctor  treatments?  part(?:y|ies)  events?  curry  cakes?  dessert\w*  groceries  pets?
+    perfumes?  cosmetics?
+    """
+)
+"""Topics to which a safety constraint applies even if it shares no word with the query."""
+
 
 About = Literal["user", "other", "world"]
 """Whom a text is about, independent of a query."""
@@ -18,7 +265,7 @@ About = Literal["user", "other", "world"]
 
 def without_label(text: str) -> str:
     """The text without the speaker label that the local writer puts in front of it."""
-    return patterns.LABEL.sub("", text, count=1)
+    return LABEL.sub("", text, count=1)
 
 
 def kind_of(text: str, *, own_names: frozenset[str] = frozenset()) -> Kind:
@@ -34,15 +281,15 @@ def kind_of(text: str, *, own_names: frozenset[str] = frozenset()) -> Kind:
     if looks_like_safety(statement):
         return "safety"
     about = about_whom(text, own_names=own_names)
-    if about != "world" and patterns.BELIEF.search(statement):
+    if about != "world" and BELIEF.search(statement):
         return "belief"
-    if patterns.CONSTRAINT.search(statement):
+    if CONSTRAINT.search(statement):
         return "constraint"
-    if about != "world" and patterns.PREFERENCE.search(statement):
+    if about != "world" and PREFERENCE.search(statement):
         return "preference"
     if about == "world":
         return "claim"
-    return "experience" if patterns.EXPERIENCE.search(statement) else "fact"
+    return "experience" if EXPERIENCE.search(statement) else "fact"
 
 
 def about_whom(text: str, *, own_names: frozenset[str] = frozenset()) -> About:
@@ -52,14 +299,14 @@ def about_whom(text: str, *, own_names: frozenset[str] = frozenset()) -> About:
         text: A unit.
         own_names: Names of the user, case-folded.
     """
-    label = patterns.LABEL.match(text)
+    label = LABEL.match(text)
     statement = without_label(text)
     # Before the label: in "Ana: My sister left", the speaker is not the subject.
-    if patterns.OTHER.match(statement):
+    if OTHER.match(statement):
         return "other"
-    if label is not None or patterns.USER.match(statement):
+    if label is not None or USER.match(statement):
         return "user"
-    named = patterns.NAMED.match(statement)
+    named = NAMED.match(statement)
     if named is None:
         return "world"
     return "user" if named[1].casefold() in own_names else "other"
@@ -67,11 +314,11 @@ def about_whom(text: str, *, own_names: frozenset[str] = frozenset()) -> About:
 
 def epistemic_of(text: str) -> Epistemic:
     """The epistemic state that a unit states of itself; evidence is compared elsewhere."""
-    if patterns.DENIED.search(text):
+    if DENIED.search(text):
         return "contradicted"
-    if patterns.VERIFIED.search(text):
+    if VERIFIED.search(text):
         return "verified"
-    return "inferred" if patterns.INFERRED.search(text) else "stated"
+    return "inferred" if INFERRED.search(text) else "stated"
 
 
 def temporality_of(text: str, *, said_at: datetime | None, now: datetime | None) -> Temporal:
@@ -85,8 +332,8 @@ def temporality_of(text: str, *, said_at: datetime | None, now: datetime | None)
         said_at: When it was said; a naive time is UTC.
         now: When it is read; without it, dates are not compared.
     """
-    updated = patterns.UPDATE.search(text) is not None
-    if patterns.PAST.search(text):
+    updated = UPDATE.search(text) is not None
+    if PAST.search(text):
         return "uncertain" if updated else "superseded"
     if now is None:
         return "current"
@@ -94,7 +341,7 @@ def temporality_of(text: str, *, said_at: datetime | None, now: datetime | None)
     if end is not None:
         # A stated end beats a word like "today", which counts from when the unit was said.
         return "superseded" if end < now.date() else "current"
-    for span, days, over in patterns.SPANS:
+    for span, days, over in SPANS:
         if span.search(text):
             return _after(said_at, now=now, days=days, over=over)
     return "current"
@@ -102,7 +349,7 @@ def temporality_of(text: str, *, said_at: datetime | None, now: datetime | None)
 
 def is_update(text: str) -> bool:
     """Whether a text reports a change."""
-    return patterns.UPDATE.search(text) is not None
+    return UPDATE.search(text) is not None
 
 
 def _after(said_at: datetime | None, *, now: datetime, days: int, over: bool) -> Temporal:
@@ -115,7 +362,7 @@ def _after(said_at: datetime | None, *, now: datetime, days: int, over: bool) ->
 
 def _end_of(text: str) -> date | None:
     """The last day of `until 3 March 2025`, `until March 2025`, `until 2025`."""
-    hit = patterns.UNTIL.search(text)
+    hit = UNTIL.search(text)
     if hit is None:
         return None
     day, month, year = hit[1], MONTHS.get((hit[2] or "").casefold()), int(hit[3])

@@ -1,11 +1,78 @@
-"""The local decomposer: splits memories into typed pieces by rules, without a language model."""
+"""Splits memories into typed pieces by rules: sentences, reasons, and joined statements."""
 
 import asyncio
+import re
 from collections.abc import Sequence
 
-from memguard.local.adjudicator.patterns import NAME, PIECES_FINGERPRINT
+from memguard.local.adjudicator.cues import NAME, PIECES_FINGERPRINT, kind_of
+from memguard.local.pieces import problem_of, whole, with_span
+from memguard.local.statements import split_sentences
 from memguard.schema.ledger import Decomposition
-from memguard.schema.units import Pieces
+from memguard.schema.units import Piece, Pieces
+
+MAX_PIECES = 40
+"""Maximum number of pieces of one memory; beyond it, neighbouring pieces stay together."""
+
+# `since` with a pronoun gives a reason; `since 2019` is a date. `because of` has no clause after
+# it.
+_REASON = re.compile(
+    r",? (?:because(?= (?!of\b))|given that|since(?= (?:it|its|he|she|they|i|the|his|her|my)\b))",
+    re.IGNORECASE,
+)
+_VERB = (
+    r"(?:is|has|works?|lives?|likes?|loves?|prefers?|enjoys?|hates?|dislikes?|avoids?|owns?|plays?|"
+    r"wants?|believes?|thinks?|needs?|cannot|can't|does|did|takes?|drinks?|eats?|uses?|was|went|had|"
+    r"bought|visited|started|plans?)"
+)
+_JOINED = re.compile(rf"(?:,|;|,? and|,? but) (?=(?:also )?{_VERB}\b)", re.IGNORECASE)
+_STARTS = re.compile(r"^(?:[\w'. -]{1,40}: )?(?:the user|user|i|[A-Z][\w-]+)(?= )", re.IGNORECASE)
+
+
+def split_memory(text: str) -> Pieces:
+    """Split one memory into pieces; unsplit if splitting would lose, add or deny a word.
+
+    Returns:
+        The pieces with their kinds; `note` says why a memory was not split.
+    """
+    parts = _grouped([part for sentence in split_sentences(text) for part in _clauses(sentence)])
+    pieces = [
+        with_span(Piece(text=part, kind=kind_of(part)), source=text) for part in parts if part
+    ]
+    problem = problem_of(pieces, source=text)
+    if not problem:
+        return Pieces(pieces=tuple(pieces), fingerprint=PIECES_FINGERPRINT)
+    untyped = whole(text, fingerprint=PIECES_FINGERPRINT)
+    typed = untyped.pieces[0].model_copy(update={"kind": kind_of(text)})
+    # A memory of one sentence was not meant to be split, so there is nothing to note.
+    note = problem if len(pieces) > 1 else ""
+    return Pieces(pieces=(typed,), fingerprint=PIECES_FINGERPRINT, note=note)
+
+
+def _clauses(sentence: str) -> list[str]:
+    reason = _REASON.search(sentence)
+    if reason is not None:
+        before, after = sentence[: reason.start()], sentence[reason.end() :].strip()
+        return [*_statements(before), after]
+    return _statements(sentence)
+
+
+def _statements(sentence: str) -> list[str]:
+    """Split statements that share a subject, and repeat the subject before each."""
+    start = _STARTS.match(sentence)
+    joints = [hit for hit in _JOINED.finditer(sentence) if start and hit.start() > start.end()]
+    if start is None or not joints:
+        return [sentence]
+    starts = [0, *(hit.end() for hit in joints)]
+    ends = [*(hit.start() for hit in joints), len(sentence)]
+    parts = [sentence[a:b].strip() for a, b in zip(starts, ends, strict=True)]
+    return [parts[0], *(f"{start[0]} {part}" for part in parts[1:])]
+
+
+def _grouped(parts: Sequence[str]) -> list[str]:
+    """Join neighbours so that at most `MAX_PIECES` parts remain."""
+    size = -(-len(parts) // MAX_PIECES) or 1
+    return [" ".join(parts[at : at + size]) for at in range(0, len(parts), size)]
+
 
 SPLIT_BY_RULES = (
     "split by local rules, which separate only sentences, reasons and joined statements"
@@ -29,6 +96,6 @@ class LocalDecomposer:
 
 def _split_all(texts: Sequence[str]) -> tuple[Pieces, ...]:
     # Imported here, because the rules share a package with numpy, which is slow to import.
-    from memguard.local.adjudicator.decompose import split_memory  # noqa: PLC0415
+    from memguard.local.adjudicator.decomposer import split_memory  # noqa: PLC0415
 
     return tuple(split_memory(text) for text in texts)

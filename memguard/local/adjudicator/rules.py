@@ -3,15 +3,23 @@
 from collections.abc import Sequence
 from itertools import combinations
 
-from memguard.local.adjudicator import cues, patterns
-from memguard.local.adjudicator.contradiction import contradict, replaces
-from memguard.local.adjudicator.evidence import EvidenceReader
-from memguard.local.adjudicator.nearness import Nearness, measure_nearness, relevance_of
-from memguard.local.adjudicator.patterns import NAME, WEAKER
-from memguard.local.adjudicator.situation import FOREIGN, is_small_talk, read_situation
-from memguard.local.embedder import LocalEmbeddings
+from memguard.local.adjudicator import cues
+from memguard.local.adjudicator.cues import NAME, WEAKER
+from memguard.local.adjudicator.relations import (
+    FOREIGN,
+    EvidenceReader,
+    Nearness,
+    contradict,
+    is_small_talk,
+    measure_nearness,
+    read_situation,
+    relevance_of,
+    replaces,
+)
+from memguard.local.encoder import LocalEmbeddings
 from memguard.local.verifier.support import SupportVerifier
 from memguard.local.verifier.words import looks_foreign, split_words
+from memguard.schema.decision import Inconclusive
 from memguard.schema.ledger import Adjudication, Conflict, Row
 from memguard.schema.read import ReadCase, Situation
 from memguard.schema.units import (
@@ -27,7 +35,6 @@ from memguard.schema.units import (
     UnitAttributes,
     Utility,
 )
-from memguard.schema.verdict import Inconclusive
 
 # Minimum cosine of two units to be compared. Our own choice: below it, no pair of our examples
 # contradicts each other.
@@ -270,11 +277,11 @@ class _AttributeRules:
         # Whom a unit is about is among its first words: "The user's good friend Michael ...".
         start = [span.text for span in split_words(cues.without_label(unit.text))[:5]]
         names = {word.casefold() for word in start if word[:1].isupper()}
-        relation = patterns.PEOPLE_WORD.findall(" ".join(start))
+        relation = cues.PEOPLE_WORD.findall(" ".join(start))
         named = (names | {word.casefold() for word in relation}) - {"the", "user", "my", "our"}
         if named & self._words:
             return True
-        grouped = patterns.GROUPS.search(self._case.query) is not None
+        grouped = cues.GROUPS.search(self._case.query) is not None
         return grouped and isinstance(self._situation, Situation)
 
     def _match(self, subject: Subject) -> SubjectMatch:
@@ -292,10 +299,10 @@ def _own_names(case: ReadCase, units: Sequence[Unit]) -> frozenset[str]:
     spoken = {turn.speaker.casefold() for turn in case.dialogue if turn.role == "user"}
     counts: dict[str, int] = {}
     # The local writer puts the speaker's name before what the speaker said.
-    labels = (patterns.LABEL.match(unit.text) for unit in units)
+    labels = (cues.LABEL.match(unit.text) for unit in units)
     spoken |= {label[1].casefold() for label in labels if label is not None}
     for unit in units:
-        named = patterns.NAMED.match(unit.text)
+        named = cues.NAMED.match(unit.text)
         if named is not None:
             counts[named[1].casefold()] = counts.get(named[1].casefold(), 0) + 1
     often = {name for name, count in counts.items() if count >= _MIN_NAME_COUNT}

@@ -8,7 +8,7 @@ from datetime import date
 
 import numpy as np
 
-from memguard.local.embedder import DIMS, Matrix, MiniLmEncoder, TokenVectors
+from memguard.local.encoder import DIMS, Matrix, MiniLmEncoder, TokenVectors
 from memguard.local.verifier.words import Span, Words, idf_of, read_words, split_words
 
 # The model reads 256 tokens; English has about 1.3 of them per word.

@@ -1,4 +1,4 @@
-"""The support verifier: judges without a language model whether turns support a sentence."""
+"""The result of the support verifier."""
 
 import asyncio
 from collections.abc import Sequence
@@ -6,26 +6,168 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
+from typing import Literal
+
+import numpy as np
 
 from memguard.conversations.messages import ConversationLike
 from memguard.errors import ErrorCode, InvalidInputError
-from memguard.local.embedder import MiniLmEncoder
-from memguard.local.verifier.assets import PINNED, Assets, load_assets
-from memguard.local.verifier.context import TurnContext, read_context
+from memguard.local.encoder import MiniLmEncoder
+from memguard.local.verifier.alignment import Alignment
 from memguard.local.verifier.encoded import EncodedText, WordEncoder
-from memguard.local.verifier.evidence import word_evidence
 from memguard.local.verifier.features import pair_features
-from memguard.local.verifier.judgement import (
-    SupportJudgement,
-    SupportNote,
-    SupportRuling,
-    WordEvidence,
+from memguard.local.verifier.head import PINNED, Assets, load_assets
+from memguard.local.verifier.numbers import is_stated
+from memguard.local.verifier.units import (
+    Sentence,
+    TextUnit,
+    TurnContext,
+    align_claim,
+    best_units,
+    find_subject,
+    read_context,
+    split_candidate,
 )
-from memguard.local.verifier.retrieve import best_units
-from memguard.local.verifier.sentences import Sentence, split_candidate
-from memguard.local.verifier.units import TextUnit, align_claim, find_subject
-from memguard.local.verifier.words import looks_foreign, same_script
+from memguard.local.verifier.words import Flags, looks_foreign, same_script
+from memguard.schema.base import Frozen
 from memguard.schema.memory import CandidateMemory
+
+SupportRuling = Literal["supported", "unsupported", "inconclusive"]
+"""What the score means; `inconclusive` leaves the decision to a reviewer or a language model."""
+
+WordStatus = Literal["stated", "reworded", "misplaced", "missing"]
+"""How a word was found. `stated`: the same word or value. `reworded`: a similar word. `misplaced`:
+it is there, but said of something else. `missing`: nothing similar."""
+
+SupportNote = Literal["language", "script", "retrieved", "sentences"]
+"""What limits a judgement. `language`: the text does not seem to be English. `script`: source and
+candidate use different scripts. `retrieved`: only some turns were read. `sentences`: the candidate
+was split, and its weakest sentence counts."""
+
+
+class WordEvidence(Frozen):
+    """One word of a candidate, and the word of the context that matches it."""
+
+    word: str
+    """The word as written."""
+    start: int
+    """Offset in the candidate, in characters."""
+    status: WordStatus
+    """How it was found."""
+    source_word: str = ""
+    """The matching word of the context; empty when missing."""
+    turn_id: str = ""
+    """The turn that word is in; empty when missing or when the source has no turns."""
+
+
+class SupportJudgement(Frozen):
+    """Whether a candidate is supported by its source turns, with the evidence for it."""
+
+    ruling: SupportRuling
+    """What the score means."""
+    score: float
+    """Calibrated probability of support in [0, 1], on the assumption that half of all candidates
+    are wrong."""
+    tau: float
+    """The threshold of `supported`: a score at or above it counts as support."""
+    band: tuple[float, float]
+    """Lower and upper end of the scores, around `tau`, whose ruling is `inconclusive`."""
+    reason: str
+    """The ruling explained in one sentence."""
+    words: tuple[WordEvidence, ...] = ()
+    """The words that carry a detail, in the order of the candidate."""
+    turns_read: int = 0
+    """How many turns the candidate was compared with."""
+    turns_given: int = 0
+    """How many turns the caller passed."""
+    notes: tuple[SupportNote, ...] = ()
+    """What a reader should know before trusting the score."""
+    version: str
+    """Identifies the weights."""
+
+    @property
+    def supported(self) -> bool:
+        """Whether the score reaches `tau`, for callers that need a yes or no."""
+        return self.score >= self.tau
+
+    @property
+    def unsupported_words(self) -> tuple[str, ...]:
+        """The words with the status `missing` or `misplaced`."""
+        return tuple(w.word for w in self.words if w.status in {"missing", "misplaced"})
+
+
+# Shown to readers only: neither threshold enters the score. Chosen by hand.
+_REWORDED_COSINE = 0.4
+_MISPLACED_PULL = 0.25
+
+
+def word_evidence(
+    alignment: Alignment, units: Sequence[TextUnit], turn_ids: Sequence[str], *, start: int = 0
+) -> list[WordEvidence]:
+    """Evidence for every word that carries a detail.
+
+    Args:
+        alignment: The candidate's sentence, aligned with `units`.
+        units: The units, in the order of the alignment.
+        turn_ids: Ids of the turns, indexed by `TextUnit.turn`.
+        start: Offset of the sentence in the whole candidate, in characters.
+    """
+    spans = [span for unit in alignment.sources for span in unit.encoded.words.spans]
+    pooled = np.zeros(len(spans), dtype=bool)
+    pooled[alignment.pool] = True
+    evidence: list[WordEvidence] = []
+    for row in np.flatnonzero((alignment.weight > 0) | alignment.fact.words.negation):
+        span = alignment.fact.words.spans[int(row)]
+        column, status = _find(alignment, int(row), pooled)
+        missing = status == "missing"
+        turn = units[int(alignment.unit[column])].turn
+        evidence.append(
+            WordEvidence(
+                word=span.text,
+                start=start + span.start,
+                status=status,
+                source_word="" if missing else spans[column].text,
+                turn_id="" if missing else turn_ids[turn],
+            )
+        )
+    return evidence
+
+
+def _find(alignment: Alignment, row: int, pooled: Flags) -> tuple[int, WordStatus]:
+    words = alignment.fact.words
+    if words.number[row]:
+        columns = _with_value(alignment, row)
+    else:
+        columns = np.flatnonzero(alignment.same[row])
+    if len(columns):
+        # Prefer the two best units: another turn may use the same word in another sense.
+        near = columns[pooled[columns]]
+        candidates = near if len(near) else columns
+        column = int(candidates[np.argmax(alignment.cos[row, candidates])])
+        details = words.number[row] or words.capital[row]
+        misplaced = details and alignment.roles.rival_pull[row] >= _MISPLACED_PULL
+        return column, "misplaced" if misplaced else "stated"
+    column = int(alignment.cos[row].argmax())
+    # "Lyon" is near to "Paris" as a vector: a number, a name or a negation must be there itself.
+    exact = words.number[row] or words.capital[row] or words.negation[row]
+    similar = alignment.cos[row, column] >= _REWORDED_COSINE and not exact
+    return column, "reworded" if similar else "missing"
+
+
+def _with_value(alignment: Alignment, row: int) -> np.ndarray:
+    """Positions of context words that state the candidate's number, or a part of its date."""
+    readings = [
+        reading for source in alignment.sources for reading in source.encoded.words.readings
+    ]
+    wanted = alignment.fact.words.readings[row]
+    values = [frozenset(value for option in reading for value in option) for reading in readings]
+    matches = [index for index, stated in enumerate(values) if is_stated(wanted, stated)]
+    if not matches and is_stated(wanted, frozenset[str]().union(*values)):
+        # `1990-03-03` is found in the three words of `3 March 1990`.
+        parts = frozenset[str]().union(*wanted)
+        matches = [index for index, stated in enumerate(values) if stated & parts]
+    return np.array(matches, dtype=np.int64)
+
 
 MAX_UNITS = 24
 """Maximum number of units that a candidate is compared with; `best_units` chooses among more."""

@@ -1,14 +1,17 @@
 """The context as text units: turns with their speaker's label, long turns in pieces."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
 import numpy as np
 
-from memguard.local.verifier.align import Alignment, EncodedUnit, align
+from memguard.conversations.messages import ConversationLike, read_conversation
+from memguard.local.verifier.alignment import Alignment, EncodedUnit, align
 from memguard.local.verifier.encoded import EncodedText
-from memguard.local.verifier.words import Flags, split_words, stem
+from memguard.local.verifier.words import Flags, idf_of, read_words, split_words, stem
+from memguard.schema.memory import Turn
 
 UNIT_WORDS = 80
 """Maximum number of words in a unit; a longer turn is split, at sentence ends if possible."""
@@ -131,3 +134,157 @@ def align_claim(
         for unit, vectors in zip(units, encoded, strict=True)
     ]
     return align(claim, sources, subject=mask)
+
+
+SENTENCE_WORDS = 40
+"""Maximum number of words in a piece; a longer sentence is split."""
+
+_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]?[A-Z0-9])|\n+")
+_MIN_WORDS = 3
+# A full stop after one of these ends no sentence.
+_TITLES = ("mr.", "mrs.", "ms.", "dr.", "st.", "prof.", "e.g.", "i.e.", "vs.", "no.")
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One piece of a candidate."""
+
+    text: str
+    """The piece."""
+    start: int
+    """Offset in the candidate, in characters."""
+
+
+def split_candidate(text: str) -> list[Sentence]:
+    """Split a candidate into sentences; one of fewer than three words stays with its neighbour.
+
+    Args:
+        text: The candidate.
+
+    Returns:
+        The pieces in order; none for a text without words.
+    """
+    starts = [0]
+    for hit in _END.finditer(text):
+        before = text[: hit.start()].lower()
+        long = len(split_words(text[starts[-1] : hit.start()])) >= _MIN_WORDS
+        if long and not before.endswith(_TITLES) and not _ends_in_initial(before):
+            starts.append(hit.end())
+    if len(starts) > 1 and len(split_words(text[starts[-1] :])) < _MIN_WORDS:
+        starts.pop()
+    pieces: list[Sentence] = []
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+        offset = start
+        for piece in split_text(text[start:end], limit=SENTENCE_WORDS):
+            # Searched for from the piece before, since a sentence may repeat its own words.
+            offset = max(offset, text.find(piece, offset, end))
+            if split_words(piece):
+                pieces.append(Sentence(text=piece, start=offset))
+            offset += len(piece)
+    return pieces
+
+
+def _ends_in_initial(before: str) -> bool:
+    """Whether a text ends in an initial, as in `J. Smith`."""
+    return re.search(r"(?:^|\s)\w\.$", before) is not None
+
+
+def best_units(
+    claim: str,
+    units: Sequence[TextUnit],
+    *,
+    limit: int,
+    idf: Mapping[str, float],
+    default: float,
+) -> tuple[TextUnit, ...]:
+    """The units that share the rarest words with a claim, and their neighbours, in context order.
+
+    Args:
+        claim: The claim.
+        units: All units.
+        limit: How many units to return at most.
+        idf: Inverse document frequency by stem.
+        default: The same for a stem that is not in the table.
+    """
+    if len(units) <= limit:
+        return tuple(units)
+    words = read_words(claim)
+    rarity = idf_of(words, table=idf, default=default)
+    weights = {
+        word: float(value)
+        for word, value, stop in zip(words.stems, rarity, words.stop, strict=True)
+        if not stop
+    }
+    scores: list[float] = []
+    for unit in units:
+        unit_words = read_words(unit.labelled, at=unit.at)
+        shared = sum(weights.get(word, 0.0) for word in frozenset(unit_words.stems))
+        # A shared number or date counts as much as the rarest word.
+        scores.append(shared + default * len(words.values & unit_words.values))
+    # Ties go to the later unit: a memory is more likely to come from what was just said.
+    ranked = sorted(range(len(units)), key=lambda index: (-scores[index], -index))
+    chosen: set[int] = set()
+    for index in ranked:
+        # The neighbours too: "Yes, for years" shares no word with the claim, its question does.
+        for neighbour in (index, index - 1, index + 1):
+            if 0 <= neighbour < len(units) and len(chosen) < limit:
+                chosen.add(neighbour)
+    return tuple(units[index] for index in sorted(chosen))
+
+
+_LABELS = {"user": "User", "assistant": "Assistant", "tool": "Tool", "system": "System"}
+# One or two capitalised words before the colon: `Note to self: buy milk` is not a speaker.
+_LINE = re.compile(r"^\s*([A-Z][\w'.-]*(?: [A-Z0-9][\w'.-]*)?): +(\S.*)$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnContext:
+    """The turns that a candidate is checked against."""
+
+    units: tuple[TextUnit, ...]
+    """The turns that contain words; a long turn is several units."""
+    turn_ids: tuple[str, ...]
+    """Ids of the turns, indexed by `TextUnit.turn`; empty strings for a plain text."""
+    turn_count: int
+    """How many turns the caller passed."""
+
+
+def read_context(context: ConversationLike) -> TurnContext:
+    """Read a text, turns or messages, or a conversation.
+
+    Turns that may not serve as evidence are left out: see `Conversation.evidence`.
+
+    Raises:
+        InvalidInputError: If a message has no readable role, text or time, or an id is repeated.
+    """
+    if isinstance(context, str):
+        units = _units_of_text(context)
+        lines = 1 + max((unit.turn for unit in units), default=-1)
+        return TurnContext(units=units, turn_ids=("",) * lines, turn_count=lines)
+    conversation = read_conversation(context)
+    turns = conversation.evidence
+    units = [unit for index, turn in enumerate(turns) for unit in _units_of_turn(turn, index)]
+    return TurnContext(
+        units=tuple(units), turn_ids=tuple(turn.id for turn in turns), turn_count=len(turns)
+    )
+
+
+def _units_of_turn(turn: Turn, index: int) -> list[TextUnit]:
+    label = turn.speaker or _LABELS[turn.role]
+    at = turn.at.date() if turn.at else None
+    return [
+        TextUnit(speaker=label, text=piece, turn=index, at=at)
+        for piece in split_text(turn.content)
+        if split_words(piece)
+    ]
+
+
+def _units_of_text(text: str) -> tuple[TextUnit, ...]:
+    """Split a plain text into lines; a line like `Ana: I left` is a turn of that speaker."""
+    units: list[TextUnit] = []
+    lines = [line for line in text.splitlines() if split_words(line)]
+    for index, line in enumerate(lines):
+        hit = _LINE.match(line)
+        speaker, text = (hit[1], hit[2]) if hit else ("", line.strip())
+        units += [TextUnit(speaker=speaker, text=piece, turn=index) for piece in split_text(text)]
+    return tuple(units)

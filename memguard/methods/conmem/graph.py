@@ -22,6 +22,7 @@ from langgraph.types import Overwrite, Send
 
 from memguard.errors import ErrorCode, JudgeError
 from memguard.llm.models import ModelLike
+from memguard.methods.admission import refuse_source, refuse_text
 from memguard.methods.conmem.config import STAGES, ConMem
 from memguard.methods.conmem.ladder import clip_history, next_step, probe_states
 from memguard.methods.conmem.log import CounterfactualLog, ReasonVerdict, Repairs, Response
@@ -41,7 +42,6 @@ from memguard.methods.conmem.trials import (
     create_trial_graph,
     untried_probes,
 )
-from memguard.policy.refusal import refuse_source, refuse_text
 from memguard.portal import dual
 from memguard.prompts import Prompt
 from memguard.schema.decision import AdmissionDecision

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from memguard.methods.conmem.config import ROLES, ConMem, ProbeRole
 from memguard.methods.conmem.log import LadderStep, Probe, ProbeAudit, ProbeRound
+from memguard.schema.decision import Inconclusive
 from memguard.schema.memory import Turn
-from memguard.schema.verdict import Inconclusive
 
 
 @dataclass(frozen=True, kw_only=True)

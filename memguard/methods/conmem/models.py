@@ -7,8 +7,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from memguard.errors import ConfigurationError, ErrorCode
-from memguard.llm.ask import Answer, ask
-from memguard.llm.ask_text import TextAnswer, ask_text
+from memguard.llm.ask import Answer, TextAnswer, ask, ask_text
 from memguard.llm.call import CallSettings
 from memguard.llm.models import Model, ModelLike, resolve_model
 from memguard.llm.parsing import Parse

@@ -20,9 +20,9 @@ from memguard.methods.conmem.ladder import (
 from memguard.methods.conmem.log import LadderStep, Probe, ProbeAudit, ProbeRound
 from memguard.methods.conmem.models import StageModels
 from memguard.methods.conmem.state import ConMemState, StageCall
-from memguard.rendering.quote import quote, quote_turns
+from memguard.quoting import quote, quote_turns
 from memguard.schema.base import is_blank
-from memguard.schema.verdict import Inconclusive
+from memguard.schema.decision import Inconclusive
 
 NOT_WRITTEN = "no request was written"
 """The verdict on a role without a probe; no model is asked about it."""

@@ -28,9 +28,13 @@ from memguard.methods.conmem.log import (
     TieBreakVerdict,
     TrialArm,
 )
-from memguard.policy.admission import INCONCLUSIVE_OUTCOMES
-from memguard.schema.decision import AdmissionDecision, Outcome, ReasonCode
-from memguard.schema.verdict import Inconclusive
+from memguard.schema.decision import (
+    INCONCLUSIVE_OUTCOMES,
+    AdmissionDecision,
+    Inconclusive,
+    Outcome,
+    ReasonCode,
+)
 
 METHOD = "conmem"
 """The method's name in reports and decisions."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypedDict
 from langgraph.config import get_stream_writer
 from pydantic import BaseModel, Field
 
-from memguard.conversations.field import AnyCandidate, AnyConversation
+from memguard.conversations.messages import AnyCandidate, AnyConversation
 from memguard.methods.conmem.config import ProbeRole
 from memguard.methods.conmem.log import (
     AttributionVerdict,
@@ -20,11 +20,10 @@ from memguard.methods.conmem.log import (
     TieBreakVerdict,
 )
 from memguard.schema.base import Frozen
-from memguard.schema.decision import AdmissionDecision
+from memguard.schema.decision import AdmissionDecision, Inconclusive
 from memguard.schema.memory import Conversation, Turn
 from memguard.schema.receipt import MethodReport, Receipt
 from memguard.schema.usage import Usage
-from memguard.schema.verdict import Inconclusive
 
 TrialStep = Literal["control", "treatment", "judge", "auditor"]
 """The nodes of one trial."""

@@ -17,7 +17,8 @@ from langgraph.graph.state import CompiledStateGraph
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from memguard.llm.ask import Answer
-from memguard.llm.parsing import parse_choice, parse_json
+from memguard.llm.parsing import parse_json
+from memguard.llm.texts import parse_choice
 from memguard.methods.conmem.config import ROLES, ProbeRole
 from memguard.methods.conmem.ladder import ProbeState, probe_states
 from memguard.methods.conmem.log import (
@@ -44,9 +45,9 @@ from memguard.methods.conmem.state import (
     event_step,
 )
 from memguard.portal import dual
-from memguard.rendering.quote import quote, quote_turns
+from memguard.quoting import quote, quote_turns
+from memguard.schema.decision import Inconclusive
 from memguard.schema.usage import Usage
-from memguard.schema.verdict import Inconclusive
 
 NAME = "run_probe"
 

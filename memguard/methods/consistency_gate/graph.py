@@ -1,33 +1,224 @@
-"""ConsistencyGate (arXiv 2607.22962): is a candidate supported by its source?
-
-```text
-START -> judge -> decide -> END
-```
-
-`judge` collects what may support the candidate and asks the model; what cannot be judged costs no
-call. `decide` is arithmetic.
-"""
+"""What a candidate is compared with: the text that may support it, and the threshold."""
 
 import uuid
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.store.base import BaseStore
+from langgraph.runtime import get_runtime
+from langgraph.store.base import BaseStore, SearchOp
+from pydantic import JsonValue
 
-from memguard.errors import ErrorCode, JudgeError
+from memguard.errors import ConfigurationError, ErrorCode, JudgeError
 from memguard.llm.models import ModelLike
-from memguard.methods.consistency_gate.decide import build_report, rule
-from memguard.methods.consistency_gate.gather import gather
+from memguard.methods.admission import refuse_source, refuse_text
+from memguard.methods.consistency_gate.config import ConsistencyGate
 from memguard.methods.consistency_gate.judges import Judge, make_judge
-from memguard.methods.consistency_gate.state import GateInput, GateOutput, GateRuling, SupportState
+from memguard.methods.consistency_gate.rules import (
+    METHOD,
+    adaptive_threshold,
+    decide_on_support,
+    rule_on_support,
+)
+from memguard.methods.consistency_gate.state import (
+    GateInput,
+    GateOutput,
+    GateRuling,
+    Judgement,
+    SupportState,
+    score_of,
+)
 from memguard.portal import dual
 from memguard.prompts import Prompt
-from memguard.schema.config import ConsistencyGate
-from memguard.schema.receipt import ReceiptFactory
+from memguard.protocols import CountsRecords
+from memguard.schema.base import Namespace
+from memguard.schema.decision import AdmissionDecision, Inconclusive, SupportSample
+from memguard.schema.memory import Turn
+from memguard.schema.receipt import MethodReport, ReceiptFactory
+from memguard.schema.usage import Usage
+from memguard.store_calls import call_store
+
+
+@dataclass(frozen=True, kw_only=True)
+class SupportContext:
+    """What the judge needs."""
+
+    tau: float
+    """The threshold in force."""
+    source: tuple[Turn, ...] = ()
+    """The text that may support the candidate."""
+    occupancy: int | None = None
+    """Records in the namespace, where the threshold depends on it."""
+    refusal: AdmissionDecision | None = None
+    """The ruling on what cannot be judged."""
+
+
+async def gather(
+    state: SupportState, *, spec: ConsistencyGate, store: BaseStore | None, check_text: bool
+) -> SupportContext:
+    """Collect the text that may support the candidate, and the threshold it has to reach.
+
+    Args:
+        state: The candidate and its source.
+        spec: Settings.
+        store: The memory store.
+        check_text: Whether the text may be unusable; a guard has refused such texts before.
+
+    Raises:
+        ConfigurationError: If the spec needs stored memories and there is no store.
+    """
+    refusal = refuse_text(state.candidate.text) if check_text else None
+    if refusal is None and spec.context != "memory":
+        refusal = refuse_source(state.context.evidence, required=spec.context == "source")
+    if refusal is not None:
+        return SupportContext(refusal=refusal, tau=spec.tau)
+    source = state.context.evidence if spec.context != "memory" else ()
+    if spec.context == "source" and spec.threshold == "fixed":
+        return SupportContext(source=source, tau=spec.tau)
+    memory = _store(store)
+    if spec.context != "source":
+        source += await recall_support(memory, state=state, limit=spec.memory_k)
+    if spec.threshold == "fixed":
+        return SupportContext(source=source, tau=spec.tau)
+    occupancy = await count_records(memory, state.candidate.namespace, limit=spec.capacity)
+    tau = adaptive_threshold(
+        occupancy, tau_min=spec.tau_min, tau_max=spec.tau_max, capacity=spec.capacity
+    )
+    return SupportContext(source=source, tau=tau, occupancy=occupancy)
+
+
+async def recall_support(store: BaseStore, *, state: SupportState, limit: int) -> tuple[Turn, ...]:
+    """The stored memories nearest to the candidate, from exactly its namespace."""
+    namespace = state.candidate.namespace
+    nearest = SearchOp(namespace, query=state.candidate.text, limit=limit, refresh_ttl=False)
+    (matches,) = await call_store(store, [nearest])
+    return tuple(
+        Turn(id=f"memory:{item.key}", role="user", content=str(item.value.get("content", "")))
+        for item in matches
+        if item.namespace == namespace
+    )
+
+
+async def count_records(store: BaseStore, namespace: Namespace, *, limit: int) -> int:
+    """Records in exactly this namespace; counting stops at `limit` in stores without a count."""
+    if isinstance(store, CountsRecords):
+        return await store.acount(namespace)
+    page = SearchOp(namespace, limit=limit, refresh_ttl=False)
+    (items,) = await call_store(store, [page])
+    return sum(item.namespace == namespace for item in items)
+
+
+def _store(store: BaseStore | None) -> BaseStore:
+    memory = store if store is not None else get_runtime().store
+    if memory is None:
+        msg = (
+            "this ConsistencyGate reads stored memories (`context` or `threshold` say so), but "
+            "there is no store: pass `store=` or compile the host graph with one"
+        )
+        raise ConfigurationError(msg, code=ErrorCode.STORE_MISSING)
+    return memory
+
+
+def rule(
+    state: SupportState, *, spec: ConsistencyGate
+) -> tuple[AdmissionDecision, dict[str, JsonValue]]:
+    """The decision on a candidate, with the numbers that it rests on."""
+    judgement = state.judged
+    if judgement is None:
+        if state.decision is None:
+            msg = "neither a judgement nor a refusal"
+            raise AssertionError(msg)
+        return state.decision, {"tau": state.tau, "score": None, "samples": []}
+    samples = judgement.samples
+    scores = [score_of(sample) for sample in samples]
+    score = rule_on_support(scores, k=judgement.k, tau=judgement.tau)
+    decision = decide_on_support(
+        score,
+        on_inconclusive=spec.on_inconclusive,
+        why=_why(samples, mean=score.mean, inconclusive=score.ruling == "inconclusive"),
+        used=len(samples),
+        too_close=any(isinstance(s, Inconclusive) and s.reason == "too_close" for s in samples),
+    )
+    return decision, {
+        "score": score.mean,
+        "tau": judgement.tau,
+        "k": judgement.k,
+        "used": len(samples),
+        "usable": score.usable,
+        "mode": judgement.mode,
+        "temperature": None if judgement.mode == "local" else spec.sampling_temperature,
+        "occupancy": state.occupancy,
+        "samples": [_sample_row(sample) for sample in samples],
+        "decided_by": _deciding_turns(state, judgement),
+        **judgement.details,
+    }
+
+
+def build_report(
+    state: SupportState,
+    *,
+    spec: ConsistencyGate,
+    decision: AdmissionDecision,
+    evidence: dict[str, JsonValue],
+) -> MethodReport:
+    """All that a receipt keeps of this method's work on one candidate."""
+    judgement = state.judged
+    return MethodReport(
+        method=METHOD,
+        spec=spec.model_dump(mode="json"),
+        decision=decision,
+        evidence=evidence,
+        context=state.source,
+        usage=judgement.usage if judgement else Usage(),
+        prompts=(judgement.prompt,) if judgement and judgement.prompt else (),
+        models={"judge": judgement.model} if judgement else {},
+        notes=judgement.notes if judgement else (),
+    )
+
+
+def _why(
+    samples: tuple[SupportSample | Inconclusive, ...], *, mean: float | None, inconclusive: bool
+) -> str:
+    """The words of the judge nearest to the mean; or why samples could not be used."""
+    if inconclusive or mean is None:
+        doubts = [
+            s.detail for s in samples if isinstance(s, Inconclusive) and s.reason == "too_close"
+        ]
+        if doubts:
+            return doubts[0]
+        failures = Counter(s.reason for s in samples if isinstance(s, Inconclusive))
+        return ", ".join(f"{count} x {reason}" for reason, count in sorted(failures.items()))
+    reasons = [s for s in samples if isinstance(s, SupportSample) and s.reason]
+    if not reasons:
+        return ""
+    return min(reasons, key=lambda sample: (abs(sample.score - mean), sample.reason)).reason
+
+
+def _sample_row(sample: SupportSample | Inconclusive) -> dict[str, JsonValue]:
+    if isinstance(sample, Inconclusive):
+        return {"inconclusive": sample.reason, "detail": sample.detail}
+    return {"score": sample.score, "reason": sample.reason, "turns": list(sample.turn_ids)}
+
+
+def _deciding_turns(state: SupportState, judgement: Judgement) -> list[JsonValue]:
+    """The turns that judges named, with who said them; the candidate's own when none did."""
+    named = {
+        turn_id
+        for sample in judgement.samples
+        if isinstance(sample, SupportSample)
+        for turn_id in sample.turn_ids
+    } or set(state.candidate.turn_ids)
+    return [
+        {"turn": turn.id, "role": turn.role, "speaker": turn.speaker}
+        for turn in state.source
+        if turn.id in named
+    ]
+
 
 NAME = "consistency_gate"
 

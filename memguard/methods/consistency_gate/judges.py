@@ -1,17 +1,249 @@
-"""Who judges: a language model, the local verifier, or the one and then the other."""
+"""Judging with no language model: what is repeated word for word, else the support verifier."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import cache
+from typing import TYPE_CHECKING, Protocol
 
-from memguard.llm.models import ModelLike, resolve_model
-from memguard.llm.stages import LOCAL
-from memguard.methods.consistency_gate.local_judge import LocalJudge
-from memguard.methods.consistency_gate.model_judge import ModelJudge
-from memguard.methods.consistency_gate.state import Judgement
+from langchain_core.messages import BaseMessage
+from pydantic import JsonValue
+
+from memguard.llm.budget import current_meter
+from memguard.llm.call import CallSettings
+from memguard.llm.models import LOCAL, Model, ModelLike, resolve_model
+from memguard.llm.parsing import parse_support
+from memguard.llm.sample import sample, yes_no_logprob
+from memguard.local.statements import find_statements
+from memguard.methods.consistency_gate.config import ConsistencyGate
+from memguard.methods.consistency_gate.rules import is_settled
+from memguard.methods.consistency_gate.state import Judgement, score_of
 from memguard.prompts import Prompt, load_prompt, prompt_or_own
-from memguard.schema.config import ConsistencyGate
-from memguard.schema.memory import CandidateMemory, Turn
-from memguard.schema.verdict import Inconclusive
+from memguard.quoting import named_turns, quote, quote_turns
+from memguard.schema.decision import Inconclusive, SupportSample
+from memguard.schema.memory import CandidateMemory, Conversation, Turn
+
+if TYPE_CHECKING:
+    from memguard.local import SupportJudgement, SupportVerifier
+
+
+WEAKER = (
+    "judged by the local verifier, which is weaker than a strong language model: it misses details "
+    "swapped within a turn and facts that are only implied, and knows English only"
+)
+
+
+@cache
+def _verifier() -> "SupportVerifier":
+    """One verifier per process; it loads its weights at the first judgement."""
+    from memguard.local import SupportVerifier  # noqa: PLC0415 - loads numpy
+
+    return SupportVerifier()
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalJudge:
+    """The support verifier as a judge: one sample, the same each time."""
+
+    spec: ConsistencyGate
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the verifier's weights."""
+        from memguard.local.verifier.head import PINNED  # noqa: PLC0415 - loads numpy
+
+        return f"local:{sorted(PINNED.items())}"
+
+    async def ask(
+        self, candidate: CandidateMemory, *, source: tuple[Turn, ...], tau: float
+    ) -> Judgement:
+        """One deterministic sample; in the verifier's band of doubt it is inconclusive.
+
+        The verifier's own calibrated threshold holds, unless the spec names another.
+        """
+        turn = repeated_turn(candidate.text, source)
+        if turn is not None:
+            sample = SupportSample(
+                score=1.0, reason=f"said word for word in turn {turn.id}", turn_ids=(turn.id,)
+            )
+            return Judgement(samples=(sample,), k=1, tau=tau, mode="local", model="local:verbatim")
+        judgement = await _verifier().ajudge(
+            candidate=candidate, context=Conversation(turns=source)
+        )
+        sample = _sample(judgement)
+        stated = statements_of(source)
+        if judgement.ruling == "supported" and stated != source:
+            again = await _verifier().ajudge(
+                candidate=candidate, context=Conversation(turns=stated)
+            )
+            if again.ruling != "supported":
+                sample = Inconclusive(reason="too_close", detail=_only_mentioned(judgement, again))
+        threshold = tau if {"tau", "threshold"} & self.spec.model_fields_set else judgement.tau
+        return Judgement(
+            samples=(sample,),
+            k=1,
+            tau=threshold,
+            mode="local",
+            model=f"local:{judgement.version}",
+            details={"local": _details(judgement)},
+            notes=(WEAKER, *(f"outside what it was made for: {n}" for n in judgement.notes)),
+        )
+
+
+def repeated_turn(text: str, source: tuple[Turn, ...]) -> Turn | None:
+    """The turn in which its speaker states this text as so, word for word, or `None`.
+
+    The text may begin with the speaker's name and a colon, as the local writer puts it.
+    """
+    name, colon, rest = text.partition(": ")
+    for turn in source:
+        if turn.role != "user":
+            continue
+        named = colon and name in {turn.speaker, "The user"} and name
+        statement = rest if named else text
+        if (named or not turn.speaker) and statement in find_statements(turn.content):
+            return turn
+    return None
+
+
+def statements_of(source: tuple[Turn, ...]) -> tuple[Turn, ...]:
+    """The source with only what people state as so: no question, no "if", no quotation.
+
+    The verifier compares words, and cannot tell "I bought it" from "if I were rich I'd buy it".
+    What is supported with such sentences and not without them is in doubt.
+    """
+    statements: list[Turn] = []
+    for turn in source:
+        if turn.role != "user":
+            continue
+        content = " ".join(find_statements(turn.content))
+        if content:
+            statements.append(turn.model_copy(update={"content": content}))
+    return tuple(statements)
+
+
+def _only_mentioned(judgement: "SupportJudgement", again: "SupportJudgement") -> str:
+    return (
+        f"local support {judgement.score:.2f}, but {again.score:.2f} on what a user states as so, "
+        "without questions, hypotheticals and quotations"
+    )
+
+
+def _sample(judgement: "SupportJudgement") -> SupportSample | Inconclusive:
+    if judgement.ruling == "inconclusive":
+        low, high = judgement.band
+        return Inconclusive(
+            reason="too_close",
+            detail=f"local support {judgement.score:.2f} lies between {low:.2f} and {high:.2f}",
+        )
+    turns = dict.fromkeys(word.turn_id for word in judgement.words if word.turn_id)
+    missing = ", ".join(judgement.unsupported_words)
+    reason = f"without support: {missing}" if missing else "every detail was found"
+    if judgement.ruling == "unsupported" and not missing:
+        reason = "the words are there, but they do not say this"
+    return SupportSample(score=judgement.score, reason=reason, turn_ids=tuple(turns))
+
+
+def _details(judgement: "SupportJudgement") -> JsonValue:
+    return judgement.model_dump(mode="json")
+
+
+MAX_TOKENS = 2048
+"""Room for a reasoning model's thoughts; a plain answer takes about 60."""
+
+YES_NO_MAX_TOKENS = 16
+"""Only the first word counts; a small model would ramble on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelJudge:
+    """A model, a prompt and the settings to ask it with."""
+
+    model: Model
+    spec: ConsistencyGate
+    prompt: Prompt
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the model, by name, and the prompt."""
+        return f"{self.model.name}:{self.prompt.digest}"
+
+    async def ask(
+        self, candidate: CandidateMemory, *, source: Sequence[Turn], tau: float
+    ) -> Judgement:
+        """The judge's samples on one candidate.
+
+        Raises:
+            ModelConfigurationError: If the model cannot be used as configured.
+            BudgetExhaustedError: If the run's budget is spent.
+        """
+        # The source stands first: candidates of one chunk share it, and providers cache prefixes.
+        messages = self.prompt.render(source=quote_turns(source), memory=quote(candidate.text))
+        if self.spec.variant == "logprob":
+            return await self._ask_logprob(messages, tau=tau)
+        return await self._ask_soft(messages, source=source, tau=tau)
+
+    async def _ask_soft(
+        self, messages: Sequence[BaseMessage], *, source: Sequence[Turn], tau: float
+    ) -> Judgement:
+        numbers = tuple(str(number) for number in range(1, len(source) + 1))
+
+        def parse(text: str) -> SupportSample | Inconclusive:
+            return parse_support(text, turn_ids=numbers)
+
+        def settled(answers: Sequence[SupportSample | Inconclusive], remaining: int) -> bool:
+            scores = [score_of(answer) for answer in answers]
+            return is_settled(scores, remaining=remaining, k=self.spec.k, tau=tau)
+
+        batch = await sample(
+            self.model,
+            messages,
+            parse,
+            k=self.spec.k,
+            settings=self._settings,
+            meter=current_meter(),
+            settled=settled if self.spec.early_stop else None,
+        )
+        return Judgement(
+            samples=tuple(_with_turn_ids(answer, source) for answer in batch.answers),
+            k=self.spec.k,
+            tau=tau,
+            mode=batch.mode,
+            model=self.model.name,
+            prompt=self.prompt.stamp,
+            usage=batch.usage,
+            notes=tuple(batch.notes),
+        )
+
+    async def _ask_logprob(self, messages: Sequence[BaseMessage], *, tau: float) -> Judgement:
+        result = await yes_no_logprob(
+            self.model, messages, settings=self._settings, meter=current_meter()
+        )
+        answer = result.probability
+        return Judgement(
+            samples=(answer if isinstance(answer, Inconclusive) else SupportSample(score=answer),),
+            k=1,
+            tau=tau,
+            mode="logprob",
+            model=self.model.name,
+            prompt=self.prompt.stamp,
+            usage=result.usage,
+            notes=tuple(result.notes),
+        )
+
+    @property
+    def _settings(self) -> CallSettings:
+        max_tokens = MAX_TOKENS if self.spec.variant == "soft" else YES_NO_MAX_TOKENS
+        return CallSettings(temperature=self.spec.sampling_temperature, max_tokens=max_tokens)
+
+
+def _with_turn_ids(
+    answer: SupportSample | Inconclusive, source: Sequence[Turn]
+) -> SupportSample | Inconclusive:
+    """The judge named turns by the numbers it was shown; receipts name them by their ids."""
+    if isinstance(answer, Inconclusive):
+        return answer
+    return answer.model_copy(update={"turn_ids": named_turns(answer.turn_ids, source)})
+
 
 # Read now, with the module: a gate may be built inside a running event loop.
 load_prompt("consistency_gate", "support")

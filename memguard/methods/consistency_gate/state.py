@@ -2,13 +2,12 @@
 
 from pydantic import BaseModel, Field, JsonValue
 
-from memguard.conversations.field import AnyCandidate, AnyConversation
+from memguard.conversations.messages import AnyCandidate, AnyConversation
 from memguard.schema.base import Frozen
-from memguard.schema.decision import AdmissionDecision
+from memguard.schema.decision import AdmissionDecision, Inconclusive, SupportSample
 from memguard.schema.memory import Conversation, Turn
 from memguard.schema.receipt import MethodReport, PromptStamp, Receipt
 from memguard.schema.usage import Usage
-from memguard.schema.verdict import Inconclusive, SupportSample
 
 
 class GateInput(BaseModel):

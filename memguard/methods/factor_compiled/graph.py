@@ -1,27 +1,31 @@
-"""Factor-Compiled Admission (arXiv 2610.11188): which entries may enter the prompt, and as what?
-
-```text
-START -> adjudicate -> compile -> render -> END
-```
-
-`adjudicate` is the one model call of a read: the situation, then a row of factors per entry.
-`compile` looks channels up in a table and `render` writes what is admitted; an excluded entry is
-not in the text.
-"""
+"""What goes into Factor-Compiled Admission, and what comes out."""
 
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from memguard.adjudication.make import create_adjudicator
-from memguard.adjudication.steps import Steps, compile_method
-from memguard.adjudication.uncheckpointed import Graph
 from memguard.llm.models import ModelLike
-from memguard.methods.factor_compiled.state import FactorInput, FactorOutput, FactorState
+from memguard.methods.adjudication.factory import create_adjudicator
+from memguard.methods.adjudication.state import ReadInput, ReadOutput, ReadState
+from memguard.methods.adjudication.steps import Steps, compile_method
 from memguard.prompts import Prompt, load_prompt, prompt_or_own
 from memguard.protocols import Adjudicator
-from memguard.schema.read_config import FactorCompiled
+from memguard.schema.read import FactorCompiled
 from memguard.schema.usage import Budget
+from memguard.uncheckpointed import Graph
+
+
+class FactorInput(ReadInput):
+    """A query with what was recalled for it."""
+
+
+class FactorOutput(ReadOutput):
+    """What may enter the prompt, entry by entry."""
+
+
+class FactorState(ReadState):
+    """What passes from node to node."""
+
 
 NAME = "factor_compiled"
 

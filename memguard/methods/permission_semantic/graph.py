@@ -1,13 +1,4 @@
-"""Permission-Semantic Admission (arXiv 2610.11188): what may each unit be used for in this answer?
-
-```text
-START -> decompose -> adjudicate -> compile -> render -> END
-```
-
-`decompose` splits memories into typed units, once per memory. `adjudicate` is the one model call of
-a read: the situation, then a row of attributes per unit. `compile` looks permissions up in a table
-and `render` writes what is permitted; a denied unit is not in the text.
-"""
+"""What goes into Permission-Semantic Admission, and what comes out."""
 
 import threading
 import time
@@ -19,26 +10,34 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from memguard.adjudication.case import distinct
-from memguard.adjudication.make import create_adjudicator, create_decomposer
-from memguard.adjudication.steps import Steps, compile_method
-from memguard.adjudication.uncheckpointed import Graph
-from memguard.llm.metering import use_meter
+from memguard.llm.budget import use_meter
 from memguard.llm.models import ModelLike
-from memguard.methods.permission_semantic.state import (
-    PermissionInput,
-    PermissionOutput,
-    PermissionState,
-)
-from memguard.policy.pieces import pieces_key
+from memguard.local.pieces import pieces_key
+from memguard.methods.adjudication.case import distinct
+from memguard.methods.adjudication.factory import create_adjudicator, create_decomposer
+from memguard.methods.adjudication.state import ReadInput, ReadOutput, ReadState
+from memguard.methods.adjudication.steps import Steps, compile_method
 from memguard.prompts import Prompt, load_prompt, prompt_or_own
 from memguard.protocols import Adjudicator, Decomposer, DecompositionCache
 from memguard.schema.base import is_blank
 from memguard.schema.ledger import Decomposition
-from memguard.schema.read import RecalledMemory
-from memguard.schema.read_config import PermissionSemantic
+from memguard.schema.read import PermissionSemantic, RecalledMemory
 from memguard.schema.units import Pieces
 from memguard.schema.usage import Budget, Usage
+from memguard.uncheckpointed import Graph
+
+
+class PermissionInput(ReadInput):
+    """A query with what was recalled for it."""
+
+
+class PermissionOutput(ReadOutput):
+    """What may enter the prompt, unit by unit."""
+
+
+class PermissionState(ReadState):
+    """What passes from node to node."""
+
 
 NAME = "permission_semantic"
 

@@ -14,7 +14,9 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Send
 
 from memguard.llm.models import ModelLike
+from memguard.methods.writer.config import Writer
 from memguard.methods.writer.readers import Reader, make_reader
+from memguard.methods.writer.rules import plan_chunks, split_long_turns
 from memguard.methods.writer.state import (
     Pass,
     WriterInput,
@@ -22,10 +24,8 @@ from memguard.methods.writer.state import (
     WriterPassState,
     WriterState,
 )
-from memguard.policy.chunks import plan_chunks, split_long_turns
 from memguard.portal import dual
 from memguard.prompts import Prompt
-from memguard.schema.config import Writer
 from memguard.schema.memory import Turn
 from memguard.schema.usage import Usage
 

@@ -5,11 +5,11 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from memguard.conversations.field import AnyConversation
+from memguard.conversations.messages import AnyConversation
 from memguard.schema.base import Frozen
+from memguard.schema.decision import InconclusiveReason
 from memguard.schema.memory import CandidateMemory, Turn
 from memguard.schema.usage import Usage
-from memguard.schema.verdict import InconclusiveReason
 
 
 class ExtractedFact(BaseModel):

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from memguard.bench.verifier.measure import JudgeScores, read_sets
-from memguard.bench.verifier.report import SetMeasurement, judge_rows, kind_rows
-from memguard.bench.verifier.sets import handmade_groups
+from benchmarks.verifier.measure import JudgeScores, read_sets
+from benchmarks.verifier.report import SetMeasurement, judge_rows, kind_rows
+from benchmarks.verifier.sets import handmade_groups
 from memguard.cli import main
 from memguard.testing import LoopbackModelServer
 

@@ -22,7 +22,7 @@ from memguard.calibration import (
 from memguard.cli import main
 from memguard.errors import ErrorCode, ModelConfigurationError, StoreConfigurationError
 from memguard.llm.models import resolve_model
-from memguard.schema.config import ConsistencyGate
+from memguard.methods.consistency_gate.config import ConsistencyGate
 from memguard.testing import LoopbackModelServer, ScriptedChatModel, ServerReply
 
 RIGHT = {one.text for one in load_pairs() if one.is_supported}

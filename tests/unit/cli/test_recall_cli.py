@@ -11,7 +11,7 @@ from memguard.cli import main
 from memguard.schema.memory import MemoryRecord, Provenance
 from memguard.stores import ChromaStore
 from memguard.testing import LoopbackModelServer
-from tests.unit.guard.read_scripts import UNIT, units_in
+from tests.unit.read.read_scripts import UNIT, units_in
 
 Run = Callable[..., tuple[int, str, str]]
 MEMORIES = (

@@ -10,7 +10,7 @@ from langgraph.store.memory import InMemoryStore
 
 from memguard import ConsistencyGate, GuardError, guard_store, use_source
 from memguard.testing import ScriptedChatModel
-from tests.unit.guard.scripts import scripted
+from tests.unit.write.scripts import scripted
 
 deepagents: Any = pytest.importorskip("deepagents", reason="deepagents is not installed")
 backends: Any = pytest.importorskip("deepagents.backends")

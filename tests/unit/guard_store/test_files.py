@@ -8,7 +8,7 @@ from langgraph.store.memory import InMemoryStore
 from memguard import ConsistencyGate, guard_store, use_source
 from memguard.journal.audit import audit
 from memguard.journal.journal import Journal
-from tests.unit.guard.scripts import scripted
+from tests.unit.write.scripts import scripted
 
 ANA = ("memories", "ana")
 PORTO, ROWS = "# The user\n- lives in Porto\n", "# The user\n- lives in Porto\n- rows\n"

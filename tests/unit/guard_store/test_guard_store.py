@@ -22,7 +22,7 @@ from memguard.journal.audit import audit
 from memguard.journal.journal import Journal
 from memguard.testing import ScriptedChatModel
 from memguard.testing.embeddings import HashEmbeddings
-from tests.unit.guard.scripts import JUDGES, calls_of, memory_in, scripted
+from tests.unit.write.scripts import JUDGES, calls_of, memory_in, scripted
 
 ANA = ("memories", "ana")
 SAID = "I moved to Porto. My colleague does not eat meat."

@@ -11,8 +11,8 @@ from langgraph.store.memory import InMemoryStore
 from memguard import ConsistencyGate, guard_store, use_source
 from memguard.testing import ScriptedChatModel
 from memguard.testing.embeddings import HashEmbeddings
-from tests.unit.guard.scripts import scripted
-from tests.unit.stores.test_chroma_langmem import Memorising
+from tests.unit.chroma.test_langmem import Memorising
+from tests.unit.write.scripts import scripted
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),

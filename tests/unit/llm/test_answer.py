@@ -9,7 +9,7 @@ from langchain_openai import ChatOpenAI
 from langgraph.graph import END, START, MessagesState, StateGraph
 
 from memguard.errors import AnswerError, ErrorCode, ModelConfigurationError
-from memguard.llm.answer import answer, tool_settings
+from memguard.llm.ask import answer, tool_settings
 from memguard.llm.budget import Meter
 from memguard.llm.call import CallSettings, request
 from memguard.llm.models import resolve_model

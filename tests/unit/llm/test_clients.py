@@ -17,7 +17,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 from langchain_openai import ChatOpenAI
 
-from memguard.llm.clients import _tls_context
+from memguard.llm.call import _tls_context
 from memguard.llm.models import resolve_model
 from memguard.llm.parsing import parse_score
 from memguard.llm.sample import sample
@@ -144,7 +144,7 @@ SCRIPT = """
 import asyncio, gc, threading
 from langchain_core.messages import HumanMessage
 from langchain_openai import ChatOpenAI
-from memguard.llm.clients import _tls_context
+from memguard.llm.call import _tls_context
 from memguard.llm.models import resolve_model
 from memguard.llm.parsing import parse_score
 from memguard.llm.sample import sample

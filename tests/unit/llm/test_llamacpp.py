@@ -26,12 +26,11 @@ from memguard.llm.ask import ask
 from memguard.llm.budget import Meter
 from memguard.llm.call import CallSettings, request
 from memguard.llm.llamacpp import LlamaCppChat, LlamaCppError, close_engines
-from memguard.llm.logprob import yes_no_logprob
 from memguard.llm.models import resolve_model
 from memguard.llm.parsing import parse_score
-from memguard.llm.sample import sample
-from memguard.schema.config import ConsistencyGate
-from memguard.schema.verdict import Inconclusive
+from memguard.llm.sample import sample, yes_no_logprob
+from memguard.methods.consistency_gate.config import ConsistencyGate
+from memguard.schema.decision import Inconclusive
 
 PROMPT = [HumanMessage("Is the sky blue? Answer yes or no.")]
 

@@ -13,10 +13,10 @@ from langchain_core.messages import HumanMessage
 
 from memguard.errors import ErrorCode, ModelConfigurationError
 from memguard.llm.budget import Meter
-from memguard.llm.logprob import top_at_answer, yes_no_logprob
 from memguard.llm.models import resolve_model
-from memguard.policy.yes_no import yes_no_probability
-from memguard.schema.verdict import Inconclusive
+from memguard.llm.sample import top_at_answer, yes_no_logprob
+from memguard.llm.yes_no import yes_no_probability
+from memguard.schema.decision import Inconclusive
 from memguard.testing import ScriptedChatModel, ServerReply
 from tests.cases import case_input
 

@@ -13,15 +13,9 @@ import pytest
 from langchain_core.messages import AIMessage
 from pydantic import BaseModel
 
-from memguard.llm.parsing import (
-    parse_choice,
-    parse_json,
-    parse_score,
-    parse_support,
-    read_answer,
-    text_of,
-)
-from memguard.schema.verdict import Inconclusive, SupportSample
+from memguard.llm.parsing import parse_json, parse_score, parse_support, read_answer, text_of
+from memguard.llm.texts import parse_choice
+from memguard.schema.decision import Inconclusive, SupportSample
 from tests.cases import case_input
 
 AB_TIE = ("A", "B", "TIE")

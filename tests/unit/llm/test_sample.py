@@ -17,8 +17,8 @@ from memguard.llm.budget import Meter
 from memguard.llm.models import resolve_model
 from memguard.llm.parsing import parse_score
 from memguard.llm.sample import sample
-from memguard.policy.support import is_settled, rule_on_support
-from memguard.schema.verdict import Inconclusive
+from memguard.methods.consistency_gate.rules import is_settled, rule_on_support
+from memguard.schema.decision import Inconclusive
 from memguard.testing import LoopbackModelServer, ScriptedChatModel, ServerReply
 from tests.cases import case_input
 

@@ -10,13 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memguard.local.adjudicator import LocalAdjudicator, LocalDecomposer
-from memguard.local.adjudicator.contradiction import contradict, replaces
 from memguard.local.adjudicator.cues import about_whom, epistemic_of, kind_of, temporality_of
-from memguard.local.adjudicator.decompose import MAX_PIECES, split_memory
+from memguard.local.adjudicator.decomposer import MAX_PIECES, split_memory
+from memguard.local.adjudicator.relations import (
+    contradict,
+    is_small_talk,
+    last_request,
+    read_situation,
+    replaces,
+)
 from memguard.local.adjudicator.rules import MAX_CHECKED_PAIRS
-from memguard.local.adjudicator.situation import is_small_talk, last_request, read_situation
+from memguard.local.pieces import problem_of
 from memguard.local.verifier.support import SupportVerifier
-from memguard.policy.pieces import problem_of
+from memguard.schema.decision import Inconclusive
 from memguard.schema.ledger import Adjudication, Row
 from memguard.schema.memory import Turn
 from memguard.schema.read import Evidence, ReadCase, Situation
@@ -29,7 +35,6 @@ from memguard.schema.units import (
     Unit,
     UnitAttributes,
 )
-from memguard.schema.verdict import Inconclusive
 
 NOW = datetime(2026, 3, 15, 14, tzinfo=UTC)
 

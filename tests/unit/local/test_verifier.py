@@ -12,7 +12,7 @@ from blockbuster import blockbuster_ctx
 
 from memguard.errors import ConfigurationError, ErrorCode, InvalidInputError
 from memguard.local import MiniLmEncoder, SupportJudgement, SupportVerifier
-from memguard.local.verifier.assets import PINNED, WEIGHTS_FILE, load_assets
+from memguard.local.verifier.head import PINNED, WEIGHTS_FILE, load_assets
 from memguard.schema.memory import CandidateMemory, Conversation, Turn
 
 needs_weights = pytest.mark.skipif(

@@ -4,9 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memguard.local.embedder import DIMS
-from memguard.local.verifier.align import align
-from memguard.local.verifier.clauses import COLUMNS, clause_columns
+from memguard.local.encoder import DIMS
+from memguard.local.verifier.alignment import COLUMNS, align, clause_columns
 from memguard.local.verifier.encoded import EncodedText
 from memguard.local.verifier.features import (
     CONTEXT_SCALARS,

@@ -7,9 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memguard.local.verifier.numbers import is_stated
-from memguard.local.verifier.retrieve import best_units
-from memguard.local.verifier.sentences import split_candidate
-from memguard.local.verifier.units import UNIT_WORDS, TextUnit, find_subject, split_text
+from memguard.local.verifier.units import (
+    UNIT_WORDS,
+    TextUnit,
+    best_units,
+    find_subject,
+    split_candidate,
+    split_text,
+)
 from memguard.local.verifier.words import (
     looks_foreign,
     read_words,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Any
 
-from memguard.policy.tables import Table, TableRow
+from memguard.methods.adjudication.tables import Table, TableRow
 
 SITUATION = {"target": "user", "mode": "recommendation", "asks_view": False}
 """Something is recommended to the user."""

@@ -8,8 +8,7 @@ from langchain_core.messages import AIMessage
 
 from memguard import Budget, ConMem, create_conmem_graph, resolve_model
 from memguard.errors import BudgetExhaustedError, ErrorCode, JudgeError, ModelConfigurationError
-from memguard.llm.budget import Meter
-from memguard.llm.metering import use_meter
+from memguard.llm.budget import Meter, use_meter
 from memguard.methods.conmem.config import CONMEM_PRESETS
 from memguard.methods.conmem.log import (
     AttributionVerdict,
@@ -17,8 +16,8 @@ from memguard.methods.conmem.log import (
     QualityVerdict,
     Response,
 )
+from memguard.schema.decision import Inconclusive
 from memguard.schema.memory import Conversation, Turn
-from memguard.schema.verdict import Inconclusive
 from memguard.testing import LoopbackModelServer, ScriptedChatModel, ServerReply
 from memguard.testing.conmem import ConMemScript
 from tests.cases import case_input

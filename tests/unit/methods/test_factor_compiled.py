@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from memguard import FactorCompiled, create_factor_compiled_graph
-from memguard.policy.factors import FC_TABLE
-from memguard.policy.tables import TableRow
-from memguard.schema.read_config import FACTOR_COMPILED_PRESETS, PERMISSION_SEMANTIC_PRESETS
+from memguard.methods.adjudication.tables import FC_TABLE, TableRow
+from memguard.schema.read import FACTOR_COMPILED_PRESETS, PERMISSION_SEMANTIC_PRESETS
 from memguard.testing import ScriptedChatModel
 from tests.unit.methods.reading import answer, answer_of_key, entry_row, key_of_row
 

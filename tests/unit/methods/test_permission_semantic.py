@@ -13,12 +13,12 @@ from memguard import (
     resolve_model,
 )
 from memguard.errors import ConfigurationError, ErrorCode
-from memguard.policy.permissions import PS_PERSONALIZATION, PS_SAFETY, PS_TABLE
-from memguard.policy.tables import Table, TableRow
+from memguard.methods.adjudication.permissions import PS_PERSONALIZATION, PS_SAFETY, PS_TABLE
+from memguard.methods.adjudication.rendering import render_memories
+from memguard.methods.adjudication.tables import Table, TableRow
 from memguard.prompts import parse_prompt
-from memguard.rendering.memories import render_memories
+from memguard.schema.decision import Inconclusive
 from memguard.schema.units import UnitAttributes
-from memguard.schema.verdict import Inconclusive
 from memguard.testing import ScriptedChatModel
 from tests.cases import case_input
 from tests.unit.methods.reading import answer, answer_of_key, cut, key_of_row, unit_row

@@ -11,11 +11,11 @@ import pytest
 
 from memguard import PermissionSemantic, create_permission_semantic_graph, resolve_model
 from memguard.errors import ModelConfigurationError
-from memguard.rendering.section import SECTION_CLOSE, SECTION_OPEN, cut_sections
+from memguard.quoting import SECTION_CLOSE, SECTION_OPEN, cut_sections
+from memguard.schema.decision import Inconclusive
 from memguard.schema.ledger import Adjudication, Decomposition, Row
 from memguard.schema.read import ReadCase, Situation
 from memguard.schema.units import Scheme, Unit, UnitAttributes
-from memguard.schema.verdict import Inconclusive
 from memguard.testing import LoopbackModelServer, ScriptedChatModel, ServerReply
 from tests.unit.methods.reading import UNIT, answer, cut, unit_row
 
@@ -295,7 +295,7 @@ class OwnDecomposer:
     fingerprint = "own:1"
 
     async def decompose(self, texts: Sequence[str], *, seconds: float) -> Decomposition:
-        from memguard.policy.pieces import whole
+        from memguard.local.pieces import whole
 
         assert seconds > 0
         return Decomposition(pieces=tuple(whole(text) for text in texts))

@@ -14,7 +14,7 @@ from memguard import (
     resolve_model,
 )
 from memguard.llm.llamacpp import LlamaCppChat, close_engines
-from memguard.schema.verdict import Inconclusive
+from memguard.schema.decision import Inconclusive
 from tests.unit.llm.test_llamacpp import smollm
 
 TEXTS = ["The user is allergic to peanuts.", "The user lives in Porto."]

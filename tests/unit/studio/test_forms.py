@@ -9,19 +9,20 @@ from pydantic import TypeAdapter
 
 from memguard.errors import InvalidInputError
 from memguard.methods.conmem.config import CONMEM_PRESETS, ConMem
-from memguard.schema.config import CONSISTENCY_GATE_PRESETS, ConsistencyGate
-from memguard.schema.read_config import Rendering
+from memguard.methods.consistency_gate.config import CONSISTENCY_GATE_PRESETS, ConsistencyGate
+from memguard.schema.read import Rendering
 from memguard.studio import (
+    AdmissionChoice,
     AgentForm,
     ConMemForm,
     FactorForm,
+    GateChoice,
     GateForm,
     PermissionForm,
     ReadForm,
     WriteForm,
+    fill,
 )
-from memguard.studio.contexts import AdmissionChoice, GateChoice
-from memguard.studio.entry import fill
 
 FORMS: list[Any] = [
     AgentForm,

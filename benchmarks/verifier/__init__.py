@@ -1,0 +1,1 @@
+"""Data sets, measurements and training of the local support verifier."""

@@ -1,0 +1,235 @@
+"""An agent with memory: it recalls what may be used, answers, and remembers what passes the gates.
+
+```text
+START -> recall -> answer -> remember -> END
+           ^          v
+           +- tools <-+
+```
+
+`recall` is a read guard and `remember` a write guard. Drawings with `xray=True`, streams with
+`subgraphs=True` and `get_subgraphs(recurse=True)` show them with the methods inside.
+
+A tool's results are evidence: the next recall of the same turn sees them, and what they contradict
+is withheld from the answer that they lead to.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypedDict, cast
+
+from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.tools import BaseTool, tool
+from langgraph.channels import UntrackedValue
+from langgraph.graph import END, START, StateGraph, add_messages
+from langgraph.prebuilt import ToolNode
+from langgraph.store.base import BaseStore
+from pydantic import BaseModel, Field
+
+from memguard.errors import ErrorCode, GuardError, InvalidInputError, ModelConfigurationError
+from memguard.hosts import create_guards, failed_write, with_memory
+from memguard.journal.journal import Journal
+from memguard.llm.ask import answer, tool_settings
+from memguard.llm.models import Model, ModelLike, resolve_model
+from memguard.namespaces import NamespaceLike
+from memguard.portal import dual
+from memguard.prompts import Prompt
+from memguard.read.admission import AdmissionLike
+from memguard.schema.ledger import ReadReport
+from memguard.schema.read import Recall
+from memguard.uncheckpointed import Graph, run_uncheckpointed
+from memguard.write.gates import GateLike
+from memguard.write.report import WriteReport
+
+NAME = "memory_agent"
+
+
+class AgentContext(TypedDict, total=False):
+    """Who is talking: the values that the namespace template names."""
+
+    user_id: str
+    """The user; memories of one are never seen by another."""
+
+
+class AgentInput(BaseModel):
+    """What the user says."""
+
+    messages: Annotated[list[AnyMessage], add_messages] = Field(
+        default=[],
+        description="The new messages; a thread with a checkpointer keeps the earlier ones.",
+        examples=[[{"role": "user", "content": "Where could I take my colleague for lunch?"}]],
+    )
+
+
+class AgentState(AgentInput):
+    """The conversation, and what memory did for its last turn.
+
+    What memory did is not checkpointed: a memory that is forgotten must not live on in threads,
+    and its receipts are in the log.
+    """
+
+    # Untracked channels are not checkpointed.
+    memory_context: Annotated[str, UntrackedValue] = ""
+    """The section that the last answer was given with; empty when nothing was admitted."""
+    read: Annotated[ReadReport | None, UntrackedValue] = None
+    """What was recalled, admitted and withheld, and why."""
+    writes: Annotated[WriteReport | None, UntrackedValue] = None
+    """What became of every candidate of the turn."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agent:
+    """What the nodes share."""
+
+    model: Model
+    system: str
+    tools: dict[str, Any]
+    read: Graph | None
+    write: Graph | None
+    interrupts: bool
+    """Whether the write guard is the user's own, which may interrupt to ask a person."""
+
+
+async def recall_memories(state: AgentState, *, guard: Graph) -> dict[str, Any]:
+    """Fetch memories, and admit what may be used for this request."""
+    output = await run_uncheckpointed(guard, {"messages": state.messages})
+    return {"memory_context": output["memory_context"], "read": output["read"]}
+
+
+async def respond(state: AgentState, *, agent: Agent) -> dict[str, Any]:
+    """Ask the model, with what was admitted at the end of its system message."""
+    if not state.messages:
+        msg = "the agent was given no messages: pass {'messages': [('user', '...')]}"
+        raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
+    # For this call alone: in the thread, memory would be extracted again as if it had been said.
+    prompt = with_memory(state.messages, system=agent.system, memory=state.memory_context)
+    return {"messages": [await answer(agent.model, prompt, tools=agent.tools)]}
+
+
+async def remember(state: AgentState, *, guard: Graph, interrupts: bool) -> dict[str, Any]:
+    """Draw candidates from what is new, and store what passes the gates."""
+    values = {"messages": state.messages}
+    try:
+        # A guard that interrupts needs the host's checkpointer to go on later. The one that is
+        # built here never does, and must leave no candidate in the thread.
+        output = await (guard.ainvoke(values) if interrupts else run_uncheckpointed(guard, values))
+    except GuardError as error:
+        # The answer is there already; the turn is read again with the next one.
+        return {"writes": failed_write(error)}
+    return {"writes": output["writes"]}
+
+
+def after_answer(state: AgentState) -> Literal["tools", "remember"]:
+    """To the tools that the model called, else to memory."""
+    last = state.messages[-1]
+    return "tools" if isinstance(last, AIMessage) and last.tool_calls else "remember"
+
+
+def create_memory_agent(
+    model: ModelLike,
+    *,
+    tools: Sequence[Any] = (),
+    store: BaseStore | None = None,
+    namespace: NamespaceLike = ("memories", "{user_id}"),
+    system: str = "",
+    judge: "ModelLike | None" = None,
+    gates: Sequence[GateLike] | None = None,
+    admission: AdmissionLike | None = None,
+    recall: Recall | None = None,
+    models: Mapping[str, ModelLike] | None = None,
+    prompts: Mapping[str, Prompt] | None = None,
+    read: Graph | Literal[False] | None = None,
+    write: Graph | Literal[False] | None = None,
+    receipts: Journal | str | Path | None = None,
+    checkpointer: Any = None,
+    context_schema: type[Any] = AgentContext,
+) -> Graph:
+    """An agent that remembers what its conversations support, and uses what the request permits.
+
+    Trouble with memory never costs the user the answer: a read that fails or is late withholds
+    what it could not judge, a write that fails is on `writes.failures` and is taken up again by
+    the thread's next turn. Settings that cannot work, such as an unknown user, are errors.
+
+    Args:
+        model: Who answers.
+        tools: Functions or LangChain tools that it may call; their results are evidence.
+        store: The memory store; the store of the run when left out.
+        namespace: Whose memories: a template filled from the run's context, or a function.
+        system: The agent's instructions.
+        judge: Who writes, judges and adjudicates memories, or `"local"`; the answering model
+            when left out.
+        gates: What a candidate memory has to pass, in order, as in `create_write_guard`.
+        admission: How recalled memories are admitted, as in `create_read_guard`.
+        recall: Which memories are looked at; see `Recall`.
+        models: Other models by stage, of both guards: `writer`, `judge`, the stages of ConMem,
+            `adjudicator` and `decomposer`; `judge` of the argument above serves the rest.
+        prompts: Your own prompts by name, of both guards.
+        read: A read guard of your own; `False` recalls nothing.
+        write: A write guard of your own; `False` remembers nothing.
+        receipts: Where receipts are stored; next to a local store when left out.
+        checkpointer: Stores threads, as for any LangGraph graph.
+        context_schema: Type of the run's context; must have what the namespace names.
+
+    Returns:
+        A graph that takes `messages` and returns `messages`, `memory_context`, `read` and
+        `writes`.
+
+    Raises:
+        ConfigurationError: If a model, tool or guard cannot be used.
+    """
+    if model == "local":
+        msg = (
+            "there is no local model that answers: pass a language model as `model`; "
+            "`judge='local'` judges memories without one"
+        )
+        raise ModelConfigurationError(msg, code=ErrorCode.MODEL_MISSING)
+    answering = resolve_model(model, streams=True)
+    built_tools = [entry if isinstance(entry, BaseTool) else tool(entry) for entry in tools]
+    reader, writer = create_guards(
+        model if judge is None else judge,
+        read=read,
+        write=write,
+        store=store,
+        namespace=namespace,
+        receipts=receipts,
+        gates=gates,
+        admission=admission,
+        recall=recall,
+        models=models,
+        prompts=prompts,
+    )
+    agent = Agent(
+        model=answering,
+        system=system,
+        tools=tool_settings(answering, built_tools),
+        read=reader,
+        write=writer,
+        interrupts=write is not None,
+    )
+    builder = _build(agent, tools=built_tools, context_schema=context_schema)
+    return cast("Graph", builder.compile(name=NAME, store=store, checkpointer=checkpointer))
+
+
+def _build(agent: Agent, *, tools: Sequence[BaseTool], context_schema: type[Any]) -> Any:
+    builder: Any = StateGraph(AgentState, input_schema=AgentInput, context_schema=context_schema)
+    first, last = "answer", END
+    if agent.read is not None:
+        first = "recall"
+        builder.add_node("recall", dual(partial(recall_memories, guard=agent.read), name="recall"))
+        builder.add_edge("recall", "answer")
+    builder.add_node("answer", dual(partial(respond, agent=agent), name="answer"))
+    if agent.write is not None:
+        last = "remember"
+        step = partial(remember, guard=agent.write, interrupts=agent.interrupts)
+        builder.add_node("remember", dual(step))
+        builder.add_edge("remember", END)
+    builder.add_edge(START, first)
+    if tools:
+        builder.add_node("tools", ToolNode(tools))
+        # Back to `recall`: what a tool returned may contradict a memory.
+        builder.add_edge("tools", first)
+        builder.add_conditional_edges("answer", after_answer, {"tools": "tools", "remember": last})
+    else:
+        builder.add_edge("answer", last)
+    return builder

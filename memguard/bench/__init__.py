@@ -1,1 +1,0 @@
-"""Benchmarks and data sets; imports the public surface, and nothing imports it."""

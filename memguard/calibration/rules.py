@@ -1,0 +1,263 @@
+"""How well a judge's scores separate supported memories from changed ones. Pure.
+
+The input are scores of supported memories and of changed ones, which have one detail wrong. An
+inconclusive answer has no score: the caller counts it, and must not pass it as 0.
+"""
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from memguard.methods.consistency_gate.rules import passes_threshold
+
+Z_95 = 1.959963984540054
+"""Two-sided 95 % point of the normal distribution."""
+
+TARGET = 0.1
+"""Default of the contamination aimed at: the share of wrong memories among the admitted ones."""
+
+GRID = tuple(step / 10 for step in range(1, 10))
+"""Thresholds of a curve, in addition to the one in force and the suggested one."""
+
+# Enough halvings of [0, 1] to exhaust the precision of a float.
+_HALVINGS = 60
+_MAX_DIGITS = 12
+_CHANCE = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    """A 95 % confidence interval."""
+
+    low: float
+    """Its lower end."""
+    high: float
+    """Its upper end."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proportion:
+    """A count out of a total, with Wilson's interval."""
+
+    count: int
+    """How many."""
+    total: int
+    """Out of how many."""
+
+    @property
+    def value(self) -> float | None:
+        """The proportion in [0, 1]; `None` if the total is 0."""
+        return self.count / self.total if self.total else None
+
+    @property
+    def interval(self) -> Interval | None:
+        """The interval of the true proportion; `None` if the total is 0."""
+        return wilson(self.count, self.total)
+
+    def __str__(self) -> str:
+        if self.value is None or self.interval is None:
+            return "-"
+        low, high = self.interval.low, self.interval.high
+        return f"{100 * self.value:.1f} % [{100 * low:.0f}-{100 * high:.0f}]"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurvePoint:
+    """What one threshold admits."""
+
+    tau: float
+    """The threshold: scores from it on are admitted."""
+    recall: Proportion
+    """Admitted memories among the supported ones."""
+    contamination: Proportion
+    """Changed memories among the admitted ones."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeCalibration:
+    """A judge's figures on labelled memories."""
+
+    auc: float
+    """Probability that a supported memory scores above a changed one; 0.5 is guessing."""
+    interval: Interval
+    """The interval of the AUC."""
+    now: CurvePoint
+    """What the threshold in force admits."""
+    suggested: CurvePoint | None
+    """The threshold of highest recall with contamination up to the target; `None` if none does."""
+    target: float
+    """The contamination aimed at."""
+    changed: int
+    """How many changed memories have a score."""
+    curve: tuple[CurvePoint, ...]
+    """One point per threshold, in ascending order."""
+
+    @property
+    def is_chance(self) -> bool:
+        """Whether the interval of the AUC includes guessing."""
+        return self.interval.low <= _CHANCE
+
+    @property
+    def admits_nothing(self) -> bool:
+        """Whether the threshold in force admits no memory."""
+        return self.now.contamination.total == 0
+
+    @property
+    def admits_everything(self) -> bool:
+        """Whether the threshold in force admits every memory."""
+        return self.now.contamination.total == self.now.recall.total + self.changed
+
+
+def calibrate_scores(
+    supported: Sequence[float], changed: Sequence[float], *, tau: float, target: float = TARGET
+) -> JudgeCalibration | None:
+    """Compute a judge's figures from its scores.
+
+    Args:
+        supported: Scores of memories that their source supports.
+        changed: Scores of memories with one detail changed.
+        tau: The threshold in force.
+        target: Maximum contamination of a suggested threshold.
+
+    Returns:
+        The figures, or `None` if one side has no scores.
+    """
+    if not supported or not changed:
+        return None
+    auc = area_under_curve(supported, changed)
+    suggested = suggest_threshold(supported, changed, target=target)
+    thresholds = {*GRID, tau, *([] if suggested is None else [suggested])}
+    return JudgeCalibration(
+        auc=auc,
+        interval=auc_interval(auc, supported=len(supported), changed=len(changed)),
+        now=at_threshold(supported, changed, tau=tau),
+        suggested=None if suggested is None else at_threshold(supported, changed, tau=suggested),
+        target=target,
+        curve=tuple(at_threshold(supported, changed, tau=value) for value in sorted(thresholds)),
+        changed=len(changed),
+    )
+
+
+def area_under_curve(supported: Sequence[float], changed: Sequence[float]) -> float:
+    """The share of (supported, changed) pairs in the right order; a tie counts half.
+
+    The Mann-Whitney statistic over the number of pairs (Hanley and McNeil 1982,
+    https://doi.org/10.1148/radiology.143.1.7063747).
+
+    Raises:
+        ValueError: If a side is empty.
+    """
+    if not supported or not changed:
+        msg = "the area under the curve needs scores of both sides"
+        raise ValueError(msg)
+    ranked = sorted(changed)
+    # Twice the count, in whole numbers: halves of large counts stay exact.
+    doubled = sum(bisect_left(ranked, score) + bisect_right(ranked, score) for score in supported)
+    return doubled / (2 * len(supported) * len(changed))
+
+
+def auc_interval(auc: float, *, supported: int, changed: int, z: float = Z_95) -> Interval:
+    """The score interval of an AUC, which keeps its width at 0 and 1.
+
+    Newcombe 2006, method 5 (https://doi.org/10.1002/sim.2324): solve |AUC - a| = z sqrt(V(a)),
+    with the variance of Hanley and McNeil at the mean of the two sample sizes.
+
+    Args:
+        auc: The measured area.
+        supported: Number of supported memories.
+        changed: Number of changed memories.
+        z: Quantile of the normal distribution.
+    """
+    freedom = (supported + changed) / 2 - 1
+
+    def variance(a: float) -> float:
+        pairs = 1 + freedom * (1 - a) / (2 - a) + freedom * a / (1 + a)
+        return a * (1 - a) * pairs / (supported * changed)
+
+    def low(measured: float) -> float:
+        return _root(lambda a: measured - a - z * math.sqrt(variance(a)), end=measured)
+
+    # The variance is the same at a and at 1 - a, so the upper end is the mirrored lower one.
+    return Interval(low=low(auc), high=1 - low(1 - auc))
+
+
+def wilson(count: int, total: int, *, z: float = Z_95) -> Interval | None:
+    """Wilson's interval for a proportion (1927, https://doi.org/10.2307/2276774).
+
+    Args:
+        count: How many.
+        total: Out of how many.
+        z: Quantile of the normal distribution.
+
+    Returns:
+        The interval, or `None` if the total is 0.
+    """
+    if total == 0:
+        return None
+    share, square = count / total, z * z
+    middle = share + square / (2 * total)
+    reach = z * math.sqrt(share * (1 - share) / total + square / (4 * total * total))
+    scale = 1 + square / total
+    # At the ends the formula gives 0 and 1, except for rounding.
+    low = 0.0 if count == 0 else (middle - reach) / scale
+    high = 1.0 if count == total else (middle + reach) / scale
+    return Interval(low=max(0.0, low), high=min(1.0, high))
+
+
+def at_threshold(supported: Sequence[float], changed: Sequence[float], *, tau: float) -> CurvePoint:
+    """Recall and contamination if scores from `tau` on are admitted."""
+    right = sum(passes_threshold(score, tau=tau) for score in supported)
+    wrong = sum(passes_threshold(score, tau=tau) for score in changed)
+    return CurvePoint(
+        tau=tau,
+        recall=Proportion(count=right, total=len(supported)),
+        contamination=Proportion(count=wrong, total=right + wrong),
+    )
+
+
+def suggest_threshold(
+    supported: Sequence[float], changed: Sequence[float], *, target: float
+) -> float | None:
+    """The threshold with the highest recall whose contamination is at most the target, or `None`.
+
+    It lies midway to the next lower score and has few digits, so that it does not depend on one
+    score.
+
+    Args:
+        supported: Scores of supported memories.
+        changed: Scores of changed memories.
+        target: Maximum contamination.
+    """
+    scores = sorted({*supported, *changed})
+    points = [(at_threshold(supported, changed, tau=score), i) for i, score in enumerate(scores)]
+    # Only scores matter: between two of them, what is admitted does not change.
+    good = [
+        (point, i)
+        for point, i in points
+        if point.recall.count and (point.contamination.value or 0.0) <= target
+    ]
+    if not good:
+        return None
+    # Of thresholds with the same recall, the highest admits the fewest wrong memories.
+    best, i = max(good, key=lambda item: (item[0].recall.count, item[0].tau))
+    return best.tau if i == 0 else _between(scores[i - 1], best.tau)
+
+
+def _between(low: float, high: float) -> float:
+    """A number with few digits above `low` and at most `high`, near their middle."""
+    middle = (low + high) / 2
+    for digits in range(2, _MAX_DIGITS):
+        short = round(middle, digits)
+        if passes_threshold(high, tau=short) and not passes_threshold(low, tau=short):
+            return short
+    return high
+
+
+def _root(falling: Callable[[float], float], *, end: float) -> float:
+    """The zero of a decreasing function on [0, end], by bisection."""
+    low, high = 0.0, end
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if falling(middle) > 0 else (low, middle)
+    return (low + high) / 2

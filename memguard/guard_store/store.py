@@ -1,0 +1,404 @@
+"""What supports a memory that somebody puts into a store by hand: the conversation around it."""
+
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from langgraph.config import get_config
+from langgraph.store.base import (
+    NOT_PROVIDED,
+    BaseStore,
+    Item,
+    NotProvided,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+)
+
+from memguard import compat
+from memguard.conversations import read_conversation
+from memguard.conversations.messages import ConversationLike
+from memguard.errors import ErrorCode, GuardError
+from memguard.guard_store.reads import ReadGate
+from memguard.guard_store.writes import Write, WriteGate, digest_of_gates
+from memguard.journal.backing import Backing, Backings
+from memguard.journal.journal import Journal
+from memguard.journal.quarantine import Quarantine
+from memguard.journal.receipts import ReceiptLog
+from memguard.llm.models import ModelLike, resolve_stages
+from memguard.methods.consistency_gate.config import ConsistencyGate
+from memguard.portal import run_sync
+from memguard.prompts import Prompt
+from memguard.read.admission import AdmissionLike, build_admission
+from memguard.schema.base import Namespace
+from memguard.schema.memory import Conversation
+from memguard.schema.receipt import Receipt
+from memguard.schema.usage import Budget
+from memguard.state_keys import check_names
+from memguard.write.gates import PROMPTS, STAGES, GateLike, Pipeline, build_gates
+
+SourceLike = Callable[[PutOp], ConversationLike | None] | ConversationLike
+"""A conversation, or a function that finds one for a write; `None` where there is none."""
+
+_SOURCE: ContextVar[Conversation | None] = ContextVar("memguard_source", default=None)
+
+_MESSAGES = "messages"
+_DIALOGUE = 10
+"""Turns before a search that its judge sees."""
+
+
+@contextmanager
+def use_source(source: ConversationLike, *, conversation_id: str = "") -> Generator[Conversation]:
+    """Set the source of the writes inside the block.
+
+    Args:
+        source: A conversation, chat messages, or a text that the user said.
+        conversation_id: Names the conversation on receipts.
+
+    Raises:
+        InvalidInputError: If the source cannot be read.
+    """
+    conversation = read_conversation(source, conversation_id=conversation_id)
+    token = _SOURCE.set(conversation)
+    try:
+        yield conversation
+    finally:
+        _SOURCE.reset(token)
+
+
+def find_source(op: PutOp, *, setting: "SourceLike | None", turns: int) -> Conversation | None:
+    """The conversation that a write rests on; `None` when nobody knows one.
+
+    Looked for in this order: `use_source`, the setting, the messages of the run in progress.
+
+    Args:
+        op: The write.
+        setting: The `source` of `guard_store`.
+        turns: The most recent turns that are kept.
+
+    Raises:
+        InvalidInputError: If what is found cannot be read.
+    """
+    source = _SOURCE.get()
+    if source is None and setting is not None:
+        conversation = setting(op) if callable(setting) else setting
+        source = None if conversation is None else read_conversation(conversation)
+    if source is None and setting is None:
+        source = _of_run()
+    if source is None or not source.evidence:
+        return None
+    return Conversation(turns=source.evidence[-turns:], id=source.id)
+
+
+def find_dialogue() -> Conversation:
+    """What was said in the run in progress; empty where nobody knows."""
+    source = _SOURCE.get() or _of_run() or Conversation()
+    return Conversation(turns=source.evidence[-_DIALOGUE:], id=source.id)
+
+
+def _of_run() -> Conversation | None:
+    """The messages in the state of the graph that runs here, if one does."""
+    try:
+        configurable = get_config().get("configurable", {})
+    except RuntimeError:
+        return None  # no graph runs here
+    read = compat.state_reader(configurable)
+    if read is None:
+        return None
+    try:
+        messages = read(_MESSAGES)
+    except KeyError:
+        return None  # a graph whose state has no messages
+    thread = str(configurable.get("thread_id") or "")
+    return read_conversation(messages, conversation_id=thread) if messages else None
+
+
+OnRefused = Literal["hold", "raise"]
+"""What a writer sees of a write that is not admitted: nothing, or `GuardError`."""
+
+
+class GuardedStore(BaseStore):
+    """A store whose writes are judged first; made by `guard_store`.
+
+    What it lets through reaches the store as it was given: key, value, index and time to live. All
+    else, reads and deletes too, is the store's own; so are attributes that are not of `BaseStore`.
+    """
+
+    def __init__(
+        self,
+        store: BaseStore,
+        *,
+        gate: WriteGate,
+        reads: ReadGate | None,
+        source: SourceLike | None,
+        source_turns: int,
+        guards: tuple[Namespace, ...],
+        on_refused: OnRefused,
+    ) -> None:
+        self.unguarded = store
+        """The store itself, past the guard."""
+        self._gate = gate
+        self._reads = reads
+        self._source = source
+        self._source_turns = source_turns
+        self._guards = guards
+        self._on_refused = on_refused
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "unguarded":  # while it is being made or unpickled
+            raise AttributeError(name)
+        return getattr(self.unguarded, name)
+
+    @property
+    def supports_ttl(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether the store deletes by time to live."""
+        return self.unguarded.supports_ttl
+
+    @property
+    def ttl_config(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The store's own."""
+        return self.unguarded.ttl_config
+
+    @property
+    def receipts(self) -> ReceiptLog:
+        """The decisions on all writes."""
+        return self._gate.backing.receipts
+
+    @property
+    def quarantine(self) -> Quarantine:
+        """The writes that are held; release one and it is stored as it was put."""
+        return Quarantine(self._gate.backing.journal)
+
+    # -- writes -------------------------------------------------------------------------------
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Carry out operations; a put that is not admitted is left out, its result is `None`."""
+        operations = list(ops)
+        writes = self._writes(operations)
+        allowed = run_sync(self._allow(writes)) if writes else {}
+        admitted = [op for at, op in enumerate(operations) if allowed.get(at, True)]
+        done = self.unguarded.batch(admitted) if admitted else []
+        results = _spread(done, allowed, size=len(operations))
+        return run_sync(self._admit(operations, results)) if self._searches(operations) else results
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """As `batch`."""
+        operations = list(ops)
+        writes = self._writes(operations)
+        allowed = await self._allow(writes) if writes else {}
+        admitted = [op for at, op in enumerate(operations) if allowed.get(at, True)]
+        done = await self.unguarded.abatch(admitted) if admitted else []
+        results = _spread(done, allowed, size=len(operations))
+        return await self._admit(operations, results) if self._searches(operations) else results
+
+    def put(
+        self,
+        namespace: tuple[str, ...],
+        key: str,
+        value: Mapping[str, Any],
+        index: Literal[False] | list[str] | None = None,
+        *,
+        ttl: float | NotProvided | None = NOT_PROVIDED,
+    ) -> None:
+        """Store an item, if it is admitted."""
+        writes = self._writes([PutOp(namespace, str(key), {**value})])
+        if not writes or all(run_sync(self._allow(writes)).values()):
+            self.unguarded.put(namespace, key, {**value}, index, ttl=ttl)
+
+    async def aput(
+        self,
+        namespace: tuple[str, ...],
+        key: str,
+        value: Mapping[str, Any],
+        index: Literal[False] | list[str] | None = None,
+        *,
+        ttl: float | NotProvided | None = NOT_PROVIDED,
+    ) -> None:
+        """Store an item, if it is admitted."""
+        writes = self._writes([PutOp(namespace, str(key), {**value})])
+        if not writes or all((await self._allow(writes)).values()):
+            await self.unguarded.aput(namespace, key, {**value}, index, ttl=ttl)
+
+    # -- reads by a query ---------------------------------------------------------------------
+
+    def search(self, *args: Any, query: str | None = None, **kwargs: Any) -> list[SearchItem]:
+        """The store's own; with `read` and a query only what the query may use."""
+        items = self.unguarded.search(*args, query=query, **kwargs)
+        if self._reads is None or not query:
+            return items
+        return run_sync(self._reads.keep(query, items, dialogue=find_dialogue()))
+
+    async def asearch(
+        self, *args: Any, query: str | None = None, **kwargs: Any
+    ) -> list[SearchItem]:
+        """As `search`."""
+        items = await self.unguarded.asearch(*args, query=query, **kwargs)
+        if self._reads is None or not query:
+            return items
+        return await self._reads.keep(query, items, dialogue=find_dialogue())
+
+    # -- all else is the store's own ----------------------------------------------------------
+
+    def get(self, *args: Any, **kwargs: Any) -> Item | None:
+        """The store's own."""
+        return self.unguarded.get(*args, **kwargs)
+
+    async def aget(self, *args: Any, **kwargs: Any) -> Item | None:
+        """The store's own."""
+        return await self.unguarded.aget(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> None:
+        """The store's own."""
+        self.unguarded.delete(*args, **kwargs)
+
+    async def adelete(self, *args: Any, **kwargs: Any) -> None:
+        """The store's own."""
+        await self.unguarded.adelete(*args, **kwargs)
+
+    def list_namespaces(self, **kwargs: Any) -> list[tuple[str, ...]]:
+        """The store's own."""
+        return self.unguarded.list_namespaces(**kwargs)
+
+    async def alist_namespaces(self, **kwargs: Any) -> list[tuple[str, ...]]:
+        """The store's own."""
+        return await self.unguarded.alist_namespaces(**kwargs)
+
+    # -- inside -------------------------------------------------------------------------------
+
+    def _writes(self, ops: Sequence[Op]) -> dict[int, Write]:
+        """The writes to be judged, by place; their source is found here, in the caller's run."""
+        return {
+            at: Write(op=op, source=find_source(op, setting=self._source, turns=self._source_turns))
+            for at, op in enumerate(ops)
+            if isinstance(op, PutOp) and isinstance(op.value, Mapping) and self._is_guarded(op)
+        }
+
+    def _searches(self, ops: Sequence[Op]) -> bool:
+        return self._reads is not None and any(
+            isinstance(op, SearchOp) and bool(op.query) for op in ops
+        )
+
+    async def _admit(self, ops: Sequence[Op], results: Sequence[Result]) -> list[Result]:
+        dialogue = find_dialogue()
+        admitted: list[Result] = []
+        for op, result in zip(ops, results, strict=True):
+            if self._reads is not None and isinstance(op, SearchOp) and op.query:
+                items = cast("list[SearchItem]", result)
+                admitted.append(await self._reads.keep(op.query, items, dialogue=dialogue))
+            else:
+                admitted.append(result)
+        return admitted
+
+    def _is_guarded(self, op: PutOp) -> bool:
+        namespace = tuple(op.namespace)
+        return any(namespace[: len(prefix)] == prefix for prefix in self._guards)
+
+    async def _allow(self, writes: Mapping[int, Write]) -> dict[int, bool]:
+        receipts = await self._gate.rule(list(writes.values()))
+        allowed = [await self._gate.lets_through(receipt) for receipt in receipts]
+        refused = [
+            cast("Receipt", receipt)
+            for receipt, ok in zip(receipts, allowed, strict=True)
+            if not ok
+        ]
+        if refused and self._on_refused == "raise":
+            first = refused[0]
+            msg = (
+                f"{len(refused)} of {len(writes)} writes were not admitted, so none was made: "
+                f"{first.candidate.text!r} was {first.outcome}, {first.decision.explanation}; "
+                f"receipt {first.id}"
+            )
+            raise GuardError(msg, code=ErrorCode.WRITE_REFUSED)
+        return dict(zip(writes, allowed, strict=True))
+
+
+def guard_store(
+    store: BaseStore,
+    *,
+    model: "ModelLike | None" = None,
+    gates: Sequence[GateLike] = (ConsistencyGate(),),
+    source: "SourceLike | None" = None,
+    source_turns: int = 20,
+    needs_source: bool = True,
+    guards: Sequence[Namespace] = ((),),
+    shadow: bool = False,
+    on_refused: OnRefused = "hold",
+    models: Mapping[str, ModelLike] | None = None,
+    prompts: Mapping[str, Prompt] | None = None,
+    receipts: Journal | str | Path | None = None,
+    budget: Budget | None = None,
+    read: "AdmissionLike | None" = None,
+) -> GuardedStore:
+    """Any store, with every write judged before it is made.
+
+    Args:
+        store: Any LangGraph store.
+        model: Serves every stage that `models` does not name: `"provider:model"`, a chat model, a
+            resolved model, or `"local"`. Not needed without gates.
+        gates: What a write has to pass, in order; with none everything is let through and logged.
+        source: What writes rest on: a conversation, or a function of the `PutOp`. When left out,
+            the `messages` of the graph that is running. `use_source(...)` beats both.
+        source_turns: The most recent turns of the source that a judge sees.
+        needs_source: Whether a write without a source is held; switch it off for gates that need
+            none.
+        guards: The beginnings of the namespaces whose writes are judged; all when left out.
+        shadow: Only record what would have been done; every write goes through.
+        on_refused: What the writer sees of a write that is not admitted: nothing, or `GuardError`.
+        models: Models by stage; one never serves another stage.
+        prompts: Your own prompts by name.
+        receipts: Where receipts and quarantine are kept; beside a local store when left out.
+        budget: Limit of one call of the store; beyond it the write raises.
+        read: What a search with a query has to pass: `"fc"`, `"ps"`, `"relevance"`, a spec, or a
+            graph of your own. When left out searches are the store's own.
+
+    Raises:
+        ConfigurationError: If a model, gate or prompt cannot be used, or a stage has no model.
+    """
+    check_names(models or {}, known=STAGES, what="models")
+    check_names(prompts or {}, known=PROMPTS, what="prompts")
+    budget = budget or Budget()
+    stages = resolve_stages(model, models)
+    inner = store.unguarded if isinstance(store, GuardedStore) else store
+    pipeline = Pipeline(build_gates(gates, models=stages, store=inner, prompts=prompts or {}))
+    backing = Backings(inner, receipts).current()
+    gate = WriteGate(
+        backing=backing,
+        pipeline=pipeline,
+        policy_digest=digest_of_gates(pipeline.gates, needs_source=needs_source, shadow=shadow),
+        needs_source=needs_source,
+        shadow=shadow,
+        budget=budget,
+    )
+    return GuardedStore(
+        inner,
+        gate=gate,
+        reads=None if read is None else _read_gate(read, backing, models=stages, budget=budget),
+        source=source,
+        source_turns=source_turns,
+        guards=tuple(tuple(prefix) for prefix in guards),
+        on_refused=on_refused,
+    )
+
+
+def _read_gate(
+    read: AdmissionLike, backing: Backing, *, models: Mapping[str, ModelLike], budget: Budget
+) -> ReadGate:
+    admission = build_admission(
+        read, models=models, prompts={}, budget=budget, deadline=None, clock=_now
+    )
+    return ReadGate(backing=backing, admission=admission, clock=_now)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _spread(results: Sequence[Result], allowed: Mapping[int, bool], *, size: int) -> list[Result]:
+    """Results in the order of the operations; `None` where a put was left out, as for any put."""
+    remaining = iter(results)
+    return [next(remaining) if allowed.get(at, True) else None for at in range(size)]

@@ -1,0 +1,186 @@
+"""Words that tell a safety constraint or a preference, for when no verdict is usable.
+
+Where an adjudicator failed, these two kinds fail open (SPEC section 7), so something must tell them
+from the rest. The words lean to safety: a memory taken for one too many is shown as context, a
+memory missed is not shown at all.
+"""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from memguard.schema.units import Kind, Piece, Pieces, Unit
+
+_SAFETY = re.compile(
+    r"(?:\ball?[eé]rg|anaphyla|\bepi-?pen|adrenaline pen|autoinjector|intoleran|unverträglich|"
+    r"\bco?eliac|zöliakie|\bcelía|\basthma|\basma\b|diab[eè]t|epilep|insulin|\bh[ae]emophil|"
+    r"medication|medicament|médicament|medikament|\bprescri|\bblood thinner|\bwarfarin|"
+    r"\btakes? \d+ ?mg|pregnan|schwanger|enceinte|embarazad|wheelchair|rollstuhl|fauteuil roulant|"
+    r"silla de ruedas|\bblind\b|colou?r-?blind|low vision|screen ?reader|\bdeaf\b|"
+    r"hearing (?:aid|loss)|"
+    r"hard of hearing|dyslexi|legasthen|pacemaker|schrittmacher|seizure|mobility (?:aid|issue)|"
+    r"过敏|過敏|アレルギー|알레르기|аллерг|糖尿病|轮椅|車椅子|哮喘|喘息)",
+    re.IGNORECASE,
+)
+_SAFETY_CORES = (
+    "alerg", "allerg", "alérg", "allérg", "anaphyla", "epipen", "epi-pen", "adrenaline pen",
+    "autoinjector", "intoleran", "unverträglich", "eliac", "zöliakie", "celía", "asthma", "asma",
+    "diabet", "diabèt", "epilep", "insulin", "emophil", "medica", "médica", "medika", "prescri",
+    "thinner", "warfarin", "take", "pregnan", "schwanger", "enceinte", "embarazad", "wheelchair",
+    "rollstuhl", "fauteuil", "ruedas", "blind", "low vision", "screen", "deaf", "hearing",
+    "dyslexi", "legasthen", "pacemaker", "schrittmacher", "seizure", "mobility", "过敏", "過敏",
+    "アレルギー", "알레르기", "аллерг", "糖尿病", "轮椅", "車椅子", "哮喘", "喘息",
+)  # fmt: skip
+"""What a text must hold for the pattern to fit. Looking for these first is fifty times faster, and
+recall looks at every memory near to its query for safety."""
+_PREFERENCE = re.compile(
+    r"(?:\bprefer|favou?rite|\b(?:dis)?likes?\b|\bloves?\b|\bhates?\b|\benjoys?\b|"
+    r"\bcan(?:'|no)t stand\b|\bwould rather\b|\binterested in\b|\bfan of\b|"
+    r"bevorzug|\bmag\b|liebling|am liebsten|\bpréf[eè]r|\baime\b|\bdéteste\b|"
+    r"\bprefiere|\ble (?:gusta|encanta)|\bodia\b|"
+    r"喜欢|喜歡|偏好|好き|嫌い|предпочита|любит)",
+    re.IGNORECASE,
+)
+
+
+def looks_like_safety(text: str) -> bool:
+    """Whether words of the text are those of allergies, medication, disability or access."""
+    folded = text.casefold()
+    if not any(core in folded for core in _SAFETY_CORES):
+        return False
+    return _SAFETY.search(text) is not None
+
+
+def looks_like_preference(text: str) -> bool:
+    """Whether words of the text are those of likes and dislikes."""
+    return _PREFERENCE.search(text) is not None
+
+
+def kind_without_verdict(unit: Unit) -> Kind | None:
+    """What a unit is, as far as its decomposition and its words tell; safety comes first."""
+    if unit.kind == "safety" or looks_like_safety(unit.text):
+        return "safety"
+    if unit.kind is not None:
+        return unit.kind
+    return "preference" if looks_like_preference(unit.text) else None
+
+
+_WORD = re.compile(
+    r"n['\u2019]t\b|[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]|"
+    r"(?:(?!n['\u2019]t\b)[^\W_\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f])+",
+    re.IGNORECASE,
+)
+_GLUE = frozenset(
+    _WORD.findall("""
+    a also although am an and any are as at be because been being both but by can could did do
+    does doing for from had has have having he her hers herself him himself his how i if in
+    into is it its itself me mine my myself of on onto or our ours s she so some such than
+    that the their theirs them themselves then there these they this those through thus to too
+    up user was we were what when where which while who whom whose why will with would you
+    your yours person says said states reports mentioned der die das den dem des ein eine
+    einen einem einer eines und oder aber weil dass ist sind war waren hat haben er sie es ihr
+    sein seine seinen ihre ihren im auf zu zum zur von vom mit für als benutzer nutzer le la
+    les un une du de et ou mais parce que qui est sont il elle son sa ses au aux dans pour
+    avec utilisateur el los las una unos unas del y o pero porque su sus en por con usuario
+    """)
+)
+_SPACELESS_GLUE = frozenset("的了是和但因为他她它们用户这那在就也はがをにでとのもだ")
+_NEGATIONS = frozenset(
+    _WORD.findall("""
+    not n't no never none nor neither nobody nothing without cannot nicht kein keine keinen
+    keinem keiner nie niemals ohne pas jamais aucun aucune sans nunca ningún ninguna sin 不 没 沒
+    無 非
+    """)
+)
+_ENDINGS = ("'s", "ing", "ies", "ed", "es", "s", "e", "y")
+_MIN_STEM = 3
+_NEAR = 2
+"""Words before a word in which a negation is taken to deny it."""
+
+
+def pieces_key(text: str, *, fingerprint: str) -> str:
+    """The cache key of a memory's pieces: the same for the same text and decomposer."""
+    return hashlib.sha256(f"{fingerprint}\x1f{text}".encode()).hexdigest()[:32]
+
+
+def whole(text: str, *, fingerprint: str = "", note: str = "") -> Pieces:
+    """The memory as one piece of no kind."""
+    piece = Piece(text=text, start=0, end=len(text))
+    return Pieces(pieces=(piece,), fingerprint=fingerprint, note=note)
+
+
+def with_span(piece: Piece, *, source: str) -> Piece:
+    """The piece with its span in the memory, where it occurs there word for word."""
+    start = source.find(piece.text)
+    if start < 0 or not piece.text:
+        return piece.model_copy(update={"start": None, "end": None})
+    return piece.model_copy(update={"start": start, "end": start + len(piece.text)})
+
+
+def problem_of(pieces: Sequence[Piece], *, source: str) -> str:
+    """Why the pieces do not say what the memory says; empty when they do.
+
+    Args:
+        pieces: The pieces.
+        source: The memory.
+    """
+    if not pieces or any(not _words(piece.text) for piece in pieces):
+        return "a piece without words" if pieces else "no pieces"
+    for piece in pieces:
+        added = adds_words(piece.text, source=source)
+        if added:
+            return f"a piece adds {added!r}"
+        denied = _drops_negation(piece.text, source=source)
+        if denied:
+            return f"a piece drops the negation of {denied!r}"
+    stems = {stem for piece in pieces for stem in _stems(piece.text)}
+    lost = [word for word in _content(source) if _stem(word) not in stems]
+    return f"{lost[0]!r} is in no piece" if lost else ""
+
+
+def adds_words(text: str, *, source: str) -> str:
+    """The first word of content in a text that its source does not have, or nothing."""
+    stems = set(_stems(source))
+    return next((word for word in _content(text) if _stem(word) not in stems), "")
+
+
+def _drops_negation(text: str, *, source: str) -> str:
+    """A word that its source only ever denies, in a text that denies nothing."""
+    if any(word in _NEGATIONS for word in _words(text)):
+        return ""
+    words = _words(source)
+    positions: dict[str, list[int]] = {}
+    for index, word in enumerate(words):
+        positions.setdefault(_stem(word), []).append(index)
+    # Every word once, and its stem once: a memory may be long, and repeat itself.
+    for word in dict.fromkeys(_content(text)):
+        indexes = positions.get(_stem(word), [])
+        if indexes and all(_NEGATIONS & set(words[max(0, i - _NEAR) : i]) for i in indexes):
+            return word
+    return ""
+
+
+def _words(text: str) -> list[str]:
+    return [word.replace("\u2019", "'") for word in _WORD.findall(text.casefold())]
+
+
+def _content(text: str) -> list[str]:
+    return [word for word in _words(text) if word not in _GLUE and word not in _SPACELESS_GLUE]
+
+
+def _stems(text: str) -> list[str]:
+    return [_stem(word) for word in _content(text)]
+
+
+@lru_cache(maxsize=8192)
+def _stem(word: str) -> str:
+    """A word without a common ending, so that "likes" is "like"; all negations are one."""
+    if word in _NEGATIONS:
+        return "not"
+    if any(char.isdigit() for char in word):
+        return word
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= _MIN_STEM:
+            return word[: -len(ending)]
+    return word

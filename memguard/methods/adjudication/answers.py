@@ -1,0 +1,311 @@
+"""The form of a model's answer, and how it is read row by row. Pure.
+
+The schema names the closed sets of values, but a server may ignore a schema, so the reader accepts
+any answer. Case, a hyphen for an underscore and extra keys are tolerated. A value outside its set
+makes its row inconclusive and affects no other row; it is never read as the nearest value.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
+
+from memguard.schema.decision import Inconclusive
+from memguard.schema.ledger import Conflict, Row
+from memguard.schema.read import Mode, Situation, Target
+from memguard.schema.units import (
+    Attributes,
+    Epistemic,
+    FactorAttributes,
+    FactorRole,
+    Kind,
+    Relevance,
+    Scheme,
+    Scope,
+    Subject,
+    SubjectMatch,
+    Temporal,
+    UnitAttributes,
+    Utility,
+)
+
+_ID_KEYS = ("unit", "unit_id", "id")
+_ID_MARKUP = " \t\n\"'`[](){}#."
+_MAX_REASON = 300
+_MAX_QUOTED = 80
+
+
+class _SituationForm(BaseModel):
+    target: Target
+    mode: Mode
+    asks_view: bool
+
+
+class _UnitForm(BaseModel):
+    unit: str
+    reason: str
+    kind: Kind
+    subject: Subject
+    epistemic: Epistemic
+    temporality: Temporal
+    relevance: Relevance
+    evidence_conflict: bool
+    conflicts_with: list[str]
+    influence: float
+
+
+class _FactorForm(BaseModel):
+    unit: str
+    reason: str
+    scope: Scope
+    allowed_content: str
+    subject: SubjectMatch
+    role: FactorRole
+    safety: bool
+    epistemic: Epistemic
+    temporal: Temporal
+    utility: Utility
+    evidence_conflict: bool
+    conflicts_with: list[str]
+    influence: float
+
+
+def _as_rows(value: Any) -> list[dict[str, Any]]:
+    # An object by unit name is accepted where the schema asks for a list: what it says is clear.
+    if isinstance(value, Mapping):
+        value = [{"unit": name, **row} for name, row in value.items() if isinstance(row, Mapping)]
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return []
+    return [dict(row) if isinstance(row, Mapping) else {"broken": str(row)} for row in value]
+
+
+def _as_object(value: Any) -> dict[str, Any]:
+    return dict(value) if isinstance(value, Mapping) else {}
+
+
+def _schema_of(form: type[BaseModel]) -> dict[str, Any]:
+    return form.model_json_schema()
+
+
+def _rows_of(form: type[BaseModel]) -> WithJsonSchema:
+    return WithJsonSchema({"type": "array", "items": _schema_of(form)})
+
+
+_Rows = Annotated[list[dict[str, Any]], BeforeValidator(_as_rows)]
+
+
+# Rows stay dictionaries here: a typed row would make one wrong value reject the whole answer.
+class RowsAnswer(BaseModel):
+    """An answer whose rows are not read yet."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    situation: Annotated[
+        dict[str, Any], BeforeValidator(_as_object), WithJsonSchema(_schema_of(_SituationForm))
+    ] = {}
+    units: _Rows
+
+
+class UnitsAnswer(RowsAnswer):
+    """The answer in the scheme of PS."""
+
+    units: Annotated[_Rows, _rows_of(_UnitForm)]
+
+
+class FactorsAnswer(RowsAnswer):
+    """The answer in the scheme of FC."""
+
+    units: Annotated[_Rows, _rows_of(_FactorForm)]
+
+
+ANSWERS: dict[Scheme, type[RowsAnswer]] = {"units": UnitsAnswer, "factors": FactorsAnswer}
+"""The form of an answer in each scheme."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerReading:
+    """An answer's verdicts on the units of its call."""
+
+    situation: Situation | Inconclusive
+    rows: tuple[Row, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def judged(self) -> frozenset[str]:
+        """The units with a usable row."""
+        usable = (row for row in self.rows if not isinstance(row.attributes, Inconclusive))
+        return frozenset(row.unit_id for row in usable)
+
+    @classmethod
+    def lost(cls, unit_ids: Iterable[str], *, why: Inconclusive) -> "AnswerReading":
+        """The reading of an unusable answer: no verdict on any unit."""
+        rows = tuple(Row(unit_id=unit_id, attributes=why) for unit_id in unit_ids)
+        return cls(situation=why, rows=rows)
+
+
+def read_answer_rows(
+    situation: Mapping[str, Any],
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    scheme: Scheme,
+    requested: Mapping[str, str],
+    names: Mapping[str, str],
+) -> AnswerReading:
+    """Read every row of an answer.
+
+    Args:
+        situation: The situation as it was written.
+        rows: The rows as they were written.
+        scheme: Which attributes they have.
+        requested: Unit ids by their short names in the prompt, for the units of this call.
+        names: The same for all units of the read; a conflict may name a unit of another part.
+
+    Returns:
+        The rows of requested units; notes name the other rows.
+    """
+    readable: list[Row] = []
+    conflicts: list[Conflict] = []
+    notes: list[str] = []
+    for written in rows:
+        name = _name_of(written)
+        if name not in requested:
+            label = name or str(written.get("broken", ""))[:_MAX_QUOTED]
+            notes.append(f"a row for {label!r}, which is not one of the units; left out")
+            continue
+        row = _row(written, unit_id=requested[name], scheme=scheme)
+        readable.append(row)
+        for other in _ids(written.get("conflicts_with")):
+            if other not in names:
+                notes.append(f"{name} is said to conflict with {other!r}, which is not a unit")
+            elif names[other] != row.unit_id:
+                conflicts.append(Conflict(first=row.unit_id, second=names[other]))
+    return AnswerReading(
+        situation=read_situation(situation),
+        rows=tuple(readable),
+        conflicts=tuple(conflicts),
+        notes=tuple(notes),
+    )
+
+
+def read_situation(written: Mapping[str, Any]) -> Situation | Inconclusive:
+    """The situation, or why it could not be read."""
+    target = _choice(written.get("target"), get_args(Target))
+    mode = _choice(written.get("mode"), get_args(Mode))
+    if target is None or mode is None:
+        return Inconclusive(
+            reason="off_menu" if written else "parse_failure",
+            detail=f"the situation is {dict(written)!r}"[:_MAX_REASON],
+        )
+    return Situation.model_validate(
+        {"target": target, "mode": mode, "asks_view": _yes(written.get("asks_view"))}
+    )
+
+
+_UNIT_MENUS: dict[str, tuple[str, ...]] = {
+    "kind": get_args(Kind),
+    "subject": get_args(Subject),
+    "epistemic": get_args(Epistemic),
+    "temporality": get_args(Temporal),
+    "relevance": get_args(Relevance),
+}
+_FACTOR_MENUS: dict[str, tuple[str, ...]] = {
+    "scope": get_args(Scope),
+    "subject": get_args(SubjectMatch),
+    "role": get_args(FactorRole),
+    "epistemic": get_args(Epistemic),
+    "temporal": get_args(Temporal),
+    "utility": get_args(Utility),
+}
+
+
+def _unit_attributes(chosen: Mapping[str, str], _: Mapping[str, Any]) -> Attributes:
+    return _attributes_of(tuple(chosen.items()))
+
+
+@cache
+def _attributes_of(chosen: tuple[tuple[str, str], ...]) -> UnitAttributes:
+    """One shared value for equal verdicts: there are at most as many as keys of the table."""
+    return UnitAttributes.model_validate(dict(chosen))
+
+
+def _factor_attributes(chosen: Mapping[str, str], written: Mapping[str, Any]) -> Attributes:
+    allowed = written.get("allowed_content")
+    return FactorAttributes.model_validate(
+        {
+            **chosen,
+            "safety": _yes(written.get("safety")),
+            "allowed_content": allowed if isinstance(allowed, str) else "",
+        }
+    )
+
+
+_Build = Callable[[Mapping[str, str], Mapping[str, Any]], Attributes]
+_READERS: dict[Scheme, tuple[Mapping[str, tuple[str, ...]], _Build]] = {
+    "units": (_UNIT_MENUS, _unit_attributes),
+    "factors": (_FACTOR_MENUS, _factor_attributes),
+}
+
+
+def _row(written: Mapping[str, Any], *, unit_id: str, scheme: Scheme) -> Row:
+    menus, build = _READERS[scheme]
+    chosen = {name: _choice(written.get(name), menu) for name, menu in menus.items()}
+    wrong = next((name for name, value in chosen.items() if value is None), None)
+    if wrong is None:
+        attributes = build({k: v for k, v in chosen.items() if v is not None}, written)
+    else:
+        reason: Literal["off_menu", "parse_failure"]
+        # Only the first wrong value is named: the row is lost with one as with several.
+        reason = "off_menu" if written.get(wrong) else "parse_failure"
+        detail = f"{wrong} is {written.get(wrong)!r}"[:_MAX_QUOTED]
+        attributes = Inconclusive(reason=reason, detail=detail)
+    why = written.get("reason")
+    return Row(
+        unit_id=unit_id,
+        attributes=attributes,
+        evidence_conflict=_yes(written.get("evidence_conflict")),
+        influence=_share(written.get("influence")),
+        reason=why[:_MAX_REASON] if isinstance(why, str) else "",
+    )
+
+
+def _name_of(written: Mapping[str, Any]) -> str:
+    value = next((written[key] for key in _ID_KEYS if key in written), "")
+    return str(value).strip(_ID_MARKUP).casefold()
+
+
+def _ids(value: Any) -> list[str]:
+    if isinstance(value, str):
+        # A text in place of a list is accepted: what it says is clear.
+        value = value.replace(";", ",").split(",")
+    if not isinstance(value, Sequence):
+        return []
+    names = (str(name).strip(_ID_MARKUP).casefold() for name in value)
+    return [name for name in names if name and name not in {"none", "null"}]
+
+
+def _choice(value: Any, menu: Sequence[str]) -> str | None:
+    if not isinstance(value, str):
+        return None
+    if value in menu:
+        return value
+    word = value.strip(_ID_MARKUP).casefold().replace("-", "_").replace(" ", "_")
+    return word if word in menu else None
+
+
+def _yes(value: Any) -> bool:
+    return value is True or (isinstance(value, str) and value.strip().casefold() in {"true", "yes"})
+
+
+def _share(value: Any) -> float | None:
+    """A number in [0, 1]; `None` for anything else."""
+    # `True` is an `int` in Python, and would be read as an influence of 1.
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        share = float(value)
+    except ValueError:
+        return None
+    return share if 0.0 <= share <= 1.0 else None

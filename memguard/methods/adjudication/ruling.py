@@ -1,0 +1,497 @@
+"""From an adjudicator's verdict on one unit to what the unit may be used for.
+
+What the store or the evidence has settled comes first, then the table, then the floors that protect
+safety constraints and current preferences (switches of the spec). A unit that was not judged is
+ruled on by a table of its own, never by invented attributes.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import reduce
+from itertools import product
+from typing import get_args
+
+from memguard.local.pieces import adds_words, kind_without_verdict
+from memguard.methods.adjudication.permissions import (
+    PS_PERSONALIZATION,
+    PS_SAFETY,
+    PS_TABLE,
+    unit_key,
+)
+from memguard.methods.adjudication.tables import (
+    FC_PERSONALIZATION,
+    FC_SAFETY,
+    FC_TABLE,
+    Key,
+    Table,
+    TableRow,
+    factor_key,
+    stricter,
+    wider,
+)
+from memguard.schema.decision import Inconclusive
+from memguard.schema.ledger import Adjudication, Conflict, Flag, Ledger, Row, UnitVerdict, Withheld
+from memguard.schema.read import Mode, ReadSpec, Situation, Target
+from memguard.schema.units import (
+    SECTIONS,
+    WIDTH,
+    FactorAttributes,
+    Permission,
+    Scheme,
+    Unit,
+    UnitAttributes,
+)
+
+SUPERSEDED_RECORD = TableRow(
+    id="superseded-record", then="DENY", why="the store holds a later record in its place"
+)
+EVIDENCE = TableRow(
+    id="evidence-conflict", then="DENY", why="the evidence given with the query says otherwise"
+)
+NOT_JUDGED: dict[str, TableRow] = {
+    "safety": TableRow(
+        id="not-judged-safety",
+        then="CONTEXT",
+        why="not judged; it reads as a safety constraint, so it stays in sight",
+    ),
+    "preference": TableRow(
+        id="not-judged-preference",
+        then="CONTEXT",
+        why="not judged; it reads as a current preference, so it stays in sight",
+    ),
+    "other": TableRow(id="not-judged", then="DENY", why="not judged"),
+}
+"""What becomes of a unit without a usable verdict (SPEC section 7)."""
+
+_NO_ROW = Inconclusive(reason="parse_failure", detail="the answer has no row for this unit")
+
+SITUATIONS: tuple[Situation, ...] = tuple(
+    Situation(target=target, mode=mode, asks_view=asks_view)
+    for target, mode, asks_view in product(get_args(Target), get_args(Mode), (False, True))
+)
+"""Every possible situation."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ruling:
+    """What was ruled on one unit, before conflicts and room."""
+
+    unit: Unit
+    """The unit; its text is what may be shown."""
+    row: TableRow
+    """The row that decided."""
+    finding: Row
+    """The adjudicator's row that it rests on; a row without a verdict where there was none."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know."""
+
+
+def rule_on_unit(
+    unit: Unit, rows: Sequence[Row], *, situation: Situation | Inconclusive | None, spec: ReadSpec
+) -> Ruling:
+    """Rule on one unit.
+
+    Args:
+        unit: The unit.
+        rows: The adjudicator's rows for it. Of several rows the strictest ruling applies; no row
+            is the same as a row that could not be read.
+        situation: What the query asks for. Where that is unknown, the narrowest permission over
+            all situations applies, and what fails open stays context.
+        spec: The switches.
+    """
+    findings = rows or (Row(unit_id=unit.id, attributes=_NO_ROW),)
+    rulings = [_rule(unit, row, situation=situation, spec=spec) for row in findings]
+    if len(rulings) == 1:
+        return rulings[0]
+    strictest = min(rulings, key=_strictness)
+    if len({(row.attributes, row.evidence_conflict) for row in findings}) == 1:
+        return strictest
+    note = f"{unit.id}: {len(findings)} rows that differ; the stricter holds"
+    return replace(strictest, notes=(*strictest.notes, note))
+
+
+def _strictness(ruling: Ruling) -> tuple[int, str, str]:
+    """The strictest first; equally strict ones in an order that does not depend on the input's."""
+    return WIDTH[ruling.row.then], ruling.row.id, ruling.finding.model_dump_json()
+
+
+def _rule(
+    unit: Unit, finding: Row, *, situation: Situation | Inconclusive | None, spec: ReadSpec
+) -> Ruling:
+    if unit.superseded:
+        return Ruling(unit=unit, row=SUPERSEDED_RECORD, finding=finding)
+    attributes = finding.attributes
+    denied = finding.evidence_conflict and spec.evidence_conflict
+    # Not judged is not "no": the words of the unit decide whether it fails open or closed.
+    if isinstance(attributes, Inconclusive):
+        kind = kind_without_verdict(unit)
+        row = NOT_JUDGED.get(kind or "other", NOT_JUDGED["other"])
+        # A row that could not be read is no ground for removing a safety constraint.
+        row = EVIDENCE if denied and kind != "safety" else row
+        return Ruling(unit=unit, row=row, finding=finding)
+    if denied:
+        return Ruling(unit=unit, row=EVIDENCE, finding=finding)
+    if isinstance(attributes, FactorAttributes):
+        return _rule_on_entry(unit, finding, attributes, situation=situation, spec=spec)
+    of_safety = "safety" in {attributes.kind, unit.kind}
+
+    def key_in(assumed: Situation) -> Key:
+        return unit_key(attributes, situation=assumed, safety=spec.safety)
+
+    row = _OF_UNITS.decide(key_in, situation=situation, spec=spec, of_safety=of_safety)
+    return Ruling(unit=unit, row=row, finding=finding)
+
+
+def _rule_on_entry(
+    unit: Unit,
+    finding: Row,
+    attributes: FactorAttributes,
+    *,
+    situation: Situation | Inconclusive | None,
+    spec: ReadSpec,
+) -> Ruling:
+    allowed = attributes.allowed_content.strip() if attributes.scope == "partial" else ""
+    notes: tuple[str, ...] = ()
+    if allowed and adds_words(allowed, source=unit.text):
+        allowed = ""
+        notes = (f"{unit.id}: the allowed content was not the entry's own words, so it is void",)
+    read = attributes.model_copy(update={"allowed_content": allowed})
+
+    def key_in(assumed: Situation) -> Key:
+        return factor_key(read, situation=assumed)
+
+    row = _OF_ENTRIES.decide(key_in, situation=situation, spec=spec, of_safety=attributes.safety)
+    # From here on the allowed part is all there is of the unit: nothing can render the rest.
+    visible = unit.model_copy(update={"text": allowed}) if allowed else unit
+    return Ruling(unit=visible, row=row, finding=finding, notes=notes)
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """A table with its floors."""
+
+    base: Table
+    safety: Table
+    personalization: Table
+
+    def decide(
+        self,
+        key_in: Callable[[Situation], Key],
+        *,
+        situation: Situation | Inconclusive | None,
+        spec: ReadSpec,
+        of_safety: bool,
+    ) -> TableRow:
+        """The row in a situation; where that is unknown, the narrowest row over all."""
+        if isinstance(situation, Situation):
+            return self._row(key_in(situation), spec=spec, of_safety=of_safety)
+        rows = [
+            self._row(key_in(assumed), spec=spec, of_safety=of_safety) for assumed in SITUATIONS
+        ]
+        narrowest = reduce(stricter, rows)
+        widest = reduce(wider, rows)
+        key = key_in(SITUATIONS[0])
+        is_preference = "preference" in {key.get("kind"), key.get("role")}
+        is_current = "current" in {key.get("temporality"), key.get("temporal")}
+        if widest.then == "DENY" or not (of_safety or (is_preference and is_current)):
+            return narrowest
+        # A safety constraint or a current preference that some situation admits fails open.
+        return wider(narrowest, NOT_JUDGED["safety" if of_safety else "preference"])
+
+    def _row(self, key: Key, *, spec: ReadSpec, of_safety: bool) -> TableRow:
+        row = self.base.decide(key)
+        # Floors only widen: they protect a unit from the table, and never deny one.
+        if spec.safety and of_safety:
+            row = wider(row, self.safety.decide(key))
+        if spec.personalization_guard and "preference" in {key.get("kind"), key.get("role")}:
+            row = wider(row, self.personalization.decide(key))
+        return row
+
+
+_OF_UNITS = _Tables(PS_TABLE, PS_SAFETY, PS_PERSONALIZATION)
+_OF_ENTRIES = _Tables(FC_TABLE, FC_SAFETY, FC_PERSONALIZATION)
+
+
+def is_about_safety(ruling: Ruling) -> bool:
+    """Whether a unit is an allergy, a medication, a disability or an accessibility need."""
+    attributes = ruling.finding.attributes
+    if isinstance(attributes, Inconclusive):
+        return kind_without_verdict(ruling.unit) == "safety"
+    if isinstance(attributes, UnitAttributes):
+        return "safety" in {attributes.kind, ruling.unit.kind}
+    return attributes.safety
+
+
+def narrowed(ruling: Ruling, *, to: TableRow) -> Ruling:
+    """The ruling, not wider than a row allows."""
+    if WIDTH[ruling.row.then] <= WIDTH[to.then]:
+        return ruling
+    return replace(ruling, row=to)
+
+
+LOST = TableRow(id="conflict-lost", then="DENY", why="a later unit says otherwise")
+OPEN = TableRow(
+    id="conflict-open",
+    then="CONTEXT_UNCERTAIN",
+    why="another unit says otherwise, and time does not tell which holds",
+)
+SAFETY = TableRow(
+    id="conflict-safety",
+    then="CONTEXT",
+    why="another unit says otherwise; a safety constraint stays in sight",
+)
+
+
+def settle_conflicts(
+    rulings: Sequence[Ruling], *, conflicts: Iterable[Conflict], safety: bool
+) -> tuple[Ruling, ...]:
+    """The rulings after every pair is settled.
+
+    Args:
+        rulings: One per unit.
+        conflicts: Pairs of unit ids; pairs with an unknown id, or of a unit with itself, are
+            ignored.
+        safety: Whether safety constraints stay in sight.
+    """
+    # Collected first and applied at the end, so that no pair sees the outcome of another.
+    by_id = {ruling.unit.id: ruling for ruling in rulings}
+    caps: dict[str, list[TableRow]] = {unit_id: [] for unit_id in by_id}
+    for conflict in conflicts:
+        first, second = by_id.get(conflict.first), by_id.get(conflict.second)
+        if first is None or second is None or first is second:
+            continue
+        if not (_is_valid(first) and _is_valid(second)):
+            continue
+        for ruling, cap in _settled(first, second):
+            caps[ruling.unit.id].append(SAFETY if safety and is_about_safety(ruling) else cap)
+    settled: list[Ruling] = []
+    for ruling in rulings:
+        after = ruling
+        for cap in caps[ruling.unit.id]:
+            after = narrowed(after, to=cap)
+        settled.append(after)
+    return tuple(settled)
+
+
+def _settled(first: Ruling, second: Ruling) -> tuple[tuple[Ruling, TableRow], ...]:
+    one, other = first.unit.said_at, second.unit.said_at
+    # Without two different times nothing tells which of them is current.
+    if one is None or other is None or one == other:
+        return (first, OPEN), (second, OPEN)
+    return ((first, LOST),) if one < other else ((second, LOST),)
+
+
+def _is_valid(ruling: Ruling) -> bool:
+    """Whether a unit counts against another: nothing has settled that it is no longer true."""
+    finding = ruling.finding
+    if ruling.unit.superseded or finding.evidence_conflict:
+        return False
+    if isinstance(finding.attributes, FactorAttributes):
+        time = finding.attributes.temporal
+    elif isinstance(finding.attributes, UnitAttributes):
+        time = finding.attributes.temporality
+    else:
+        return True
+    return time != "superseded" and finding.attributes.epistemic != "contradicted"
+
+
+_OLDEST = datetime.min.replace(tzinfo=UTC)
+"""The time of units whose time is not known: anything that is said later comes after them."""
+
+
+class Room:
+    """The remaining room of the block while units are added to it."""
+
+    def __init__(
+        self, spec: ReadSpec, *, costs: Mapping[str, int], frames: Mapping[str, int]
+    ) -> None:
+        self._spec = spec
+        self._costs = costs
+        self._frames = frames
+        self._units = 0
+        self._tokens = 0
+        self._open: set[str] = set()
+        self.exceeded = False
+        """Whether constraints alone are more than the limits allow."""
+
+    def add(self, ruling: Ruling, *, always: bool) -> Withheld | None:
+        """Add a unit, or say why it does not fit."""
+        cost = self._cost(ruling)
+        full = self._full(cost)
+        if full and not always:
+            return full
+        self.exceeded = self.exceeded or full is not None
+        self._units += 1
+        self._tokens += cost
+        self._open |= {"frame", ruling.row.then}
+        return None
+
+    def _cost(self, ruling: Ruling) -> int:
+        # A heading costs tokens only once, with the first unit below it.
+        opened = {"frame", ruling.row.then} - self._open
+        return self._costs[ruling.unit.id] + sum(self._frames.get(name, 0) for name in opened)
+
+    def _full(self, cost: int) -> Withheld | None:
+        max_units, max_tokens = self._spec.max_units, self._spec.max_tokens
+        if max_units is not None and self._units >= max_units:
+            return "max_units"
+        if max_tokens is not None and self._tokens + cost > max_tokens:
+            return "max_tokens"
+        return None
+
+
+def by_priority(rulings: Sequence[Ruling], *, safety: bool) -> list[Ruling]:
+    """The permitted units, the most important first; equal ones in the order of recall."""
+    # `sorted` is stable, so equal units stay in the order of recall.
+    permitted = [ruling for ruling in rulings if ruling.row.then != "DENY"]
+    return sorted(
+        permitted,
+        key=lambda ruling: (
+            not is_always_shown(ruling, safety=safety),
+            _need(ruling),
+            -(ruling.unit.score or 0.0),
+            -WIDTH[ruling.row.then],
+        ),
+    )
+
+
+def is_always_shown(ruling: Ruling, *, safety: bool) -> bool:
+    """Whether a unit is shown even where there is no room for it."""
+    return ruling.row.then == "APPLY_CONSTRAINT" or (safety and is_about_safety(ruling))
+
+
+def positions_of(rulings: Sequence[Ruling]) -> dict[str, int]:
+    """The number of each unit among those shown, from 1: by section, then the oldest first.
+
+    Units of the same time are ordered by memory, and units of one memory as in the memory. Ours:
+    a new memory goes to the end of its section, and what comes before it does not change.
+    """
+    section: dict[Permission, int] = {name: number for number, name in enumerate(SECTIONS)}
+    ordered = sorted(
+        rulings,
+        key=lambda ruling: (
+            section[ruling.row.then],
+            ruling.unit.said_at or _OLDEST,
+            ruling.unit.memory_id,
+        ),
+    )
+    return {ruling.unit.id: number for number, ruling in enumerate(ordered, start=1)}
+
+
+def _need(ruling: Ruling) -> int:
+    """0 for what the query needs, 1 for what helps, 2 where the verdict does not tell."""
+    attributes = ruling.finding.attributes
+    if isinstance(attributes, FactorAttributes):
+        return {"needed": 0, "helpful": 1}.get(attributes.utility, 2)
+    if isinstance(attributes, UnitAttributes):
+        return {"direct": 0, "indirect": 1}.get(attributes.relevance, 2)
+    return 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Costs:
+    """What showing units takes, in tokens."""
+
+    units: Mapping[str, int]
+    """By unit id."""
+    frames: Mapping[str, int]
+    """What `frame`, the whole block, and the heading of each permission take in addition."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compiled:
+    """The ledger, with flags and notes for the receipt."""
+
+    ledger: Ledger
+    flags: tuple[Flag, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def rule_on_units(
+    units: Sequence[Unit], *, adjudication: Adjudication, spec: ReadSpec
+) -> tuple[Ruling, ...]:
+    """What each unit may be used for, conflicts between them settled."""
+    rows: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in adjudication.rows:
+        rows[row.unit_id].append(row)
+    rulings = tuple(
+        rule_on_unit(unit, rows[unit.id], situation=adjudication.situation, spec=spec)
+        for unit in units
+    )
+    if not spec.memory_conflict:
+        return rulings
+    return settle_conflicts(rulings, conflicts=adjudication.conflicts, safety=spec.safety)
+
+
+def compile_ledger(
+    rulings: Sequence[Ruling],
+    *,
+    adjudication: Adjudication,
+    spec: ReadSpec,
+    scheme: Scheme,
+    costs: Costs,
+    repeats: Mapping[str, Sequence[Unit]],
+) -> Compiled:
+    """Choose what is shown, and record what became of every unit.
+
+    Args:
+        rulings: One per unit, in the order of recall.
+        adjudication: The verdicts.
+        spec: The limits.
+        scheme: Which attributes they have.
+        costs: What showing a unit takes.
+        repeats: Units of memories whose text another memory represents, by that one's unit id.
+    """
+    room = Room(spec, costs=costs.units, frames=costs.frames)
+    withheld: dict[str, Withheld | None] = {ruling.unit.id: "denied" for ruling in rulings}
+    # The most important first, because the room that is left decides about the rest.
+    for ruling in by_priority(rulings, safety=spec.safety):
+        always = is_always_shown(ruling, safety=spec.safety)
+        withheld[ruling.unit.id] = room.add(ruling, always=always)
+    positions = positions_of([ruling for ruling in rulings if withheld[ruling.unit.id] is None])
+    conflicts = _conflicts_by_unit(adjudication)
+    verdicts: list[UnitVerdict] = []
+    for ruling in rulings:
+        unit_id = ruling.unit.id
+        verdict = UnitVerdict(
+            unit=ruling.unit,
+            attributes=ruling.finding.attributes,
+            evidence_conflict=ruling.finding.evidence_conflict,
+            conflicts_with=tuple(conflicts.get(unit_id, ())),
+            influence=ruling.finding.influence,
+            reason=ruling.finding.reason,
+            permission=ruling.row.then,
+            row=ruling.row.id,
+            explanation=ruling.row.why,
+            withheld=withheld[unit_id],
+            position=positions.get(unit_id),
+        )
+        verdicts.append(verdict)
+        # Repeats are on the receipt too: it accounts for every recalled memory.
+        verdicts += [_repeat(unit, verdict) for unit in repeats.get(unit_id, ())]
+    ledger = Ledger(scheme=scheme, situation=adjudication.situation, verdicts=tuple(verdicts))
+    flags: tuple[Flag, ...] = ("limits_exceeded",) if room.exceeded else ()
+    notes = tuple(note for ruling in rulings for note in ruling.notes)
+    return Compiled(ledger=ledger, flags=flags, notes=notes)
+
+
+def _conflicts_by_unit(adjudication: Adjudication) -> dict[str, list[str]]:
+    conflicting: defaultdict[str, list[str]] = defaultdict(list)
+    for conflict in adjudication.conflicts:
+        conflicting[conflict.first].append(conflict.second)
+        conflicting[conflict.second].append(conflict.first)
+    return {unit_id: list(dict.fromkeys(others)) for unit_id, others in conflicting.items()}
+
+
+def _repeat(unit: Unit, verdict: UnitVerdict) -> UnitVerdict:
+    explanation = f"the same text as {verdict.unit.id}"
+    return verdict.model_copy(
+        update={
+            "unit": unit,
+            "withheld": "duplicate",
+            "position": None,
+            "explanation": explanation,
+        }
+    )

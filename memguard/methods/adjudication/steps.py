@@ -1,0 +1,320 @@
+"""The steps that every read-time method shares, and the graph that joins them.
+
+```text
+START -> [decompose ->] adjudicate -> compile -> render -> END
+```
+"""
+
+import asyncio
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property, partial
+from typing import Any
+
+from langgraph.graph import END, START, StateGraph
+
+from memguard.errors import MemguardError
+from memguard.llm.budget import Meter, current_meter, use_meter
+from memguard.methods.adjudication.case import distinct, estimate_tokens, make_case, units_of
+from memguard.methods.adjudication.rendering import frame_texts, render_memories, unit_line
+from memguard.methods.adjudication.ruling import Costs, Ruling, compile_ledger, rule_on_units
+from memguard.methods.adjudication.state import ReadInput, ReadOutput, ReadState
+from memguard.portal import NodeFunction, dual
+from memguard.protocols import Adjudicator
+from memguard.schema.base import is_blank
+from memguard.schema.decision import Inconclusive
+from memguard.schema.ledger import Adjudication, Flag, Ledger, ReadReport
+from memguard.schema.read import ReadCase, ReadSpec, RecalledMemory
+from memguard.schema.receipt import PromptStamp
+from memguard.schema.units import Pieces, Scheme, Unit
+from memguard.schema.usage import Budget, Usage
+from memguard.uncheckpointed import Graph, uncheckpointed
+
+_ADJUDICATOR_SHARE = 0.95
+"""Share of the remaining time that the adjudicator is told of. It then returns what it has before
+the deadline here cancels it, which would lose everything."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Steps:
+    """What the steps of one method need."""
+
+    method: str
+    """Names the method on reports."""
+    scheme: Scheme
+    """Which attributes it judges by."""
+    spec: ReadSpec
+    """Its settings."""
+    adjudicator: Adjudicator
+    """Who judges."""
+    clock: Callable[[], datetime]
+    """Gives the time."""
+    budget: Budget = field(default_factory=Budget)
+    """The most that one read may spend."""
+    new_id: Callable[[], str] = lambda: uuid.uuid4().hex
+    """Gives ids."""
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """The settings as reports have them."""
+        return self.spec.model_dump(mode="json")
+
+    def meter(self, *, spent: Usage, seconds: float) -> Meter:
+        """Counts against the budget of the read, and on the meter of the run around it."""
+        return Meter(self.budget, spent=spent, elapsed=seconds, parent=current_meter())
+
+    def units(
+        self, memories: Sequence[RecalledMemory], *, pieces: Mapping[str, Pieces]
+    ) -> dict[str, Any]:
+        """The units of the memories, and those of their repeats.
+
+        Args:
+            memories: What was recalled.
+            pieces: What each memory was cut into, by its id; a memory without is whole.
+        """
+        firsts, repeats = distinct(memories)
+        units: list[Unit] = []
+        copies: dict[str, tuple[Unit, ...]] = {}
+        for memory in firsts:
+            memory_units = units_of(memory, pieces=pieces.get(memory.id))
+            units += memory_units
+            # A repeat has the same text, so it splits in the same places: unit n of one is unit n
+            # of the other.
+            repeated = [units_of(copy, pieces=pieces.get(memory.id)) for copy in repeats[memory.id]]
+            for number, unit in enumerate(memory_units):
+                copies[unit.id] = tuple(other[number] for other in repeated)
+        return {"units": tuple(units), "repeats": {k: v for k, v in copies.items() if v}}
+
+    async def judge(self, state: ReadState, *, units: Sequence[Unit]) -> dict[str, Any]:
+        """Ask the adjudicator, within what is left of the deadline.
+
+        Nothing recalled costs no call, and neither does a query that holds nothing.
+        """
+        case, clipped = make_case(
+            state.query,
+            dialogue=state.dialogue,
+            evidence=state.evidence,
+            now=state.now or self.clock(),
+            spec=self.spec,
+        )
+        start = time.monotonic()
+        # A record that the store has superseded is denied whatever the adjudicator says of it, so
+        # judging it would only cost tokens.
+        current = [unit for unit in units if not unit.superseded]
+        if not current:
+            adjudication = Adjudication(adjudicator=self.adjudicator.name)
+        elif is_blank(state.query):
+            why = "the query is blank, so no unit was judged"
+            adjudication = _failed(why, flag="situation_unknown")
+        else:
+            seconds = max(0.0, self.spec.deadline - state.seconds)
+            spent = state.decomposition.usage if state.decomposition else Usage()
+            with use_meter(self.meter(spent=spent, seconds=state.seconds)):
+                adjudication = await self._ask(case, units=current, seconds=seconds)
+        flags: tuple[Flag, ...] = (*state.flags, *adjudication.flags)
+        return {
+            "case": case,
+            "adjudication": adjudication,
+            "seconds": state.seconds + time.monotonic() - start,
+            "flags": (*flags, "evidence_cut") if clipped else flags,
+            "notes": (*state.notes, *adjudication.notes),
+        }
+
+    async def _ask(self, case: ReadCase, *, units: Sequence[Unit], seconds: float) -> Adjudication:
+        try:
+            async with asyncio.timeout(seconds):
+                return await self.adjudicator.adjudicate(
+                    case, units=units, scheme=self.scheme, seconds=_ADJUDICATOR_SHARE * seconds
+                )
+        except MemguardError:
+            # A setting that cannot work says nothing about the units, so it may not pass for an
+            # inconclusive verdict.
+            raise
+        except TimeoutError:
+            return _failed("the adjudicator did not keep its deadline", flag="adjudication_late")
+        except Exception as error:  # a user's own adjudicator may raise anything
+            why = f"the adjudicator failed: {type(error).__name__}"
+            return _failed(why, flag="adjudication_failed")
+
+    def compile(self, state: ReadState) -> dict[str, Any]:
+        """Rule on every unit, settle conflicts, and choose what fits."""
+        adjudication = state.adjudication or Adjudication()
+        rulings = rule_on_units(state.units, adjudication=adjudication, spec=self.spec)
+        compiled = compile_ledger(
+            rulings,
+            adjudication=adjudication,
+            spec=self.spec,
+            scheme=self.scheme,
+            costs=costs_of(rulings),
+            repeats=state.repeats,
+        )
+        return {
+            "ledger": compiled.ledger,
+            "flags": tuple(dict.fromkeys((*state.flags, *compiled.flags))),
+            "notes": tuple(dict.fromkeys((*state.notes, *compiled.notes))),
+        }
+
+    def render(self, state: ReadState) -> dict[str, Any]:
+        """Write the section for the prompt, and the receipt of the read."""
+        ledger = state.ledger or Ledger(scheme=self.scheme)
+        text = render_memories(
+            ledger, rendering=self.spec.rendering, when_empty=self.spec.when_empty
+        )
+        report = self._report(state, ledger=ledger, text=text)
+        return {
+            "memory_context": text,
+            "admitted": ledger.shown,
+            "withheld": ledger.withheld,
+            "ledger": ledger,
+            "report": report,
+        }
+
+    def _report(self, state: ReadState, *, ledger: Ledger, text: str) -> ReadReport:
+        adjudication = state.adjudication or Adjudication()
+        decomposition = state.decomposition
+        usage = adjudication.usage + (decomposition.usage if decomposition else Usage())
+        stamps: tuple[PromptStamp, ...] = decomposition.prompts if decomposition else ()
+        return ReadReport(
+            id=self.new_id(),
+            at=self.clock().astimezone(UTC),
+            run_id=state.run_id or self.new_id(),
+            method=self.method,
+            spec=self.settings,
+            query=state.query,
+            dialogue=state.case.dialogue if state.case else (),
+            evidence=state.case.evidence if state.case else (),
+            memories=state.memories,
+            ledger=ledger,
+            memory_context=text,
+            usage=usage,
+            prompts=(*stamps, *adjudication.prompts),
+            models={"adjudicator": self.adjudicator.name},
+            decomposed=state.decomposed,
+            cached=state.cached,
+            flags=state.flags,
+            notes=state.notes,
+        )
+
+
+async def adjudicate(state: ReadState, *, steps: Steps) -> dict[str, Any]:
+    """Ask for the situation, and for the attributes of every unit."""
+    return await steps.judge(state, units=state.units)
+
+
+async def adjudicate_whole(state: ReadState, *, steps: Steps) -> dict[str, Any]:
+    """Ask for the situation and the attributes of every memory, none of which is decomposed."""
+    # The first step of its graph: what an earlier run of the same thread left is not this run's.
+    fresh = state.model_copy(update={"flags": (), "notes": (), "seconds": 0.0})
+    entries = steps.units(state.memories, pieces={})
+    return {**entries, **await steps.judge(fresh, units=entries["units"])}
+
+
+async def compile_verdicts(state: ReadState, *, steps: Steps) -> dict[str, Any]:
+    """Look every unit up in the table, settle conflicts, and choose what fits."""
+    return steps.compile(state)
+
+
+async def render(state: ReadState, *, steps: Steps) -> dict[str, Any]:
+    """Write the section for the prompt, and the receipt of the read."""
+    return steps.render(state)
+
+
+def compile_method(
+    steps: Steps,
+    *,
+    state: type[ReadState],
+    takes: type[ReadInput],
+    gives: type[ReadOutput],
+    decompose: NodeFunction | None = None,
+) -> Graph:
+    """The steps of one method as a graph.
+
+    Args:
+        steps: The method's settings and adjudicator.
+        state: What passes from node to node.
+        takes: The graph's input.
+        gives: Its output.
+        decompose: A first step that splits memories into units; without one, each is judged whole.
+    """
+    judging = adjudicate if decompose else adjudicate_whole
+    nodes = {
+        "adjudicate": partial(judging, steps=steps),
+        "compile": partial(compile_verdicts, steps=steps),
+        "render": partial(render, steps=steps),
+    }
+    if decompose is not None:
+        nodes = {"decompose": decompose, **nodes}
+    builder = StateGraph(state, input_schema=takes, output_schema=gives)
+    previous = START
+    for name, node in nodes.items():
+        builder.add_node(name, dual(node, name=name), input_schema=state)
+        builder.add_edge(previous, name)
+        previous = name
+    builder.add_edge(previous, END)
+    return uncheckpointed(builder.compile(name=steps.method))
+
+
+async def read_without_adjudicator(values: Mapping[str, Any], *, steps: Steps) -> dict[str, Any]:
+    """Read by policy and the words of the memories alone, in a millisecond or two.
+
+    For when a method failed or was late: safety constraints and preferences that can be told by
+    their words stay as context, and everything else is withheld (SPEC section 7).
+
+    Args:
+        values: A method's input.
+        steps: The method's settings, with `NoAdjudicator`.
+    """
+    state = ReadState.model_validate(dict(values))
+    state = state.model_copy(update=steps.units(state.memories, pieces={}))
+    if steps.scheme == "units" and not is_blank(state.query):
+        whole = [unit for unit in state.units if not unit.superseded]
+        state = state.model_copy(update={"flags": ("decomposition_failed",) if whole else ()})
+    state = state.model_copy(update=await steps.judge(state, units=state.units))
+    state = state.model_copy(update=steps.compile(state))
+    return steps.render(state)
+
+
+@dataclass(frozen=True)
+class NoAdjudicator:
+    """An adjudicator that gives no verdict on any unit."""
+
+    name: str = "none"
+    fingerprint: str = "none"
+
+    async def adjudicate(
+        self, case: ReadCase, *, units: Sequence[Unit], scheme: Scheme, seconds: float
+    ) -> Adjudication:
+        """No verdict; policy then goes by the words of each unit."""
+        del case, units, scheme, seconds
+        return Adjudication(situation=Inconclusive(reason="timeout", detail="nobody was asked"))
+
+
+def costs_of(rulings: Sequence[Ruling]) -> Costs:
+    """What showing the permitted units takes, at the widest of the renderings."""
+    return Costs(
+        units={
+            ruling.unit.id: estimate_tokens(
+                unit_line(ruling.unit.text, said_at=ruling.unit.said_at) + "\n"
+            )
+            for ruling in rulings
+            if ruling.row.then != "DENY"
+        },
+        frames=_FRAMES,
+    )
+
+
+_FRAMES = {
+    name: max((estimate_tokens(f"{text}\n") for text in texts), default=0)
+    for name, texts in frame_texts().items()
+}
+"""Tokens of the tags with the sentence, and of the widest heading of each permission."""
+
+
+def _failed(why: str, *, flag: Flag) -> Adjudication:
+    reason = "timeout" if flag == "adjudication_late" else "provider_error"
+    return Adjudication(
+        situation=Inconclusive(reason=reason, detail=why), flags=(flag,), notes=(why,)
+    )

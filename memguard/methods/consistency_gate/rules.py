@@ -1,0 +1,190 @@
+"""From support scores to a decision: mean, threshold, early stop, inconclusive rule.
+
+ConsistencyGate, arXiv 2607.22962, section 4: a candidate is admitted when the mean of K support
+scores reaches a threshold. All comparisons are made on exact fractions, so that neither the order
+of the samples nor binary rounding can change a decision.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, assert_never
+
+from memguard.schema.decision import (
+    INCONCLUSIVE_OUTCOMES,
+    AdmissionDecision,
+    OnInconclusive,
+    Outcome,
+    ReasonCode,
+)
+
+TOLERANCE = 1e-9
+"""Slack of the comparison with the threshold: three samples of 0.7 pass tau = 0.7."""
+
+SupportRuling = Literal["supported", "low_support", "inconclusive"]
+"""What the scores say, before policy makes an outcome of it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SupportScore:
+    """The scores of one candidate, summed up."""
+
+    ruling: SupportRuling
+    """What the scores say."""
+    mean: float | None
+    """Mean of the usable samples, in [0, 1]; `None` when there is none."""
+    tau: float
+    """The threshold in force."""
+    usable: int
+    """Samples that hold a score."""
+    asked: int
+    """K, the samples asked for."""
+
+
+def mean_support(scores: Sequence[float]) -> float | None:
+    """The mean of scores in [0, 1]; `None` for no scores, NaN if any score is NaN."""
+    if not scores:
+        return None
+    if any(math.isnan(score) for score in scores):
+        return math.nan
+    return float(_exact_mean(scores))
+
+
+def passes_threshold(mean: float | None, *, tau: float) -> bool:
+    """Whether a mean reaches `tau`; `None` and NaN never do."""
+    if mean is None or math.isnan(mean):
+        return False
+    return Fraction(mean) >= _bar(tau)
+
+
+def adaptive_threshold(occupancy: int, *, tau_min: float, tau_max: float, capacity: int) -> float:
+    """The threshold of a namespace that holds `occupancy` records.
+
+    `tau_min + (tau_max - tau_min) * min(1, occupancy / capacity)`, arXiv 2607.22962, section 4.3.
+    The fuller the namespace, the stricter the gate; nothing is evicted.
+
+    Args:
+        occupancy: Records in the namespace, not negative.
+        tau_min: The threshold at 0 records.
+        tau_max: The threshold from `capacity` records on.
+        capacity: Records at which the namespace counts as full, above 0.
+
+    Returns:
+        A threshold between `tau_min` and `tau_max`, never falling as occupancy grows.
+    """
+    share = min(1.0, occupancy / capacity)
+    return min(tau_max, tau_min + (tau_max - tau_min) * share)
+
+
+def enough_usable(usable: int, *, k: int) -> bool:
+    """Whether at least half of K samples hold a score; with fewer, nothing can be concluded."""
+    return usable > 0 and 2 * usable >= k
+
+
+def rule_on_support(scores: Sequence[float | None], *, k: int, tau: float) -> SupportScore:
+    """Rule on the samples of one candidate.
+
+    Args:
+        scores: One entry per sample used: a score in [0, 1], or `None` where the judge gave
+            nothing usable. NaN counts as nothing usable.
+        k: Samples asked for; `scores` is shorter when sampling stopped early.
+        tau: The threshold.
+
+    Returns:
+        The ruling with its mean and counts. Fewer than half of `k` usable is inconclusive.
+    """
+    usable = [score for score in scores if score is not None and not math.isnan(score)]
+    if not enough_usable(len(usable), k=k):
+        ruling: SupportRuling = "inconclusive"
+    elif _exact_mean(usable) >= _bar(tau):
+        ruling = "supported"
+    else:
+        ruling = "low_support"
+    return SupportScore(
+        ruling=ruling, mean=mean_support(usable), tau=tau, usable=len(usable), asked=k
+    )
+
+
+def is_settled(scores: Sequence[float | None], *, remaining: int, k: int, tau: float) -> bool:
+    """Whether the remaining samples cannot change the ruling, whatever they turn out to be.
+
+    Exact, not statistical: each remaining sample may be any score in [0, 1] or unusable. Never
+    true before half of K samples are usable, so stopping early never hides an inconclusive case.
+
+    Args:
+        scores: Samples so far, `None` where unusable.
+        remaining: Samples still to come.
+        k: Samples asked for.
+        tau: The threshold.
+    """
+    usable = [score for score in scores if score is not None and not math.isnan(score)]
+    if not enough_usable(len(usable), k=k):
+        return False
+    total = sum((Fraction(score) for score in usable), Fraction(0))
+    most = len(usable) + remaining
+    # The mean is lowest when every remaining sample is 0, highest when every one is 1.
+    return total / most >= _bar(tau) or (total + remaining) / most < _bar(tau)
+
+
+def _exact_mean(scores: Sequence[float]) -> Fraction:
+    return sum((Fraction(score) for score in scores), Fraction(0)) / len(scores)
+
+
+def _bar(tau: float) -> Fraction:
+    return Fraction(tau) - Fraction(TOLERANCE)
+
+
+METHOD = "consistency_gate"
+
+
+def decide_on_support(
+    score: SupportScore,
+    *,
+    on_inconclusive: OnInconclusive,
+    why: str,
+    used: int,
+    too_close: bool = False,
+) -> AdmissionDecision:
+    """Make a decision of a support score.
+
+    Args:
+        score: The ruling on the samples.
+        on_inconclusive: What becomes of a candidate that could not be judged.
+        why: A judge's words for its score, or the reasons why samples were not usable.
+        used: Samples asked in the end; fewer than `score.asked` after an early stop.
+        too_close: Whether there is a score that only lies where it decides nothing.
+    """
+    outcome, reason = _outcome(score, on_inconclusive=on_inconclusive)
+    return AdmissionDecision(
+        outcome=outcome,
+        reason=reason,
+        explanation=f"too close to call: {why}" if too_close else _explain(score, why, used=used),
+        method=METHOD,
+    )
+
+
+def _outcome(score: SupportScore, *, on_inconclusive: OnInconclusive) -> tuple[Outcome, ReasonCode]:
+    match score.ruling:
+        case "supported":
+            return "admit", "supported"
+        case "low_support":
+            return "reject", "low_support"
+        case "inconclusive":
+            return INCONCLUSIVE_OUTCOMES[on_inconclusive], "inconclusive"
+        case _:
+            assert_never(score.ruling)
+
+
+def _explain(score: SupportScore, why: str, *, used: int) -> str:
+    samples = f"{used} of {score.asked} samples" if used < score.asked else _plural(score.asked)
+    if score.ruling == "inconclusive" or score.mean is None:
+        text = f"not judged: {score.usable} of {_plural(score.asked)} usable"
+    else:
+        sign = "<" if score.ruling == "low_support" else ">="
+        text = f"support {score.mean:.2f} {sign} {score.tau:.2f} over {samples}"
+    return f"{text}: {why}" if why else text
+
+
+def _plural(count: int) -> str:
+    return f"{count} sample" if count == 1 else f"{count} samples"

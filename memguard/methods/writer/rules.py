@@ -1,0 +1,120 @@
+"""Splits a conversation into passes for the writer, without losing any text."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from memguard.methods.writer.config import Writer
+from memguard.schema.base import Namespace
+from memguard.schema.memory import Conversation, Turn
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chunk:
+    """The turns of one pass."""
+
+    earlier: tuple[Turn, ...]
+    """Turns shown as context only."""
+    new: tuple[Turn, ...]
+    """Turns from which candidates are extracted."""
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """All turns of the pass, in order."""
+        return (*self.earlier, *self.new)
+
+
+def split_long_turns(turns: Sequence[Turn], *, max_chars: int) -> tuple[Turn, ...]:
+    """Split every turn that is longer than `max_chars` characters into several parts.
+
+    Parts end at white space if possible. They keep the id of their turn, so that a candidate that
+    cites a part cites the turn.
+    """
+    return tuple(
+        turn if part == turn.content else turn.model_copy(update={"content": part})
+        for turn in turns
+        for part in _parts(turn.content, max_chars=max_chars)
+    )
+
+
+def _parts(text: str, *, max_chars: int) -> Iterator[str]:
+    while len(text) > max_chars:
+        # A fifth is longer than any word of a script that has spaces.
+        spaces = [at for at in range(max_chars - max_chars // 5, max_chars) if text[at].isspace()]
+        end = spaces[-1] + 1 if spaces else max_chars
+        yield text[:end]
+        text = text[end:]
+    yield text
+
+
+def plan_chunks(turns: Sequence[Turn], *, new: AbstractSet[int], spec: Writer) -> tuple[Chunk, ...]:
+    """Group the new turns into passes, each with the turns before it.
+
+    Args:
+        turns: All turns in order, none longer than `spec.chars_per_chunk`.
+        new: Indices of the turns to extract from; others serve as context only.
+        spec: The sizes.
+
+    Returns:
+        Passes that contain every new turn exactly once, in order. The new turns of a pass are
+        adjacent: no turn that was read before lies between them.
+    """
+    chunks: list[Chunk] = []
+    start = 0
+    while start < len(turns):
+        if start not in new:
+            start += 1
+            continue
+        # The first turn always fits, since no turn is longer than a pass.
+        end, chars = start, 0
+        while (
+            end < len(turns)
+            and end in new
+            and end - start < spec.turns_per_chunk
+            and (end == start or chars + len(turns[end].content) <= spec.chars_per_chunk)
+        ):
+            chars += len(turns[end].content)
+            end += 1
+        chunks.append(Chunk(earlier=_earlier(turns[:start], spec), new=tuple(turns[start:end])))
+        start = end
+    return tuple(chunks)
+
+
+def _earlier(before: Sequence[Turn], spec: Writer) -> tuple[Turn, ...]:
+    """The last turns before a pass that fit into a quarter of its size."""
+    # Backwards from the pass: the nearest turns explain a pronoun, older ones seldom do.
+    context: list[Turn] = []
+    room = spec.chars_per_chunk // 4
+    for turn in reversed(before[-spec.context_turns :] if spec.context_turns else ()):
+        room -= len(turn.content)
+        if room < 0:
+            break
+        context.append(turn)
+    return tuple(reversed(context))
+
+
+def turn_keys(conversation: Conversation, *, namespace: Namespace) -> tuple[str, ...]:
+    """A key per turn, which recognises the turn when the conversation comes back longer.
+
+    The key of a turn with an id of its own contains that id. A numbered turn is identified by what
+    came before it, so its key is chained: a "Yes." after another question is another turn.
+    """
+    keys: list[str] = []
+    chain = _digest(*namespace, conversation.id)
+    counts: dict[str, int] = {}
+    for turn in conversation.turns:
+        words = (turn.role, turn.speaker, turn.content)
+        if not turn.id.isdecimal():
+            key = _digest(*namespace, conversation.id, turn.id, *words)
+        else:
+            chain = key = _digest(chain, *words)
+        # Equal parts of one long turn must be read each, so they need different keys.
+        counts[key] = counts.get(key, 0) + 1
+        keys.append(key if counts[key] == 1 else f"{key}-{counts[key]}")
+    return tuple(keys)
+
+
+def _digest(*parts: str) -> str:
+    # Joined by a control character, so that moving text from one part to the next changes the key.
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:24]

@@ -1,0 +1,369 @@
+"""Writes that go on after the answer is out: in order within a thread, and never lost at exit."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Annotated, Any, Literal, NotRequired, cast
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langgraph.channels.untracked_value import UntrackedValue
+from langgraph.config import get_config
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
+
+from memguard import compat
+from memguard.errors import ConfigurationError, ErrorCode, GuardError
+from memguard.hosts import add_memory, create_guards, failed_write
+from memguard.journal.journal import Journal
+from memguard.llm.models import ModelLike
+from memguard.namespaces import NamespaceLike
+from memguard.portal import run_sync
+from memguard.prompts import Prompt
+from memguard.read.admission import AdmissionLike
+from memguard.schema.ledger import ReadReport
+from memguard.schema.read import Recall
+from memguard.write.gates import GateLike
+from memguard.write.report import WriteReport
+
+_LOG = logging.getLogger("memguard")
+_WORKERS = 4
+"""Threads' writes under way at once; each waits for models and the disk most of the time."""
+
+Work = Callable[[], Coroutine[Any, Any, WriteReport]]
+
+
+class Background:
+    """Runs writes on memguard's own loop, which outlives the event loops of callers."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+        self._under_way: set[Future[WriteReport]] = set()
+        self._last: dict[str, Future[WriteReport]] = {}
+        self._done: list[Future[WriteReport]] = []
+
+    def submit(self, work: Work, *, thread: str) -> None:
+        """Begin a write, after those of the same thread: a turn is then read once."""
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="memguard-background")
+                compat.run_before_threads_end(self._finish)
+            # Pools start jobs in order, so what is waited for has always been started.
+            earlier = self._last.get(thread) if thread else None
+            future = self._pool.submit(_run, work, earlier=earlier)
+            self._under_way.add(future)
+            if thread:
+                self._last[thread] = future
+        future.add_done_callback(lambda done: self._note(done, thread=thread))
+
+    def drain(self, timeout: float | None = None) -> tuple[WriteReport, ...]:
+        """Wait until nothing is under way.
+
+        Args:
+            timeout: Seconds to wait at most; what is under way then goes on.
+
+        Returns:
+            The reports since the last call, oldest first.
+
+        Raises:
+            MemguardError: The first failure that no report could tell of.
+            TimeoutError: If something is still under way.
+        """
+        with self._lock:
+            pending = set(self._under_way)
+        if wait(pending, timeout=timeout).not_done:
+            msg = f"background writes are still under way after {timeout} s; drain again"
+            raise TimeoutError(msg)
+        with self._lock:
+            done, self._done = self._done, []
+        errors = [error for future in done if (error := future.exception()) is not None]
+        if errors:
+            raise errors[0]
+        return tuple(future.result() for future in done)
+
+    def _note(self, done: "Future[WriteReport]", *, thread: str) -> None:
+        with self._lock:
+            self._under_way.discard(done)
+            self._done.append(done)
+            if thread and self._last.get(thread) is done:
+                del self._last[thread]
+        error = done.exception()
+        if error is not None:
+            _LOG.error("a background write failed: %s", error)
+
+    def _finish(self) -> None:
+        with self._lock:
+            pending = set(self._under_way)
+        wait(pending)
+
+
+def _run(work: Work, *, earlier: "Future[WriteReport] | None") -> WriteReport:
+    if earlier is not None:
+        earlier.exception()  # waits; its failure is its own
+    return run_sync(work())
+
+
+try:
+    from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
+    from langchain.agents.middleware.types import OmitFromInput, PrivateStateAttr
+except ImportError as _error:  # langchain is an extra
+    _message = "MemguardMiddleware needs LangChain: pip install 'langgraph-memguard[langchain]'"
+    raise ConfigurationError(_message, code=ErrorCode.MIDDLEWARE_EXTRA) from _error
+
+Graph = CompiledStateGraph[Any, Any, Any, Any]
+_INTERNAL = ("__", "checkpoint_")
+
+
+class MemguardState(AgentState[Any]):
+    """What the middleware adds to an agent's state for the turn; none of it is checkpointed."""
+
+    memguard_context: NotRequired[Annotated[dict[str, str], UntrackedValue, PrivateStateAttr]]
+    """What each instance admitted, rendered, by the instance's name."""
+    memguard: NotRequired[Annotated[dict[str, dict[str, Any]], UntrackedValue, OmitFromInput]]
+    """`read` and `writes` reports of the turn, by the instance's name."""
+
+
+class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
+    """Guarded memory for an agent of `create_agent`.
+
+    Trouble with memory costs nobody the answer: a read that fails withholds what it could not
+    judge, a write that fails is on its report and is taken up by the thread's next turn. Settings
+    that cannot work, such as an unknown user, are errors.
+    """
+
+    state_schema = MemguardState
+
+    def __init__(
+        self,
+        model: "ModelLike" = "local",
+        *,
+        gates: Sequence[GateLike] | None = None,
+        admission: AdmissionLike | None = None,
+        recall: Recall | None = None,
+        models: Mapping[str, ModelLike] | None = None,
+        prompts: Mapping[str, Prompt] | None = None,
+        read: Graph | Literal[False] | None = None,
+        write: Graph | Literal[False] | None = None,
+        store: BaseStore | None = None,
+        namespace: NamespaceLike = ("memories", "{user_id}"),
+        background: bool = False,
+        receipts: Journal | str | Path | None = None,
+        name: str = "MemguardMiddleware",
+    ) -> None:
+        """Build the guards.
+
+        Args:
+            model: Who writes, judges and adjudicates. `"local"` needs no language model and is
+                weaker; no model spends money unasked.
+            gates: What a candidate memory has to pass, in order, as in `create_write_guard`.
+            admission: How recalled memories are admitted, as in `create_read_guard`.
+            recall: Which memories are looked at; see `Recall`.
+            models: Other models by stage, of both guards: `writer`, `judge`, the stages of
+                ConMem, `adjudicator` and `decomposer`.
+            prompts: Your own prompts by name, of both guards.
+            read: A read guard of your own; `False` recalls nothing.
+            write: A write guard of your own, for example one with `review="interrupt"`; `False`
+                remembers nothing.
+            store: The memory store; the agent's own store when left out.
+            namespace: Whose memories: a template filled from the run's context, or a function.
+            background: Whether writes go on after the answer is out; see `drain`.
+            receipts: Where receipts are stored; next to a local store when left out.
+            name: Names this instance, for two scopes in one agent.
+
+        Raises:
+            ConfigurationError: If a guard cannot be built.
+        """
+        super().__init__()
+        self._name = name
+        self._store = store
+        reader, writer = create_guards(
+            model,
+            read=read,
+            write=write,
+            store=store,
+            namespace=namespace,
+            receipts=receipts,
+            gates=gates,
+            admission=admission,
+            recall=recall,
+            models=models,
+            prompts=prompts,
+        )
+        self._background = Background() if background and writer else None
+        # Closures, because LangGraph looks for nested graphs in what a function closes over:
+        # drawings and streams then show the guards with their methods inside.
+        if reader:
+            self._bind_read(reader)
+        if writer:
+            self._bind_write(writer)
+
+    @property
+    def name(self) -> str:
+        """The instance's name."""
+        return self._name
+
+    def drain(self, timeout: float | None = None) -> tuple[WriteReport, ...]:
+        """Wait for background writes; see `Background.drain`. The process also waits at its end."""
+        return self._background.drain(timeout) if self._background else ()
+
+    async def adrain(self, timeout: float | None = None) -> tuple[WriteReport, ...]:  # noqa: ASYNC109 - as `drain`
+        """As `drain`, without blocking the event loop."""
+        return await asyncio.to_thread(self.drain, timeout)
+
+    # -- hooks; replaced in `__init__` where there is a guard to run -------------------------
+
+    def before_agent(self, state: MemguardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Recall what may be used for this request."""
+
+    async def abefore_agent(
+        self, state: MemguardState, runtime: Runtime[Any]
+    ) -> dict[str, Any] | None:
+        """Recall what may be used for this request."""
+
+    def before_model(self, state: MemguardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Recall again after tools: what they said may contradict a memory."""
+
+    async def abefore_model(
+        self, state: MemguardState, runtime: Runtime[Any]
+    ) -> dict[str, Any] | None:
+        """Recall again after tools: what they said may contradict a memory."""
+
+    def after_agent(self, state: MemguardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Remember what is new and passes the gates."""
+
+    async def aafter_agent(
+        self, state: MemguardState, runtime: Runtime[Any]
+    ) -> dict[str, Any] | None:
+        """Remember what is new and passes the gates."""
+
+    def wrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
+    ) -> ModelResponse[Any]:
+        """Put what was admitted last into the system message of this one call."""
+        state = cast("MemguardState", request.state)
+        # A turn that was interrupted and resumed has lost it, because it is never checkpointed.
+        if self._context_of(state) is None:
+            update = self.before_agent(state, request.runtime) or {}
+            state = cast("MemguardState", {**state, **update})
+        return handler(self._injected(request, state))
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any]:
+        """Put what was admitted last into the system message of this one call."""
+        state = cast("MemguardState", request.state)
+        if self._context_of(state) is None:
+            update = await self.abefore_agent(state, request.runtime) or {}
+            state = cast("MemguardState", {**state, **update})
+        return await handler(self._injected(request, state))
+
+    # -- inside -------------------------------------------------------------------------------
+
+    def _bind_read(self, graph: Graph) -> None:
+        def before_agent(state: MemguardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+            del runtime
+            return self._recalled(state, graph.invoke({"messages": state["messages"]}))
+
+        async def abefore_agent(
+            state: MemguardState, runtime: Runtime[Any]
+        ) -> dict[str, Any] | None:
+            del runtime
+            return self._recalled(state, await graph.ainvoke({"messages": state["messages"]}))
+
+        def before_model(state: MemguardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+            return before_agent(state, runtime) if tools_spoke(state["messages"]) else None
+
+        async def abefore_model(
+            state: MemguardState, runtime: Runtime[Any]
+        ) -> dict[str, Any] | None:
+            return await abefore_agent(state, runtime) if tools_spoke(state["messages"]) else None
+
+        self.before_agent = before_agent  # pyright: ignore[reportAttributeAccessIssue]
+        self.abefore_agent = abefore_agent  # pyright: ignore[reportAttributeAccessIssue]
+        self.before_model = before_model  # pyright: ignore[reportAttributeAccessIssue]
+        self.abefore_model = abefore_model  # pyright: ignore[reportAttributeAccessIssue]
+
+    def _bind_write(self, graph: Graph) -> None:
+        background = self._background
+
+        def after_agent(state: MemguardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+            if background is not None:
+                return self._begin(background, graph, state, runtime)
+            try:
+                output = graph.invoke({"messages": state["messages"]})
+            except GuardError as error:
+                return self._remembered(state, failed_write(error))
+            return self._remembered(state, output["writes"])
+
+        async def aafter_agent(
+            state: MemguardState, runtime: Runtime[Any]
+        ) -> dict[str, Any] | None:
+            if background is not None:
+                return self._begin(background, graph, state, runtime)
+            try:
+                output = await graph.ainvoke({"messages": state["messages"]})
+            except GuardError as error:
+                return self._remembered(state, failed_write(error))
+            return self._remembered(state, output["writes"])
+
+        self.after_agent = after_agent  # pyright: ignore[reportAttributeAccessIssue]
+        self.aafter_agent = aafter_agent  # pyright: ignore[reportAttributeAccessIssue]
+
+    def _begin(
+        self, background: Background, graph: Graph, state: MemguardState, runtime: Runtime[Any]
+    ) -> None:
+        """Hand a write over; it is a run of its own, with this run's user and store."""
+        values = get_config().get("configurable", {})
+        configurable = {k: v for k, v in values.items() if not str(k).startswith(_INTERNAL)}
+        # The agent's store is only known now, and the write outlives the run that knows it.
+        bound = graph if self._store is not None else graph.copy({"store": runtime.store})
+        messages = list(state["messages"])
+        context = runtime.context
+
+        async def write() -> WriteReport:
+            output: Mapping[str, Any] = await bound.ainvoke(
+                {"messages": messages}, {"configurable": configurable}, context=context
+            )
+            return cast("WriteReport", output["writes"])
+
+        thread = str(configurable.get("thread_id") or "")
+        background.submit(write, thread=thread)
+
+    def _context_of(self, state: MemguardState) -> str | None:
+        return state.get("memguard_context", {}).get(self._name)
+
+    def _injected(self, request: ModelRequest[Any], state: MemguardState) -> ModelRequest[Any]:
+        memory = self._context_of(state) or ""
+        return request.override(system_message=add_memory(request.system_message, memory))
+
+    def _recalled(self, state: MemguardState, output: Mapping[str, Any]) -> dict[str, Any]:
+        context = {**state.get("memguard_context", {}), self._name: output["memory_context"]}
+        read = cast("ReadReport", output["read"])
+        return {"memguard_context": context, "memguard": self._with(state, read=read)}
+
+    def _remembered(self, state: MemguardState, writes: WriteReport) -> dict[str, Any]:
+        return {"memguard": self._with(state, writes=writes)}
+
+    def _with(
+        self, state: MemguardState, **reports: "ReadReport | WriteReport"
+    ) -> dict[str, dict[str, Any]]:
+        before = state.get("memguard", {})
+        return {**before, self._name: {**before.get(self._name, {}), **reports}}
+
+
+def tools_spoke(messages: Sequence[AnyMessage]) -> bool:
+    """Whether a tool returned something since the model or the user last said anything."""
+    for message in reversed(messages):
+        if isinstance(message, ToolMessage):
+            return True
+        if isinstance(message, AIMessage | HumanMessage):
+            return False
+    return False

@@ -1,0 +1,145 @@
+"""Namespace labels for stores that refuse some characters. Reversible.
+
+LangGraph's own stores allow no dot in a label and no empty label, so an e-mail address raises
+there. `%` is the escape: it, the dot and NUL become `%` and two hexadecimal digits.
+"""
+
+import re
+import string
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from langgraph.config import get_config
+from langgraph.runtime import Runtime, get_runtime
+from langgraph.store.base import BaseStore
+
+from memguard.errors import ConfigurationError, ErrorCode, InvalidInputError
+from memguard.schema.base import Namespace, is_blank
+
+_ESCAPED = re.compile(r"[%.\x00]")
+_ESCAPE = re.compile(r"%([0-9A-F]{2})")
+
+
+def encode_label(label: str) -> str:
+    """The label without dots; a label that has none comes back as it is."""
+    return _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", label)
+
+
+def decode_label(label: str) -> str:
+    """What `encode_label` was given."""
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), label)
+
+
+_INTERNAL = ("__", "checkpoint_")
+"""Keys that LangGraph puts into `configurable` for itself."""
+
+NamespaceLike = tuple[str, ...] | str | Callable[[Runtime[Any]], tuple[Any, ...]]
+"""A tuple of labels with `{placeholders}`, one label, or a function of the run's `Runtime`."""
+
+
+def templates_of(namespace: "NamespaceLike | list[NamespaceLike]") -> tuple[NamespaceLike, ...]:
+    """The namespaces that a read searches, as a tuple of templates.
+
+    Raises:
+        InvalidInputError: If there are none: such a read would silently find nothing.
+    """
+    if not isinstance(namespace, list):
+        return (namespace,)
+    if not namespace:
+        msg = "namespace=[] names no namespace: pass a template, or a list of at least one"
+        raise InvalidInputError(msg, code=ErrorCode.NAMESPACE_INVALID)
+    return tuple(namespace)
+
+
+def resolve_namespace(template: NamespaceLike, *, store: BaseStore) -> Namespace:
+    """The namespace of the run in progress.
+
+    Placeholders are filled from the run's `context`, then from `config["configurable"]`. There is
+    no default user: a value that is missing or blank is an error, never a shared namespace.
+
+    Args:
+        template: The guard's namespace setting.
+        store: The store; labels are escaped for stores that refuse some characters.
+
+    Raises:
+        ConfigurationError: If a placeholder has no value; the message lists those that have.
+        InvalidInputError: If a label is blank or no name, or the template cannot be read.
+    """
+    runtime = get_runtime()
+    labels = _labels(template(runtime) if callable(template) else template)
+    if not callable(template):
+        values = _values(runtime)
+        labels = tuple(_fill(label, values=values, template=template) for label in labels)
+    if not labels or any(is_blank(label) for label in labels):
+        msg = f"the namespace {labels!r} has a blank label: give every label a value"
+        raise InvalidInputError(msg, code=ErrorCode.NAMESPACE_INVALID)
+    # Only a store that refuses some characters needs them escaped.
+    if getattr(store, "accepts_any_label", False):
+        return labels
+    return tuple(encode_label(label) for label in labels)
+
+
+def _values(runtime: Runtime[Any]) -> dict[str, Any]:
+    context = runtime.context
+    if context is None:
+        from_context: Mapping[str, Any] = {}
+    elif isinstance(context, Mapping):
+        from_context = context
+    else:
+        public = [name for name in dir(context) if not name.startswith("_")]
+        from_context = {name: getattr(context, name) for name in public}
+    configurable = get_config().get("configurable", {})
+    from_config = {k: v for k, v in configurable.items() if not str(k).startswith(_INTERNAL)}
+    return {**from_config, **from_context}
+
+
+def _labels(value: object) -> tuple[str, ...]:
+    if not isinstance(value, str | tuple | list):
+        msg = f"a namespace is a tuple of labels, got {value!r}"
+        raise InvalidInputError(msg, code=ErrorCode.NAMESPACE_INVALID)
+    parts = (value,) if isinstance(value, str) else cast("tuple[object, ...]", value)
+    return tuple(_name(part, what="a label", template=value) for part in parts)
+
+
+def _name(value: object, *, what: str, template: object) -> str:
+    """The text of a name.
+
+    `None` is refused: as text it would be one namespace for all users without an id.
+    """
+    if value is None or isinstance(value, Mapping | list | set | tuple | bytes):
+        msg = (
+            f"{what} of the namespace {template!r} is a {type(value).__name__}, which is not a "
+            f"name: pass a text or a number, got {value!r}"
+        )
+        raise InvalidInputError(msg, code=ErrorCode.NAMESPACE_INVALID)
+    name = str(value)
+    if any("\ud800" <= letter <= "\udfff" for letter in name):
+        msg = (
+            f"{what} of the namespace {template!r} is {name!r}, which has half a character: pass "
+            "valid Unicode"
+        )
+        raise InvalidInputError(msg, code=ErrorCode.NAMESPACE_INVALID)
+    return name
+
+
+def _fill(label: str, *, values: Mapping[str, Any], template: NamespaceLike) -> str:
+    try:
+        parsed = list(string.Formatter().parse(label))
+    except ValueError as error:
+        msg = f"the namespace {template!r} has a brace that is not closed; double a literal brace"
+        raise InvalidInputError(msg, code=ErrorCode.NAMESPACE_INVALID) from error
+    # Blank counts as missing: `{user_id}` of "" would be a namespace that users share.
+    names = [name for _, name, _, _ in parsed if name is not None]
+    missing = [name for name in names if values.get(name) in (None, "")]
+    if missing:
+        available = sorted(str(name) for name, value in values.items() if value not in (None, ""))
+        msg = (
+            f"the namespace {template!r} needs {missing[0]!r}, which the run does not have: pass "
+            f"`context={{{missing[0]!r}: ...}}` or in `configurable`; it has {available}"
+        )
+        raise ConfigurationError(msg, code=ErrorCode.NAMESPACE_UNRESOLVED)
+    texts = {name: _name(values[name], what=repr(name), template=template) for name in names}
+    # One pass over the template: a user id that holds braces is never filled again.
+    return "".join(
+        literal + (texts[name] if name is not None else "") for literal, name, _, _ in parsed
+    )

@@ -1,0 +1,305 @@
+"""The units that memories were split into, cached in the journal of the read in progress.
+
+A method is built once, but the store, and with it the journal, is known only within a run. A
+context variable carries it from the guard to the cache that the method was built with.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from langgraph.graph.state import CompiledStateGraph
+
+from memguard.errors import ConfigurationError, ErrorCode, MemguardError
+from memguard.journal.caches import DecompositionLog, owned_by
+from memguard.journal.journal import Journal
+from memguard.llm.models import ModelLike, model_of
+from memguard.local.pieces import pieces_key
+from memguard.methods.adjudication.factory import create_decomposer
+from memguard.methods.adjudication.steps import NoAdjudicator, Steps, read_without_adjudicator
+from memguard.methods.factor_compiled import create_factor_compiled_graph
+from memguard.methods.permission_semantic import create_permission_semantic_graph
+from memguard.methods.relevance_gate import create_relevance_gate_graph
+from memguard.prompts import Prompt, prompt_or_own
+from memguard.schema.failures import Failure, failure_of
+from memguard.schema.ledger import Flag
+from memguard.schema.read import FactorCompiled, PermissionSemantic, RecalledMemory, RelevanceGate
+from memguard.schema.units import Pieces
+from memguard.schema.usage import Budget
+from memguard.uncheckpointed import Graph, run_uncheckpointed
+
+_LOG: ContextVar[DecompositionLog | None] = ContextVar("memguard_pieces", default=None)
+
+
+class JournalPieces:
+    """A `DecompositionCache` over the journal of the read; outside a read it caches nothing."""
+
+    async def aget(self, keys: Sequence[str]) -> Sequence[Pieces | None]:
+        """The cached pieces, one entry per key."""
+        log = _LOG.get()
+        return [None] * len(keys) if log is None else await log.aget(keys)
+
+    async def aput(self, entries: Mapping[str, Pieces]) -> None:
+        """Cache pieces."""
+        log = _LOG.get()
+        if log is not None:
+            await log.aput(entries)
+
+
+@contextmanager
+def use_pieces(
+    log: DecompositionLog, *, memories: Sequence[RecalledMemory], fingerprint: str
+) -> Generator[None]:
+    """Cache pieces in a log inside the block, under the candidates that they come from.
+
+    Forgetting a candidate then deletes its pieces as well.
+
+    Args:
+        log: The log.
+        memories: The memories that may be split.
+        fingerprint: The decomposer's.
+    """
+    owners = {
+        pieces_key(memory.text, fingerprint=fingerprint): memory.provenance.candidate_id
+        for memory in memories
+        if memory.provenance is not None
+    }
+    # A context variable rather than an argument: concurrent reads share one graph.
+    token = _LOG.set(log)
+    try:
+        with owned_by(owners):
+            yield
+    finally:
+        _LOG.reset(token)
+
+
+AdmissionSpec = FactorCompiled | PermissionSemantic | RelevanceGate
+AdmissionLike = AdmissionSpec | str | Graph
+"""A spec, the name of a default spec, or a graph of your own with a method's input and output."""
+
+BY_NAME: dict[str, AdmissionSpec] = {
+    "fc": FactorCompiled(),
+    "ps": PermissionSemantic(),
+    "relevance": RelevanceGate(),
+}
+"""The default spec of each method, by its short name."""
+
+STAGES = ("default", "adjudicator", "decomposer")
+"""What a model can be named for; `default` serves where no other is named."""
+
+PROMPTS = (
+    "factor_compiled/adjudicate",
+    "permission_semantic/adjudicate",
+    "permission_semantic/decompose",
+)
+"""The prompts that can be replaced."""
+
+_METHOD_SHARE = 0.9
+"""Of the deadline, what the model calls may take: recall and the receipt need some as well."""
+_DEFAULT_K = 10
+_DEFAULT_DEADLINE = 20.0
+
+Fallback = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
+"""Takes a method's input and gives its output, without asking anybody."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdmissionResult:
+    """What a method returned, and what a reader must know of how it came about."""
+
+    output: dict[str, Any]
+    """The method's output."""
+    flags: tuple[Flag, ...] = ()
+    """Why the fallback was used."""
+    failures: tuple[Failure, ...] = ()
+    """What stopped the method, with a code of the errors page."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Admission:
+    """A method ready to be asked."""
+
+    graph: Graph
+    """The method."""
+    fallback: Fallback
+    """What answers in its place when it fails or is late."""
+    k: int
+    """Memories it wants to see."""
+    deadline: float
+    """Seconds a whole read may take."""
+    decomposer: str = ""
+    """The fingerprint of the decomposer; empty where the method has none."""
+
+    @property
+    def name(self) -> str:
+        """The method's name, as drawings and streams show it."""
+        return self.graph.get_name()
+
+    async def judge(
+        self, values: dict[str, Any], *, journal: Journal, seconds: float
+    ) -> AdmissionResult:
+        """Ask the method, and use the fallback where it fails or is late.
+
+        Args:
+            values: The method's input.
+            journal: Where the pieces of memories are cached.
+            seconds: How long it may take.
+        """
+        pieces = use_pieces(
+            DecompositionLog(journal), memories=values["memories"], fingerprint=self.decomposer
+        )
+        try:
+            async with asyncio.timeout(seconds):
+                with pieces:
+                    output = await run_uncheckpointed(self.graph, values)
+            _check_output(output, name=self.name)
+            return AdmissionResult(output=output)
+        except TimeoutError:
+            return await self.without(values, flags=("adjudication_late",))
+        except MemguardError as error:
+            # A mistake in the settings is raised later, once the receipt that names it is written.
+            failure = failure_of(error, step="admit")
+            return await self.without(values, flags=("adjudication_failed",), failures=(failure,))
+
+    async def without(
+        self,
+        values: dict[str, Any],
+        *,
+        flags: tuple[Flag, ...] = (),
+        failures: tuple[Failure, ...] = (),
+    ) -> AdmissionResult:
+        """What is admitted when nobody can be asked."""
+        return AdmissionResult(output=await self.fallback(values), flags=flags, failures=failures)
+
+
+def _check_output(output: Mapping[str, Any], *, name: str) -> None:
+    """Refuse a user's graph that does not return what a method returns.
+
+    Raises:
+        ConfigurationError: If an output is missing.
+    """
+    required = ("memory_context", "admitted", "withheld", "report")
+    missing = [key for key in required if output.get(key) is None]
+    if missing:
+        msg = (
+            f"the admission {name!r} returned no {', '.join(missing)}: return "
+            f"{', '.join(required)}, as the graph of `create_permission_semantic_graph` does"
+        )
+        raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID)
+
+
+def build_admission(
+    admission: AdmissionLike,
+    *,
+    models: Mapping[str, ModelLike],
+    prompts: Mapping[str, Prompt],
+    budget: Budget,
+    deadline: float | None,
+    clock: Callable[[], datetime],
+) -> Admission:
+    """Build the method that an argument asks for.
+
+    Args:
+        admission: A spec, a name or a graph.
+        models: By stage: `adjudicator` and `decomposer` are asked for, then `default`.
+        prompts: Your own prompts by name.
+        budget: The most one read may spend.
+        deadline: Seconds of a whole read; the spec's when left out.
+        clock: Gives the time.
+
+    Raises:
+        ConfigurationError: If the admission is unknown, or a model or prompt cannot be used.
+    """
+    spec = _spec_named(admission) if isinstance(admission, str) else admission
+    if isinstance(spec, CompiledStateGraph):
+        return Admission(
+            graph=spec,
+            fallback=_fallback_of(FactorCompiled(), clock=clock),
+            k=_DEFAULT_K,
+            deadline=_DEFAULT_DEADLINE if deadline is None else deadline,
+        )
+    if isinstance(spec, RelevanceGate):
+        graph = create_relevance_gate_graph(spec=spec, clock=clock)
+        return Admission(
+            graph=graph,
+            # It asks no model, so it is its own fallback.
+            fallback=graph.ainvoke,
+            k=spec.k,
+            deadline=_DEFAULT_DEADLINE if deadline is None else deadline,
+        )
+    whole = spec.deadline if deadline is None else deadline
+    timed = spec.model_copy(update={"deadline": whole * _METHOD_SHARE})
+    graph, decomposer = _method_of(
+        timed, models=models, prompts=prompts, budget=budget, clock=clock
+    )
+    return Admission(
+        graph=graph,
+        fallback=_fallback_of(timed, clock=clock),
+        k=spec.k,
+        deadline=whole,
+        decomposer=decomposer,
+    )
+
+
+def _method_of(
+    spec: FactorCompiled | PermissionSemantic,
+    *,
+    models: Mapping[str, ModelLike],
+    prompts: Mapping[str, Prompt],
+    budget: Budget,
+    clock: Callable[[], datetime],
+) -> tuple[Graph, str]:
+    """The method as a graph, and the fingerprint of its decomposer."""
+    adjudicator = model_of(models, "adjudicator")
+    if isinstance(spec, FactorCompiled):
+        graph = create_factor_compiled_graph(
+            adjudicator,
+            spec=spec,
+            budget=budget,
+            prompt=prompts.get("factor_compiled/adjudicate"),
+            clock=clock,
+        )
+        return graph, ""
+    override = prompts.get("permission_semantic/decompose")
+    decomposer = create_decomposer(
+        model_of(models, "decomposer"),
+        prompt=prompt_or_own("permission_semantic", "decompose", override=override),
+    )
+    graph = create_permission_semantic_graph(
+        adjudicator,
+        spec=spec,
+        decomposer=decomposer,
+        # The store, and with it the journal, is known only within a run.
+        cache=JournalPieces(),
+        budget=budget,
+        prompt=prompts.get("permission_semantic/adjudicate"),
+        clock=clock,
+    )
+    return graph, decomposer.fingerprint
+
+
+def _fallback_of(
+    spec: FactorCompiled | PermissionSemantic, *, clock: Callable[[], datetime]
+) -> Fallback:
+    units = isinstance(spec, PermissionSemantic)
+    steps = Steps(
+        method="permission_semantic" if units else "factor_compiled",
+        scheme="units" if units else "factors",
+        spec=spec,
+        adjudicator=NoAdjudicator(),
+        clock=clock,
+    )
+    return partial(read_without_adjudicator, steps=steps)
+
+
+def _spec_named(name: str) -> AdmissionSpec:
+    try:
+        return BY_NAME[name]
+    except KeyError:
+        msg = f"there is no admission named {name!r}: use one of {sorted(BY_NAME)}, or pass a spec"
+        raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID) from None

@@ -1,0 +1,303 @@
+"""The read guard: a request goes in, what memory may add to its answer comes out.
+
+```text
+START -> recall -> permission_semantic -> report -> END
+```
+
+The node in the middle is the admission method, under its own name and with its own steps inside.
+
+A read never delays an answer beyond its deadline. What is late or fails is left out, except that a
+safety constraint or a preference that can be told by its words stays as context. A flag on the
+receipt says so.
+"""
+
+import asyncio
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from langgraph.config import get_stream_writer
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.store.base import BaseStore
+from pydantic import JsonValue
+
+from memguard.errors import ConfigurationError, ErrorCode, MemguardError
+from memguard.journal.backing import Backings
+from memguard.journal.journal import Journal
+from memguard.journal.reads import ReadLog
+from memguard.llm.models import LOCAL, ModelLike, resolve_stages
+from memguard.namespaces import NamespaceLike, resolve_namespace, templates_of
+from memguard.portal import dual
+from memguard.prompts import Prompt
+from memguard.read.admission import PROMPTS, STAGES, Admission, AdmissionLike, build_admission
+from memguard.read.recall import recall
+from memguard.read.request import ReadGuardInput, ReadGuardOutput, ReadGuardState, read_request
+from memguard.schema.failures import Failure, error_of, failure_of
+from memguard.schema.ledger import Flag, ReadReport
+from memguard.schema.read import Recall, Recalled
+from memguard.schema.usage import Budget
+from memguard.state_keys import check_names, rename_keys
+from memguard.uncheckpointed import uncheckpointed
+
+NAME = "read_guard"
+OnFailure = Literal["report", "raise"]
+
+IN_MEMORY_NOTE = (
+    "the receipt of this read is kept in memory and ends with the process: pass `receipts=PATH`"
+)
+_MIN_RECEIPT_SECONDS = 0.05
+"""Seconds that writing the receipt may take even when the deadline has passed: a read without a
+receipt cannot be explained afterwards."""
+_FORBIDDEN_IN_NODE = str.maketrans({":": "_", "|": "_"})
+"""LangGraph separates the levels of a namespace by these two characters."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadGuard:
+    """What the nodes share: built once, bound to no event loop."""
+
+    backings: Backings
+    namespaces: tuple[NamespaceLike, ...]
+    spec: Recall
+    admission: Admission
+    clock: Callable[[], datetime]
+    on_failure: OnFailure
+
+
+async def recall_memories(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
+    """Read the request, resolve the namespaces, fetch the memories that may matter to it."""
+    start = time.monotonic()
+    # Outside the `try`: an unknown user or unreadable messages are the caller's mistake, and no
+    # reason to answer without memory.
+    request = read_request(state)
+    store = guard.backings.current().store
+    namespaces = tuple(resolve_namespace(template, store=store) for template in guard.namespaces)
+    flags: tuple[Flag, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    recalled = Recalled(namespaces=namespaces)
+    try:
+        async with asyncio.timeout(guard.admission.deadline):
+            recalled = await recall(
+                store,
+                query=request.query,
+                namespaces=namespaces,
+                spec=guard.spec,
+                k=guard.admission.k,
+                now=guard.clock(),
+            )
+    except TimeoutError:
+        flags = ("recall_late",)
+    except MemguardError as error:
+        flags, failures = ("recall_failed",), (failure_of(error, step="recall"),)
+    _emit("recalled", memories=len(recalled.memories))
+    return {
+        "run_id": uuid.uuid4().hex,
+        "request_query": request.query,
+        "request_dialogue": request.dialogue,
+        "request_evidence": request.evidence,
+        "recalled": recalled,
+        "namespaces": namespaces,
+        "seconds": time.monotonic() - start,
+        "flags": flags,
+        "failures": failures,
+    }
+
+
+async def admit(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
+    """Run the method, or its fallback where it fails or is late."""
+    start = time.monotonic()
+    values = {
+        "query": state.request_query,
+        "memories": state.recalled.memories,
+        "dialogue": state.request_dialogue,
+        "evidence": state.request_evidence,
+        "now": guard.clock(),
+        "run_id": state.run_id,
+    }
+    if state.flags:
+        # Recall failed or was late: there is nothing to judge, and perhaps no time to.
+        result = await guard.admission.without(values)
+    else:
+        result = await guard.admission.judge(
+            values,
+            journal=guard.backings.current().journal,
+            seconds=guard.admission.deadline - state.seconds,
+        )
+    output = result.output
+    _emit("admitted", admitted=len(output["admitted"]), withheld=len(output["withheld"]))
+    return {
+        "memory_context": output["memory_context"],
+        "admitted": output["admitted"],
+        "withheld": output["withheld"],
+        "read": output["report"],
+        "seconds": state.seconds + time.monotonic() - start,
+        "flags": (*state.flags, *result.flags),
+        "failures": (*state.failures, *result.failures),
+    }
+
+
+async def report(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
+    """Make the receipt durable, then raise a mistake in the settings, which it names."""
+    journal = guard.backings.current().journal
+    read = _complete(state, guard=guard, in_memory=journal.path is None)
+    seconds = max(_MIN_RECEIPT_SECONDS, guard.admission.deadline - state.seconds)
+    try:
+        async with asyncio.timeout(seconds):
+            await ReadLog(journal).aappend(read)
+    except TimeoutError:
+        # The log's own thread still writes it; the answer does not wait for that.
+        note = "the receipt was not on disk within the deadline"
+        read = read.model_copy(update={"notes": (*read.notes, note)})
+    except MemguardError as error:
+        failures = (*read.failures, failure_of(error, step="log"))
+        read = read.model_copy(update={"failures": failures})
+    _emit("reported", flags=list(read.flags))
+    # Last, so that the receipt of a run that raises is in the log.
+    for failure in read.failures:
+        error = error_of(failure)
+        if guard.on_failure == "raise" or isinstance(error, ConfigurationError):
+            raise error
+    return {"read": read}
+
+
+def create_read_guard(
+    model: "ModelLike | None" = None,
+    *,
+    store: BaseStore | None = None,
+    namespace: NamespaceLike | list[NamespaceLike] = ("memories", "{user_id}"),
+    admission: AdmissionLike = "ps",
+    recall: Recall | None = None,
+    models: Mapping[str, ModelLike] | None = None,
+    prompts: Mapping[str, Prompt] | None = None,
+    receipts: Journal | str | Path | None = None,
+    budget: Budget | None = None,
+    deadline: float | None = None,
+    keys: Mapping[str, str] | None = None,
+    on_failure: OnFailure = "report",
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> CompiledStateGraph[Any, Any, Any, Any]:
+    """A graph that recalls, and admits what may be used for this request; a node of any host graph.
+
+    Args:
+        model: Who adjudicates and decomposes memories: `"provider:model"`, a chat model, a resolved
+            model, or `"local"`, which needs no language model and is weaker. The local one when
+            left out: no model spends money unasked.
+        store: The memory store; the host graph's store when left out.
+        namespace: Template with placeholders, or a function of the run's `Runtime`; a list of
+            them searches several namespaces. Namespaces above and below them are not searched.
+        admission: `"ps"`, `"fc"`, `"relevance"`, a spec, or a graph of your own.
+        recall: Which memories are looked at; see `Recall`.
+        models: Other models by stage: `adjudicator`, `decomposer`.
+        prompts: Your own prompts by name, for example `permission_semantic/adjudicate`.
+        receipts: Where receipts and the pieces of memories are stored; next to a local store when
+            left out.
+        budget: The most one read may spend.
+        deadline: Seconds that a whole read may take; the admission's own when left out, 20.
+        keys: The host's state key for each of the guard's, for example `{"messages": "chat"}`.
+            Of the keys that are not named, only `messages` is then read from the host's state.
+        on_failure: What to do when the store or the log fails: `report` it in `read.failures` and
+            answer without memory, or `raise` it. A mistake in the settings, such as a wrong API
+            key, is always raised.
+        clock: Gives the time of the read.
+
+    Returns:
+        A graph that takes `messages`, or `query` with `dialogue`, and `evidence`, and returns
+        `memory_context`, `admitted`, `withheld` and `read`, a `ReadReport`.
+
+    Raises:
+        ConfigurationError: If a model, admission, prompt or deadline cannot be used.
+    """
+    check_names(models or {}, known=STAGES, what="models")
+    check_names(prompts or {}, known=PROMPTS, what="prompts")
+    _check_deadline(deadline)
+    guard = ReadGuard(
+        backings=Backings(store, receipts),
+        namespaces=templates_of(namespace),
+        spec=recall or Recall(),
+        admission=build_admission(
+            admission,
+            models=resolve_stages(model, models, default=LOCAL),
+            prompts=prompts or {},
+            budget=budget or Budget(),
+            deadline=deadline,
+            clock=clock,
+        ),
+        clock=clock,
+        on_failure=on_failure,
+    )
+    graph = _compile(guard)
+    if keys is not None:
+        graph = rename_keys(graph, keys=keys, takes=ReadGuardInput, gives=ReadGuardOutput)
+    # After the renaming, which wraps the graph in another one.
+    return uncheckpointed(graph)
+
+
+def _compile(guard: ReadGuard) -> CompiledStateGraph[Any, Any, Any, Any]:
+    builder = StateGraph(ReadGuardState, input_schema=ReadGuardInput, output_schema=ReadGuardOutput)
+    builder.add_node("recall", dual(partial(recall_memories, guard=guard), name="recall"))
+    builder.add_node("report", dual(partial(report, guard=guard)))
+    method = _node_name(guard.admission.name)
+    # A node that runs the graph rather than the graph itself: it has to keep the deadline, and to
+    # fall back. LangGraph shows both alike, in drawings, streams and `get_subgraphs`.
+    builder.add_node(
+        method, dual(partial(admit, guard=guard), name=method, asks=[guard.admission.graph])
+    )
+    builder.add_edge(START, "recall")
+    builder.add_edge("recall", method)
+    builder.add_edge(method, "report")
+    builder.add_edge("report", END)
+    return builder.compile(name=NAME)
+
+
+def _node_name(method: str) -> str:
+    """The method's name, or a name derived from it where LangGraph would refuse it as a node."""
+    name = method.translate(_FORBIDDEN_IN_NODE) or "admission"
+    # LangGraph refuses a second node of a name, and a node with the name of a state key.
+    reserved = {"recall", "report", START, END, *ReadGuardState.model_fields}
+    return f"{name}_admission" if name in reserved else name
+
+
+def _check_deadline(deadline: float | None) -> None:
+    if deadline is not None and not deadline > 0:
+        msg = f"the deadline {deadline!r} leaves no time to read: pass seconds above 0"
+        raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID)
+
+
+def _complete(state: ReadGuardState, *, guard: ReadGuard, in_memory: bool) -> ReadReport:
+    """The method's receipt, completed by recall and by the run around the method."""
+    # The node before this one always writes it.
+    read = cast("ReadReport", state.read)
+    # The method was given a share of the deadline; the receipt names the whole.
+    spec = {**read.spec, "deadline": guard.admission.deadline}
+    notes = (*_recall_notes(state.recalled), *read.notes, *((IN_MEMORY_NOTE,) * in_memory))
+    return read.model_copy(
+        update={
+            "spec": spec,
+            "namespaces": state.namespaces,
+            "flags": tuple(dict.fromkeys((*state.flags, *read.flags))),
+            "failures": (*read.failures, *state.failures),
+            "notes": tuple(dict.fromkeys(notes)),
+        }
+    )
+
+
+def _recall_notes(recalled: Recalled) -> tuple[str, ...]:
+    counts = (
+        (recalled.additional, "safety constraints found in addition to the nearest"),
+        (recalled.superseded, "left out because they are marked as superseded"),
+        (recalled.outside, "left out because they were said outside the time window"),
+        (recalled.below, "left out because they scored below the least score"),
+        (recalled.textless, "left out because they hold no text"),
+    )
+    return (*recalled.notes, *(f"{what}: {count}" for count, what in counts if count))
+
+
+def _emit(step: str, **details: JsonValue) -> None:
+    """Send `{"memguard": "read", "step": ..., ...}` to whoever streams custom events."""
+    get_stream_writer()({"memguard": "read", "step": step, **details})

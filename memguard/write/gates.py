@@ -1,0 +1,336 @@
+"""From what a user lists in `gates=[...]` to graphs that can be run."""
+
+import hashlib
+import json
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from typing import Annotated, Any, TypeVar
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.store.base import BaseStore
+from pydantic import BaseModel
+
+from memguard.errors import ConfigurationError, ErrorCode, GuardError, MemguardError
+from memguard.llm.models import LOCAL, ModelLike, model_of
+from memguard.methods.conmem import (
+    JUDGE_STAGES,
+    build_conmem_graph,
+    prompt_names,
+    resolve_stage_models,
+)
+from memguard.methods.conmem.config import ROLES, ConMem
+from memguard.methods.conmem.config import STAGES as CONMEM_STAGES
+from memguard.methods.consistency_gate import build_consistency_gate_graph, make_judge
+from memguard.methods.consistency_gate.config import ConsistencyGate
+from memguard.portal import dual
+from memguard.prompts import Prompt
+from memguard.schema.decision import AdmissionDecision
+from memguard.schema.memory import CandidateMemory, Conversation
+from memguard.schema.receipt import MethodReport, Receipt
+
+GateGraph = CompiledStateGraph[Any, Any, Any, Any]
+"""A method: `{"candidate", "context", "run_id"}` in, `{"decision", "report"}` out."""
+
+GateLike = ConsistencyGate | ConMem | str | GateGraph
+"""A spec, the name of a default spec, or a graph of your own with a method's input and output."""
+
+BY_NAME: dict[str, ConsistencyGate | ConMem] = {
+    "conmem": ConMem(),
+    "consistency": ConsistencyGate(),
+}
+"""The default spec of each method, by its short name."""
+
+
+STAGES = ("default", "writer", "judge", *CONMEM_STAGES)
+"""Stages that `models` can name; `judge` also serves the stages of ConMem that judge, and `default`
+every stage without a model of its own."""
+
+PROMPTS = (
+    "writer/extract",
+    "consistency_gate/support",
+    "consistency_gate/support_yes_no",
+    *prompt_names(),
+)
+"""The prompts that can be replaced."""
+
+
+RESERVED_NAMES = frozenset(
+    {"candidate", "context", "run_id", "decision", "report", "conclusion", "conclude"}
+)
+"""State keys and a node of the graph of all gates; no gate can have the same name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gate:
+    """A method ready to be run."""
+
+    name: str
+    """Names its node: the method's name, with a number for a second gate of the same name."""
+    graph: GateGraph
+    """The method."""
+    fingerprint: str
+    """Of all that can change its ruling: settings, model, prompt."""
+    min_calls: int = 0
+    """Model calls that a candidate costs here at least; 0 where that is not known."""
+
+
+def build_gates(
+    gates: Sequence[GateLike],
+    *,
+    models: Mapping[str, ModelLike],
+    store: BaseStore | None,
+    prompts: Mapping[str, Prompt],
+) -> tuple[Gate, ...]:
+    """Build each gate once, in order: cheap ones belong first.
+
+    Args:
+        gates: Specs, names or graphs.
+        models: By stage, as `memguard.llm.models.resolve_stages` returns them.
+        store: The memory store, for gates that read it.
+        prompts: Your own prompts by name, for example `consistency_gate/support`.
+
+    Raises:
+        ConfigurationError: If a gate is unknown or cannot be built, or a stage has no model.
+    """
+    built: list[Gate] = []
+    for like in gates:
+        gate = _build(like, models=models, store=store, prompts=prompts)
+        names = {gate.name for gate in built}
+        built.append(replace(gate, name=_node_name(gate.name, names)))
+    return tuple(built)
+
+
+def _node_name(name: str, names: Collection[str]) -> str:
+    """A name that LangGraph takes for a node and that no earlier gate has."""
+    # Both characters separate the parts of a checkpoint namespace.
+    base = name.replace(":", "_").replace("|", "_")
+    if base in RESERVED_NAMES:
+        base = f"{base}_gate"
+    number, unique = 1, base
+    while unique in names:
+        number += 1
+        unique = f"{base}_{number}"
+    return unique
+
+
+def digest_of(*parts: str) -> str:
+    """A short name for settings: equal parts give equal digests."""
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:12]
+
+
+def _build(
+    gate: GateLike,
+    *,
+    models: Mapping[str, ModelLike],
+    store: BaseStore | None,
+    prompts: Mapping[str, Prompt],
+) -> Gate:
+    if isinstance(gate, CompiledStateGraph):
+        return Gate(name=gate.get_name(), graph=gate, fingerprint=f"graph:{gate.get_name()}")
+    spec = _spec_named(gate) if isinstance(gate, str) else gate
+    if isinstance(spec, ConMem):
+        return _conmem(spec, models=models, prompts=prompts)
+    return _consistency(spec, models=models, store=store, prompts=prompts)
+
+
+def _consistency(
+    spec: ConsistencyGate,
+    *,
+    models: Mapping[str, ModelLike],
+    store: BaseStore | None,
+    prompts: Mapping[str, Prompt],
+) -> Gate:
+    prompt_name = "support" if spec.variant == "soft" else "support_yes_no"
+    model = model_of(models, "judge")
+    judge = make_judge(model, spec=spec, prompt=prompts.get(f"consistency_gate/{prompt_name}"))
+    settings = json.dumps(spec.model_dump(mode="json"), sort_keys=True)
+    return Gate(
+        name="consistency_gate",
+        graph=build_consistency_gate_graph(judge, store=store),
+        fingerprint=f"consistency_gate:{settings}:{judge.fingerprint}",
+        min_calls=0 if model == LOCAL or spec.local_first else 1,
+    )
+
+
+def _conmem(
+    spec: ConMem, *, models: Mapping[str, ModelLike], prompts: Mapping[str, Prompt]
+) -> Gate:
+    chosen = {
+        stage: model_of(models, stage, *(("judge",) if stage in JUDGE_STAGES else ()))
+        for stage in CONMEM_STAGES
+    }
+    overrides = {name: prompt for name, prompt in prompts.items() if name.startswith("conmem/")}
+    resolved = resolve_stage_models(None, spec=spec, models=chosen, prompts=overrides)
+    settings = json.dumps(spec.model_dump(mode="json"), sort_keys=True)
+    return Gate(
+        name="conmem",
+        graph=build_conmem_graph(resolved),
+        fingerprint=f"conmem:{settings}:{resolved.fingerprint}",
+        # One to generate, one to validate; per probe two answers, and the judges of these.
+        min_calls=2 + len(ROLES) * (2 + spec.quality_judge + spec.auditor),
+    )
+
+
+def _spec_named(name: str) -> ConsistencyGate | ConMem:
+    try:
+        return BY_NAME[name]
+    except KeyError:
+        msg = f"there is no gate named {name!r}: use one of {sorted(BY_NAME)}, or pass a spec"
+        raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID) from None
+
+
+def cascade_notes(receipts: Sequence[Receipt], *, gates: Sequence[Gate]) -> tuple[str, ...]:
+    """For each gate but the first: how many candidates never came to it, and what that saved.
+
+    Args:
+        receipts: Of one run; those of candidates that no gate judged do not count.
+        gates: In the order in which they are run.
+    """
+    judged = [receipt for receipt in receipts if receipt.reports]
+    notes: list[str] = []
+    for position, gate in enumerate(gates):
+        spared = sum(len(receipt.reports) <= position for receipt in judged)
+        if spared and gate.min_calls:
+            notes.append(
+                f"cascade: {spared} of {len(judged)} candidates ended before {gate.name}; "
+                f"at least {spared * gate.min_calls} model calls saved"
+            )
+    return tuple(notes)
+
+
+NAME = "gates"
+ADMITTED = "admitted: next gate"
+"""Label of the edge from a gate to the next one."""
+
+T = TypeVar("T")
+
+
+def _append(items: tuple[T, ...], item: T) -> tuple[T, ...]:
+    return (*items, item)
+
+
+class GatesInput(BaseModel):
+    """What every gate reads."""
+
+    candidate: CandidateMemory
+    context: Conversation = Conversation()
+    run_id: str = ""
+
+
+class GatesOutput(BaseModel):
+    """The decision of the guard and the reports of the gates that were run, in order."""
+
+    conclusion: AdmissionDecision | None = None
+    # The key is singular because each gate writes its own report under it.
+    report: Annotated[tuple[MethodReport, ...], _append] = ()
+
+
+class GatesState(GatesInput, GatesOutput):
+    """What passes from gate to gate."""
+
+    decision: Annotated[tuple[AdmissionDecision, ...], _append] = ()
+    """One per gate that was run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatesResult:
+    """What the gates decided about one candidate: either a decision or an error."""
+
+    decision: AdmissionDecision | None = None
+    """Of the last gate that was run; `None` after an error."""
+    reports: tuple[MethodReport, ...] = ()
+    """One per gate that finished."""
+    error: MemguardError | None = None
+    """What stopped a gate."""
+
+
+class Pipeline:
+    """The gates of a guard, ready to judge candidates.
+
+    Args:
+        gates: In the order in which they are run.
+    """
+
+    def __init__(self, gates: Sequence[Gate]) -> None:
+        self.gates = tuple(gates)
+        self.graph: GateGraph | None = _compile(self.gates) if self.gates else None
+        """The gates as one graph; `None` without gates."""
+
+    async def judge(
+        self, candidate: CandidateMemory, *, source: Conversation, run_id: str
+    ) -> GatesResult:
+        """Run the gates in order until one does not admit the candidate.
+
+        An error is part of the result, so that one candidate does not stop the others.
+        """
+        if self.graph is None:
+            return GatesResult(decision=_admit_without_gate())
+        state: dict[str, Any] = {}
+        try:
+            # Streamed rather than invoked, to keep the reports of the gates before an error.
+            async for values in self.graph.astream(
+                {"candidate": candidate, "context": source, "run_id": run_id},
+                stream_mode="values",
+            ):
+                state = values
+        except MemguardError as error:
+            return GatesResult(reports=tuple(state.get("report", ())), error=error)
+        if state.get("conclusion") is None:
+            # LangGraph ends a run at an interrupt where there is no checkpointer to wait with.
+            msg = (
+                "the gates ended without a decision: a gate that interrupts its run needs a host "
+                "graph with a checkpointer"
+            )
+            error = GuardError(msg, code=ErrorCode.JUDGE_INCONCLUSIVE)
+            return GatesResult(reports=tuple(state.get("report", ())), error=error)
+        return GatesResult(decision=state["conclusion"], reports=tuple(state["report"]))
+
+
+def _compile(gates: Sequence[Gate]) -> GateGraph:
+    builder = StateGraph(GatesState, input_schema=GatesInput, output_schema=GatesOutput)
+    for gate in gates:
+        builder.add_node(gate.name, gate.graph, input_schema=GatesInput)
+    # A node of its own: LangGraph does not draw a subgraph that contains one subgraph only.
+    names = tuple(gate.name for gate in gates)
+    builder.add_node("conclude", dual(partial(conclude, names=names)))
+    builder.add_edge(START, gates[0].name)
+    for position, (gate, following) in enumerate(pairwise(gates), start=1):
+        route = dual(partial(next_gate, position=position))
+        ends: dict[Hashable, str] = {ADMITTED: following.name, "conclude": "conclude"}
+        builder.add_conditional_edges(gate.name, route, ends)
+    builder.add_edge(gates[-1].name, "conclude")
+    builder.add_edge("conclude", END)
+    return builder.compile(name=NAME)
+
+
+async def next_gate(state: GatesState, *, position: int) -> str:
+    """To the next gate only if this one, the `position`th, admitted the candidate."""
+    complete = len(state.decision) == len(state.report) == position
+    return ADMITTED if complete and state.decision[-1].outcome == "admit" else "conclude"
+
+
+async def conclude(state: GatesState, *, names: Sequence[str]) -> dict[str, Any]:
+    """The decision of the last gate is that of the guard.
+
+    Raises:
+        ConfigurationError: If a gate, which may be a graph of the user's own, returned none.
+    """
+    complete = min(len(state.decision), len(state.report))
+    if complete == max(len(state.decision), len(state.report)) > 0:
+        decision = state.decision[-1]
+        if decision.outcome != "admit" or complete == len(names):
+            return {"conclusion": decision}
+    msg = (
+        f"the gate {names[complete]!r} returned no decision or no report: a gate returns both, "
+        "under the keys `decision` and `report`"
+    )
+    raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID)
+
+
+def _admit_without_gate() -> AdmissionDecision:
+    return AdmissionDecision(
+        outcome="admit", reason="no_gate", explanation="the guard has no gate: all is stored"
+    )

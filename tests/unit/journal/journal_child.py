@@ -1,0 +1,134 @@
+"""A process that writes until it is killed, and `check`, which looks at what it left.
+
+python journal_child.py FOLDER SEED     commits batches for ever, prints what is acknowledged
+"""
+
+import asyncio
+import json
+import random
+import sqlite3
+import sys
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, SearchOp
+
+from memguard.journal.audit import audit
+from memguard.journal.commit import commit, recover
+from memguard.journal.journal import Journal
+from memguard.journal.quarantine import Quarantine
+from memguard.journal.receipts import ReceiptFilter, ReceiptLog
+from memguard.schema.receipt import Receipt
+from tests.unit.journal.journal_append import receipt
+
+
+class SqliteStore(BaseStore):
+    """A durable store, slow enough to be killed at any point."""
+
+    def __init__(self, path: Path, chance: random.Random) -> None:
+        self._db = sqlite3.connect(path, isolation_level=None, timeout=30)
+        self._db.execute(
+            "CREATE TABLE IF NOT EXISTS items (space TEXT, key TEXT, value TEXT, "
+            "PRIMARY KEY (space, key))"
+        )
+        self._chance = chance
+
+    def close(self) -> None:
+        self._db.close()
+
+    def batch(self, ops: Iterable[Op]) -> list[Any]:
+        results: list[Any] = []
+        for op in ops:
+            time.sleep(self._chance.random() * 0.001)
+            results.append(self._do(op))
+        return results
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Any]:
+        return self.batch(ops)
+
+    def _do(self, op: Op) -> Any:
+        if isinstance(op, PutOp):
+            self._db.execute(
+                "INSERT OR REPLACE INTO items VALUES (?, ?, ?)",
+                (json.dumps(op.namespace), op.key, json.dumps(op.value)),
+            )
+            return None
+        if isinstance(op, GetOp):
+            found = self._select("space = ? AND key = ?", json.dumps(op.namespace), op.key)
+            return found[0] if found else None
+        assert isinstance(op, SearchOp)
+        return self._select("1 ORDER BY space, key")[op.offset : op.offset + op.limit]
+
+    def _select(self, condition: str, *values: str) -> list[Item]:
+        at = datetime.now(UTC)
+        rows = self._db.execute(f"SELECT space, key, value FROM items WHERE {condition}", values)
+        return [
+            Item(
+                namespace=tuple(json.loads(space)),
+                key=key,
+                value=json.loads(value),
+                created_at=at,
+                updated_at=at,
+            )
+            for space, key, value in rows
+        ]
+
+
+async def write(folder: Path, seed: str) -> None:
+    chance = random.Random(seed)
+    journal = await Journal.aopen(folder / "log.db")
+    store = SqliteStore(folder / "store.db", chance)
+    for batch in range(10_000):
+        names = [f"{seed}-{batch}-{n}" for n in range(chance.randint(1, 5))]
+        await commit(journal, store, [receipt(name) for name in names])
+        held = receipt(f"{names[0]}-held", held=True)
+        await commit(journal, store, [held])
+        if chance.random() < 0.5:
+            await Quarantine(journal).arelease(held.id, actor="me", store=store)
+            names.append(held.id)
+        sys.stdout.write(json.dumps(names) + "\n")
+        sys.stdout.flush()
+
+
+async def check(folder: Path) -> dict[str, Any]:
+    """What is where, before and after recovery."""
+    journal = await Journal.aopen(folder / "log.db")
+    store = SqliteStore(folder / "store.db", random.Random(0))
+    log = ReceiptLog(journal)
+    before = await audit(journal, store)
+    states = [(r.id, await log.astate(r.id)) for r in await everything(log)]
+    recovered = await recover(journal, store)
+    after = await audit(journal, store)
+    again = await recover(journal, store)
+    final = [await log.astate(r.id) for r in await everything(log)]
+    report = {
+        "strangers": len(before.without_receipt),
+        "lost": [*before.without_record, *before.altered],
+        "done": [rid for rid, state in states if state in {"stored", "released"}],
+        "pending": len(before.pending),
+        "recovered": len(recovered.records),
+        "problems": list(recovered.problems),
+        "agrees": after.agrees,
+        "again": len(again.records),
+        "records": after.checked_records,
+        "receipts": after.checked_receipts,
+        "admitted": (await log.acount()).get("stored", 0),
+        "released": final.count("released"),
+        "held": len((await Quarantine(journal).alist(limit=10_000)).receipts),
+        "quarantined": (await log.acount()).get("quarantined", 0),
+    }
+    store.close()
+    await journal.aclose()
+    return report
+
+
+async def everything(log: ReceiptLog) -> tuple[Receipt, ...]:
+    return (await log.alist(ReceiptFilter(), limit=100_000)).receipts
+
+
+if __name__ == "__main__":
+    where, seed = sys.argv[1:]
+    asyncio.run(write(Path(where), seed))

@@ -1,0 +1,284 @@
+"""Ruling on units: what is settled beforehand, the floors, what was not judged, conflicts, room."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from memguard.local.pieces import looks_like_preference, looks_like_safety
+from memguard.methods.adjudication.ruling import (
+    Costs,
+    Ruling,
+    compile_ledger,
+    rule_on_unit,
+    rule_on_units,
+    settle_conflicts,
+)
+from memguard.schema.decision import Inconclusive
+from memguard.schema.ledger import Adjudication, Conflict, Row
+from memguard.schema.read import FactorCompiled, PermissionSemantic, Situation
+from memguard.schema.units import FactorAttributes, Unit, UnitAttributes
+from tests.unit.methods.reading import ENTRY, UNIT
+
+PAPER = PermissionSemantic(preset="paper")
+DEFAULT = PermissionSemantic()
+ADVICE = Situation(target="user", mode="recommendation")
+FACTS = Situation(target="world", mode="factual")
+LOST = Inconclusive(reason="timeout")
+
+
+def unit(text: str = "The user lives in Porto.", **given: Any) -> Unit:
+    return Unit(id=given.pop("id", "a"), memory_id=given.pop("memory_id", "m"), text=text, **given)
+
+
+def row(unit_id: str = "a", *, conflict: Any = False, **changed: Any) -> Row:
+    attributes = UnitAttributes.model_validate({**UNIT, **changed})
+    return Row(unit_id=unit_id, attributes=attributes, evidence_conflict=conflict)
+
+
+def entry(unit_id: str = "a", **changed: Any) -> Row:
+    return Row(unit_id=unit_id, attributes=FactorAttributes.model_validate({**ENTRY, **changed}))
+
+
+def ruled(*rows: Row, of: Unit | None = None, spec: Any = DEFAULT, now: Any = ADVICE) -> Ruling:
+    return rule_on_unit(of or unit(), rows, situation=now, spec=spec)
+
+
+def test_the_evidence_wins_where_the_switch_is_on() -> None:
+    for kind in ("fact", "preference", "constraint", "safety"):
+        assert ruled(row(kind=kind, conflict=True)).row.id == "evidence-conflict"
+        assert ruled(row(kind=kind, conflict=True), spec=PAPER).row.then != "DENY"
+
+
+def test_what_the_store_replaced_is_denied_whatever_was_found() -> None:
+    old = unit(superseded=True)
+    for spec in (PAPER, DEFAULT):
+        assert ruled(row(kind="constraint"), of=old, spec=spec).row.id == "superseded-record"
+        assert ruled(of=old, spec=spec).row.then == "DENY"
+
+
+@pytest.mark.parametrize("doubt", ["epistemic", "relevance"])
+def test_safety_holds_through_doubt_where_the_switch_is_on(doubt: str) -> None:
+    found = row(kind="safety", **{doubt: "uncertain"})
+    assert ruled(found).row.then == "APPLY_CONSTRAINT"
+    assert ruled(found, spec=PAPER).row.then == "CONTEXT"
+    for other in ("subject", "temporality"):
+        assert ruled(row(kind="safety", **{other: "uncertain"})).row.then == "CONTEXT"
+
+
+def test_the_decomposers_word_for_safety_counts_too() -> None:
+    of = unit("The user carries a pen.", kind="safety")
+    assert ruled(row(kind="fact", epistemic="uncertain"), of=of).row.id == "safety"
+    assert ruled(row(kind="fact", relevance="none"), of=of).row.then == "DENY"
+
+
+def test_a_preference_holds_through_doubt_when_advising_the_user() -> None:
+    found = row(kind="preference", epistemic="uncertain", relevance="uncertain")
+    assert ruled(found).row.id == "preference-kept"
+    assert ruled(found, spec=PAPER).row.id == "preference-doubt"
+    assert ruled(found, now=FACTS).row.then == "DENY"
+
+
+def test_fc_keeps_safety_whatever_its_role() -> None:
+    spec = FactorCompiled()
+    found = entry(role="fact", epistemic="uncertain", safety=True)
+    assert ruled(found, spec=spec).row.id == "safety"
+    assert ruled(found, spec=FactorCompiled(preset="paper")).row.id == "8-fact-doubt"
+    partial = entry(role="constraint", scope="partial", safety=True)
+    kept = ruled(partial, spec=spec)
+    assert (kept.row.id, kept.unit.text) == ("safety", unit().text)
+
+
+def test_allowed_content_takes_the_place_of_the_text() -> None:
+    of = unit("The user likes jazz at home and rock at work.")
+    spec = FactorCompiled()
+    some = entry(role="preference", scope="partial", allowed_content="likes jazz at home")
+    assert ruled(some, of=of, spec=spec).unit.text == "likes jazz at home"
+    whole = entry(role="preference", allowed_content="likes jazz at home")
+    assert ruled(whole, of=of, spec=spec).unit.text == of.text
+
+
+def test_allowed_content_in_other_words_is_void() -> None:
+    of = unit("The user likes jazz.")
+    found = entry(role="preference", scope="partial", allowed_content="The user adores opera.")
+    ruling = ruled(found, of=of, spec=FactorCompiled())
+    assert ruling.row.id == "2-nothing-allowed"
+    assert "own words" in ruling.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("of", "then"),
+    [
+        (unit("The user is allergic to peanuts."), "CONTEXT"),
+        (unit("The user sits a lot.", kind="safety"), "CONTEXT"),
+        (unit("L'utilisatrice est en fauteuil roulant."), "CONTEXT"),
+        (unit("用户对花生过敏。"), "CONTEXT"),
+        (unit("The user prefers aisle seats."), "CONTEXT"),
+        (unit("An aisle seat.", kind="preference"), "CONTEXT"),
+        (unit("An aisle seat.", kind="preference", superseded=True), "DENY"),
+        (unit("The user must have receipts.", kind="constraint"), "DENY"),
+        (unit("The user thinks the earth is flat.", kind="belief"), "DENY"),
+        (unit("The user lives in Porto."), "DENY"),
+    ],
+    ids=range(10),
+)
+def test_what_was_not_judged(of: Unit, then: str) -> None:
+    for rows in ((), (Row(unit_id="a", attributes=LOST),)):
+        for spec in (DEFAULT, PAPER):
+            assert ruled(*rows, of=of, spec=spec).row.then == then
+
+
+def test_of_several_rows_the_stricter_holds_whatever_their_order() -> None:
+    good, bad = row(), row(relevance="none")
+    for rows in ((good, bad), (bad, good)):
+        ruling = ruled(*rows)
+        assert ruling.row.id == "irrelevant"
+        assert ruling.notes == ("a: 2 rows that differ; the stricter holds",)
+    assert ruled(good, good).notes == ()
+    assert ruled(good, Row(unit_id="a", attributes=LOST)).row.then == "DENY"
+
+
+def test_an_unknown_situation_gets_the_narrowest_permission() -> None:
+    lost = Inconclusive(reason="off_menu")
+    assert ruled(row(kind="belief"), now=lost).row.then == "DENY"
+    assert ruled(row(), now=lost).row.then == "CONTEXT"
+    assert ruled(row(kind="preference"), now=lost).row.then == "CONTEXT"
+    assert ruled(row(kind="safety"), now=lost).row.then == "CONTEXT"
+    assert ruled(row(kind="safety", relevance="none"), now=lost).row.then == "DENY"
+    assert ruled(row(kind="preference", temporality="superseded"), now=lost).row.then == "DENY"
+    assert ruled(entry(role="preference"), now=lost, spec=FactorCompiled()).row.then == "CONTEXT"
+
+
+EARLY, LATE = datetime(2024, 1, 1, tzinfo=UTC), datetime(2025, 1, 1, tzinfo=UTC)
+
+
+def settled(
+    first: Ruling, second: Ruling, *, safety: bool = True, swap: bool = False
+) -> tuple[str, str]:
+    pair = [first.unit.id, second.unit.id]
+    conflict = Conflict(first=pair[swap], second=pair[not swap])
+    after = settle_conflicts([first, second], conflicts=[conflict], safety=safety)
+    return after[0].row.id, after[1].row.id
+
+
+def pair(one: datetime | None, other: datetime | None, **changed: Any) -> tuple[Ruling, Ruling]:
+    first = ruled(row("a", **changed), of=unit(id="a", said_at=one))
+    second = ruled(row("b", **changed), of=unit(id="b", said_at=other))
+    return first, second
+
+
+@pytest.mark.parametrize("swap", [False, True])
+def test_the_later_of_two_wins(swap: bool) -> None:
+    assert settled(*pair(EARLY, LATE), swap=swap) == ("conflict-lost", "fact")
+    assert settled(*pair(LATE, EARLY), swap=swap) == ("fact", "conflict-lost")
+
+
+def test_where_time_does_not_decide_both_are_doubtful() -> None:
+    for times in ((EARLY, EARLY), (None, LATE), (EARLY, None), (None, None)):
+        assert settled(*pair(*times)) == ("conflict-open", "conflict-open")
+
+
+def test_a_conflict_never_widens_and_never_speaks_for_what_does_not_hold() -> None:
+    first, second = pair(EARLY, EARLY, relevance="none")
+    assert settled(first, second) == ("irrelevant", "irrelevant")
+    gone = ruled(row("b", temporality="superseded"), of=unit(id="b", said_at=LATE))
+    assert settled(pair(EARLY, None)[0], gone) == ("fact", "superseded")
+    denied = ruled(row("b", conflict=True), of=unit(id="b", said_at=LATE))
+    assert settled(pair(EARLY, None)[0], denied) == ("fact", "evidence-conflict")
+
+
+def test_safety_stays_in_sight_in_a_conflict() -> None:
+    first, second = pair(EARLY, LATE, kind="safety")
+    assert settled(first, second) == ("conflict-safety", "constraint")
+    assert settled(first, second, safety=False) == ("conflict-lost", "constraint")
+
+
+def test_a_conflict_with_itself_or_with_nobody_says_nothing() -> None:
+    first, second = pair(EARLY, LATE)
+    odd = [Conflict(first="a", second="a"), Conflict(first="a", second="zz")]
+    assert settle_conflicts([first, second], conflicts=odd, safety=True) == (first, second)
+
+
+def test_conflicts_are_ignored_where_the_switch_is_off() -> None:
+    units = (unit(id="a", said_at=EARLY), unit(id="b", said_at=LATE))
+    found = Adjudication(
+        situation=ADVICE, rows=(row("a"), row("b")), conflicts=(Conflict(first="a", second="b"),)
+    )
+    rows = rule_on_units(units, adjudication=found, spec=PAPER)
+    assert [each.row.id for each in rows] == ["fact", "fact"]
+    rows = rule_on_units(units, adjudication=found, spec=DEFAULT)
+    assert [each.row.id for each in rows] == ["conflict-lost", "fact"]
+
+
+def compiled(spec: PermissionSemantic, *rulings: Ruling, cost: int = 10) -> Any:
+    return compile_ledger(
+        rulings,
+        adjudication=Adjudication(situation=ADVICE),
+        spec=spec,
+        scheme="units",
+        costs=Costs(units={each.unit.id: cost for each in rulings}, frames={"frame": 5}),
+        repeats={},
+    )
+
+
+def many(**kinds: str) -> list[Ruling]:
+    return [
+        ruled(row(name, kind=kind, epistemic="verified"), of=unit(id=name, score=0.5))
+        for name, kind in kinds.items()
+    ]
+
+
+def test_constraints_come_first_and_are_never_cut() -> None:
+    rulings = many(a="fact", b="preference", c="constraint", d="safety", e="constraint")
+    found = compiled(PermissionSemantic(max_units=2), *rulings)
+    assert [each.unit.id for each in found.ledger.shown] == ["c", "d", "e"]
+    assert found.flags == ("limits_exceeded",)
+    assert {each.withheld for each in found.ledger.withheld} == {"max_units"}
+    tokens = compiled(PermissionSemantic(max_tokens=30), *rulings)
+    assert [each.unit.id for each in tokens.ledger.shown] == ["c", "d", "e"]
+    assert {each.withheld for each in tokens.ledger.withheld} == {"max_tokens"}
+
+
+def test_safety_is_not_cut_even_as_context() -> None:
+    doubtful = ruled(row("s", kind="safety", subject="uncertain"), of=unit(id="s", score=0.0))
+    assert doubtful.row.then == "CONTEXT"
+    found = compiled(PermissionSemantic(max_units=1), *many(a="constraint", b="fact"), doubtful)
+    assert [each.unit.id for each in found.ledger.shown] == ["a", "s"]
+
+
+def test_what_the_query_needs_stays_longest_then_what_is_nearest() -> None:
+    direct_far = ruled(row("a"), of=unit(id="a", score=0.1))
+    direct_near = ruled(row("b"), of=unit(id="b", score=0.9))
+    beside = ruled(row("c", relevance="indirect"), of=unit(id="c", score=1.0))
+    found = compiled(PermissionSemantic(max_units=2), beside, direct_far, direct_near)
+    assert {each.unit.id for each in found.ledger.shown} == {"a", "b"}
+    found = compiled(PermissionSemantic(max_units=1), beside, direct_far, direct_near)
+    assert [verdict.position for verdict in found.ledger.verdicts] == [None, None, 1]
+
+
+def test_within_a_section_the_oldest_stands_first_whatever_is_nearest() -> None:
+    told = datetime(2026, 3, 1, tzinfo=UTC)
+    late = ruled(row("late"), of=unit(id="late", score=0.9, said_at=told.replace(month=5)))
+    second = ruled(row("q.2"), of=unit(id="q.2", memory_id="q", score=0.5, said_at=told))
+    first = ruled(row("q.1"), of=unit(id="q.1", memory_id="q", score=0.5, said_at=told))
+    other = ruled(row("p.1"), of=unit(id="p.1", memory_id="p", score=0.1, said_at=told))
+    undated = ruled(row("when"), of=unit(id="when", score=0.2))
+    safe = ruled(row("safe", kind="safety"), of=unit(id="safe", said_at=told.replace(month=6)))
+    found = compiled(DEFAULT, late, first, second, other, undated, safe)
+    order = ["safe", "when", "p.1", "q.1", "q.2", "late"]
+    assert [each.unit.id for each in found.ledger.shown] == order
+
+
+def test_no_limit_shows_everything_permitted() -> None:
+    found = compiled(PAPER, *many(**{f"u{n}": "fact" for n in range(80)}))
+    assert len(found.ledger.shown) == 80
+    assert found.flags == ()
+
+
+def test_the_words_of_safety_and_preference() -> None:
+    for text in ("coeliac disease", "carries an EpiPen", "is on blood thinners", "is deaf"):
+        assert looks_like_safety(f"The user {text}.")
+    for text in ("The user lives in Porto.", "Nobody likes a deafening silence."):
+        assert not looks_like_safety(text)
+    assert looks_like_preference("The user dislikes loud restaurants.")
+    assert not looks_like_preference("The user lives in Porto.")
