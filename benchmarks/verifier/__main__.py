@@ -1,4 +1,4 @@
-"""`memguard bench ...`: measurements that you can repeat."""
+"""Measures the local judge: `python -m benchmarks.verifier --data FOLDER`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -15,15 +15,10 @@ if TYPE_CHECKING:
 _WIDE = 160
 """Columns of the tables in a file or a pipe, wide enough for every figure."""
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(add_completion=False)
 
 
-@app.callback()
-def bench() -> None:
-    """Run measurements that you can repeat."""
-
-
-@app.command("verifier")
+@app.command()
 def verifier(
     data: Annotated[
         Path | None,
@@ -96,3 +91,7 @@ def _show(measured: "Sequence[SetMeasurement]", *, judge: Any, as_json: bool) ->
     title = "contamination / recall of the verifier, %, as the threshold moves"
     print_table(title, ("threshold", *names), report.threshold_rows(measured), min_width=_WIDE)
     out.print(report.cpu_line(measured))
+
+
+if __name__ == "__main__":
+    app(prog_name="python -m benchmarks.verifier")

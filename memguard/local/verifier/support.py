@@ -193,7 +193,7 @@ class SupportVerifier:
     whether neighbouring words were found together, and scores the result with a small network. It
     reads English only, and is meant for one sentence of a memory and a handful of turns. Its
     weakness is a detail of the right kind that the same turn states of something else; see
-    `memguard bench verifier` for figures. Safe to share between threads and event loops.
+    `docs/guides/local.md` for figures. Safe to share between threads and event loops.
 
     Args:
         encoder: A loaded model of the embedder to share; by default a new one.

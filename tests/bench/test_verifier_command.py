@@ -1,18 +1,17 @@
-"""`memguard bench verifier`: judges side by side, and what is skipped."""
+"""`python -m benchmarks.verifier`: judges side by side, and what is skipped."""
 
 import json
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.verifier.__main__ import app
 from benchmarks.verifier.measure import JudgeScores, read_sets
 from benchmarks.verifier.report import SetMeasurement, judge_rows, kind_rows
 from benchmarks.verifier.sets import handmade_groups
-from memguard.cli import main
 from memguard.testing import LoopbackModelServer
 
 RIGHT = {group.claims[0].text for each in ("en", "de") for group in handmade_groups(each)}
@@ -28,9 +27,8 @@ def run(
 ) -> Ended:
     monkeypatch.setenv("COLUMNS", "300")
     monkeypatch.delenv("MEMGUARD_DATA", raising=False)
-    monkeypatch.setattr(sys, "argv", ["memguard", "bench", "verifier", *words])
     with pytest.raises(SystemExit) as ended:
-        main()
+        app(list(words), prog_name="python -m benchmarks.verifier")
     out, err = capsys.readouterr()
     assert not ended.value.code, out + err
     return Ended(out, err)
