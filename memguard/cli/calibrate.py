@@ -4,7 +4,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from memguard.cli.opening import journal_path, pick_model
 from memguard.cli.options import BaseUrlOption, JsonOption, ModelOption, StoreOption
+from memguard.cli.output import console, print_json, print_table
+from memguard.errors import ErrorCode, InvalidInputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +69,6 @@ def calibrate(
     store, where `memguard doctor` finds it.
     """
     from memguard.calibration import keep_record, load_pairs
-    from memguard.cli.opening import journal_path, pick_model
     from memguard.methods.consistency_gate.config import ConsistencyGate
 
     settings: dict[str, Any] = {"variant": variant, "k": k}
@@ -88,8 +90,6 @@ def calibrate(
 def _tuned(judge: "Model | str", **settings: int | None) -> "Model | str":
     """The judge with settings that only a model in this process has."""
     from dataclasses import replace
-
-    from memguard.errors import ErrorCode, InvalidInputError
 
     overrides = {name: value for name, value in settings.items() if value is not None}
     if not overrides:
@@ -161,8 +161,6 @@ def _record(
 def _print_for_programs(
     name: str, measured: "JudgeMeasurement", *, record: "CalibrationRecord | None"
 ) -> None:
-    from memguard.cli.output import print_json
-
     calibration = measured.calibration
     print_json(
         {
@@ -188,8 +186,6 @@ def _print_for_programs(
 
 
 def _print_for_people(name: str, measured: "JudgeMeasurement", *, path: "Path | None") -> None:
-    from memguard.cli.output import console, print_table
-
     out, calibration = console(), measured.calibration
     if calibration is not None:
         ends = f"{calibration.interval.low:.2f} to {calibration.interval.high:.2f}"

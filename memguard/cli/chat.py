@@ -8,18 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from memguard.cli.options import (
-    BaseUrlOption,
-    EmbedOption,
-    GateOption,
-    ModelOption,
-    NamespaceOption,
-    PresetOption,
-    StoreOption,
-    UserOption,
-    namespace_of,
-    template_of,
-)
+from memguard.cli import options
+from memguard.cli.opening import make_journal, open_store, pick_model
+from memguard.cli.options import actor_of, namespace_of, template_of
+from memguard.cli.output import console, counts_line, print_decisions, print_table
+from memguard.cli.show import print_read
+from memguard.errors import ErrorCode, GuardError, InvalidInputError, ModelConfigurationError
 
 if TYPE_CHECKING:
     from memguard.journal.journal import Journal
@@ -41,21 +35,21 @@ _HELP = """\
 
 
 def chat(
-    store: StoreOption = "memory",
-    model: ModelOption = None,
-    base_url: BaseUrlOption = None,
-    embed: EmbedOption = None,
-    user: UserOption = None,
-    namespace: NamespaceOption = None,
+    store: options.StoreOption = "memory",
+    model: options.ModelOption = None,
+    base_url: options.BaseUrlOption = None,
+    embed: options.EmbedOption = None,
+    user: options.UserOption = None,
+    namespace: options.NamespaceOption = None,
     judge: Annotated[
         str | None,
         typer.Option(help="Model that judges memories, or local; the answering model by default."),
     ] = None,
-    gate: GateOption = None,
+    gate: options.GateOption = None,
     admission: Annotated[
         str, typer.Option(help="How memories are admitted: ps, fc or relevance.")
     ] = "ps",
-    preset: PresetOption = None,
+    preset: options.PresetOption = None,
     system: Annotated[str, typer.Option(help="System prompt of the agent.")] = "",
 ) -> None:
     """Talk to an agent with memory.
@@ -65,8 +59,6 @@ def chat(
     from langgraph.checkpoint.memory import InMemorySaver
 
     from memguard.agent import create_memory_agent
-    from memguard.cli.opening import make_journal, open_store, pick_model
-    from memguard.errors import ErrorCode, ModelConfigurationError
     from memguard.llm.models import HOW_TO_GIVE_ONE
     from memguard.presets import choose_admission, choose_gates, split_presets
 
@@ -95,9 +87,6 @@ def chat(
 
 
 def _talk(session: "_ChatSession", *, thread: str) -> None:
-    from memguard.cli.output import console
-    from memguard.errors import GuardError, InvalidInputError
-
     out = console()
     out.print(f"memories of {' / '.join(session.namespace)}; /help lists the commands, /quit ends")
     for line in _lines():
@@ -116,8 +105,6 @@ def _talk(session: "_ChatSession", *, thread: str) -> None:
 
 def _lines() -> Iterator[str]:
     """What the person types, until the end of the input."""
-    from memguard.cli.output import console
-
     while True:
         try:
             line = console().input("\nyou  ").strip()
@@ -129,8 +116,6 @@ def _lines() -> Iterator[str]:
 
 def _turn(session: "_ChatSession", text: str, *, thread: str) -> None:
     """Run one turn and print the answer while it is streamed."""
-    from memguard.cli.output import console
-
     out = console()
     out.print("agent ", end="")
     stream: Any = session.agent.stream(
@@ -180,8 +165,6 @@ class _ChatSession:
         """Record the reports of a turn, and print them in one line."""
         from rich.text import Text
 
-        from memguard.cli.output import console, counts_line
-
         self.read, self.writes = state.get("read"), state.get("writes")
         parts: list[str] = []
         if self.read is not None and (self.read.admitted or self.read.withheld):
@@ -218,9 +201,6 @@ class _ChatSession:
 
     def why(self) -> None:
         """Print what the last answer was given, and what was remembered of the turn."""
-        from memguard.cli.output import console, print_decisions
-        from memguard.cli.show import print_read
-
         if self.read is None and self.writes is None:
             console().print("nothing was said yet")
         if self.read is not None:
@@ -231,8 +211,6 @@ class _ChatSession:
 
     def list_memories(self) -> None:
         """Print what is stored, with the numbers that `/forget` and `/edit` take."""
-        from memguard.cli.output import console, print_table
-
         items = self._items()
         if not items:
             console().print("nothing is stored")
@@ -242,7 +220,6 @@ class _ChatSession:
 
     def forget(self, which: str) -> None:
         """Erase a memory from the store, and its text from the log."""
-        from memguard.cli.output import console
         from memguard.portal import run_sync
         from memguard.stores import forget_memory
 
@@ -263,8 +240,6 @@ class _ChatSession:
 
     def edit(self, arguments: str) -> None:
         """Replace a memory by a text of the person."""
-        from memguard.cli.output import console
-
         which, _, text = arguments.partition(" ")
         item = self._item(which)
         if not text.strip():
@@ -280,8 +255,6 @@ class _ChatSession:
 
     def undo(self) -> None:
         """Take back what the last turn or edit stored."""
-        from memguard.cli.output import console
-
         if not self.changes:
             _refuse("there is nothing to undo")
         last = self.changes.pop()
@@ -342,12 +315,8 @@ class _ChatSession:
 
 
 def _person() -> str:
-    from memguard.cli.options import actor_of
-
     return actor_of(None)
 
 
 def _refuse(message: str) -> NoReturn:
-    from memguard.errors import ErrorCode, InvalidInputError
-
     raise InvalidInputError(message, code=ErrorCode.INPUT_INVALID)

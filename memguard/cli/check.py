@@ -4,7 +4,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from memguard.cli.opening import named_file, pick_model
 from memguard.cli.options import BaseUrlOption, JsonOption, ModelOption, PresetOption
+from memguard.cli.output import print_json
+from memguard.cli.show import print_receipt
 
 if TYPE_CHECKING:
     from memguard.schema.memory import Conversation
@@ -30,18 +33,13 @@ def check(
     as_json: JsonOption = False,
 ) -> None:
     """Say whether a memory would be stored, and why. Stores nothing."""
-    from memguard.cli.opening import pick_model
-
     graph = _open(method, pick_model(model, base_url=base_url), presets=preset or [])
     candidate = {"candidate": text, "context": _source(source)}
     result = _run_case(graph, candidate, quiet=as_json or method != "conmem")
     receipt = result["receipt"]
     if as_json:
-        from memguard.cli.output import print_json
-
         print_json(receipt.model_dump(mode="json"))
         return
-    from memguard.cli.show import print_receipt
 
     print_receipt(receipt, committed=False)
 
@@ -75,7 +73,6 @@ def _run_case(graph: "GateGraph", candidate: dict[str, Any], *, quiet: bool) -> 
 
 
 def _source(source: str) -> "Conversation":
-    from memguard.cli.opening import named_file
     from memguard.conversations import load_conversation, read_conversation
     from memguard.schema.memory import Conversation
 

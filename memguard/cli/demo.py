@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from memguard.cli.opening import open_store, pick_model
 from memguard.cli.options import BaseUrlOption, EmbedOption, JsonOption, ModelOption
+from memguard.cli.output import OUTCOME_STYLES, console, counts_line, print_decisions, print_json
 
 if TYPE_CHECKING:
     from memguard.schema.receipt import Receipt
@@ -45,8 +47,6 @@ def demo(
     """
     import tempfile
 
-    from memguard.cli.opening import open_store, pick_model
-
     # Not deleted at the end: the printed commands look into it.
     folder = store or tempfile.mkdtemp(prefix="memguard-demo-")
     judge = pick_model(model, base_url=base_url)
@@ -55,8 +55,6 @@ def demo(
             file or demo_conversation(), judge=judge, store=opened, with_planted=file is None
         )
     if as_json:
-        from memguard.cli.output import print_json
-
         print_json({name: report.model_dump(mode="json") for name, report in reports.items()})
         return
     _show(reports, folder=folder, local=judge == "local")
@@ -103,8 +101,6 @@ def _planted() -> list[dict[str, Any]]:
 
 
 def _show(reports: "dict[str, WriteReport]", *, folder: str, local: bool) -> None:
-    from memguard.cli.output import console, counts_line, print_decisions
-
     out = console()
     if local:
         out.print(_WITHOUT_MODEL)
@@ -133,8 +129,6 @@ def _show(reports: "dict[str, WriteReport]", *, folder: str, local: bool) -> Non
 
 def _show_planted(reports: "dict[str, WriteReport]") -> None:
     from rich.text import Text
-
-    from memguard.cli.output import OUTCOME_STYLES, console
 
     out = console()
     local = reports.get("planted, local judge")
@@ -165,8 +159,6 @@ def _print_below(text: str) -> None:
     """Print a reason, dimmed, below the text that it belongs to."""
     from rich.padding import Padding
     from rich.text import Text
-
-    from memguard.cli.output import console
 
     console().print(Padding(Text(text, style="dim"), (0, 0, 0, _INDENT)))
 

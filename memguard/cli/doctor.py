@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+from memguard.cli.opening import journal_path, open_journal, open_model, open_store, server_address
 from memguard.cli.options import BaseUrlOption, EmbedOption, JsonOption, ModelOption, StoreOption
+from memguard.cli.output import counts_line, print_json, print_table
+from memguard.errors import MemguardError
 
 _STATES = {True: "ok", None: "warning", False: "amiss"}
 """The state that is printed for the result of a check; `None` is a warning."""
@@ -21,8 +24,6 @@ def doctor(
     something is amiss; a warning does not change it.
     """
     import typer
-
-    from memguard.cli.output import print_json, print_table
 
     checks: dict[str, tuple[bool | None, str]] = {
         "versions": _versions(),
@@ -56,8 +57,6 @@ def _versions() -> tuple[bool, str]:
 
 
 def _model(model: str | None, *, base_url: str | None) -> tuple[bool, str]:
-    from memguard.cli.opening import open_model
-    from memguard.errors import MemguardError
     from memguard.llm.models import reach
     from memguard.portal import run_sync
 
@@ -73,8 +72,6 @@ def _model(model: str | None, *, base_url: str | None) -> tuple[bool, str]:
 def _calibration(store: str, *, model: str | None) -> tuple[bool | None, str]:
     """The last result of `memguard calibrate` for this model; only a language model needs one."""
     from memguard.calibration import find_records
-    from memguard.cli.opening import journal_path
-    from memguard.errors import MemguardError
 
     if model is None or model == "local":
         return True, "not needed: the local judge comes with its own"
@@ -109,8 +106,6 @@ def _digests() -> set[str]:
 
 
 def _embedder(embed: str | None) -> tuple[bool, str]:
-    from memguard.errors import MemguardError
-
     if embed is not None:
         # A test request to a hosted model would cost money.
         return True, f"{embed}, asked at the first write"
@@ -124,9 +119,6 @@ def _embedder(embed: str | None) -> tuple[bool, str]:
 
 
 def _store(store: str, *, embed: str | None) -> tuple[bool, str]:
-    from memguard.cli.opening import open_store, server_address
-    from memguard.errors import MemguardError
-
     if server_address(store) is None and _is_new(Path(store)):
         return True, f"{store!r} does not exist yet; the first write makes it"
     try:
@@ -148,9 +140,6 @@ def _is_new(folder: Path) -> bool:
 
 
 def _receipts(store: str) -> tuple[bool, str]:
-    from memguard.cli.opening import journal_path, open_journal
-    from memguard.cli.output import counts_line
-    from memguard.errors import MemguardError
     from memguard.journal.receipts import ReceiptLog
 
     # Opening would create the file.

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from memguard.cli.options import GateOption, PresetOption
+from memguard.errors import ErrorCode, InvalidInputError
 
 
 def graph(
@@ -45,8 +46,6 @@ def graph(
 
 
 def _write(path: Path, picture: str | bytes) -> None:
-    from memguard.errors import ErrorCode, InvalidInputError
-
     try:
         path.write_bytes(picture if isinstance(picture, bytes) else picture.encode())
     except OSError as error:

@@ -4,13 +4,20 @@ from typing import Annotated
 
 import typer
 
-from memguard.cli.options import ActorOption, EmbedOption, JsonOption, StoreOption, actor_of
+from memguard.cli.opening import open_journal, open_store
+from memguard.cli.options import (
+    ActorOption,
+    EmbedOption,
+    JsonOption,
+    ReceiptArgument,
+    StoreOption,
+    actor_of,
+)
+from memguard.cli.output import console, print_decisions, print_json
+from memguard.cli.show import print_receipt
 
 app = typer.Typer(help="List, release or discard what is in quarantine.", no_args_is_help=True)
 
-IdArgument = Annotated[
-    str, typer.Argument(help="Id of the receipt, or its first characters.", metavar="ID")
-]
 ReasonOption = Annotated[str, typer.Option("--reason", help="Reason for the log.")]
 
 
@@ -21,8 +28,6 @@ def list_quarantined(
     as_json: JsonOption = False,
 ) -> None:
     """List what is in quarantine now, newest first."""
-    from memguard.cli.opening import open_journal
-    from memguard.cli.output import print_decisions, print_json
     from memguard.journal.quarantine import Quarantine
 
     with open_journal(store) as journal:
@@ -36,12 +41,9 @@ def list_quarantined(
 
 @app.command("show")
 def show_quarantined(
-    receipt_id: IdArgument, store: StoreOption = "memory", as_json: JsonOption = False
+    receipt_id: ReceiptArgument, store: StoreOption = "memory", as_json: JsonOption = False
 ) -> None:
     """Print one candidate in quarantine, with its history."""
-    from memguard.cli.opening import open_journal
-    from memguard.cli.output import console, print_json
-    from memguard.cli.show import print_receipt
     from memguard.journal.quarantine import Quarantine
 
     with open_journal(store) as journal:
@@ -57,7 +59,7 @@ def show_quarantined(
 
 @app.command("release")
 def release_quarantined(
-    receipt_id: IdArgument,
+    receipt_id: ReceiptArgument,
     store: StoreOption = "memory",
     embed: EmbedOption = None,
     actor: ActorOption = None,
@@ -65,8 +67,6 @@ def release_quarantined(
     as_json: JsonOption = False,
 ) -> None:
     """Store a candidate from quarantine."""
-    from memguard.cli.opening import open_journal, open_store
-    from memguard.cli.output import console, print_json
     from memguard.journal.quarantine import Quarantine
 
     # The journal first: without one, a misspelled name must not create a store.
@@ -84,15 +84,13 @@ def release_quarantined(
 
 @app.command("discard")
 def discard_quarantined(
-    receipt_id: IdArgument,
+    receipt_id: ReceiptArgument,
     store: StoreOption = "memory",
     actor: ActorOption = None,
     reason: ReasonOption = "",
     as_json: JsonOption = False,
 ) -> None:
     """Discard a candidate from quarantine; its receipt stays."""
-    from memguard.cli.opening import open_journal
-    from memguard.cli.output import console, print_json
     from memguard.journal.quarantine import Quarantine
 
     with open_journal(store) as journal:

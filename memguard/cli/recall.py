@@ -4,17 +4,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memguard.cli.options import (
-    BaseUrlOption,
-    EmbedOption,
-    JsonOption,
-    ModelOption,
-    NamespaceOption,
-    StoreOption,
-    UserOption,
-    namespace_of,
-    template_of,
-)
+from memguard.cli import options
+from memguard.cli.opening import make_journal, named_file, open_store, pick_model
+from memguard.cli.options import namespace_of, template_of
+from memguard.cli.output import console, print_json
+from memguard.cli.show import print_read
+from memguard.errors import ErrorCode, InvalidInputError
 
 if TYPE_CHECKING:
     from memguard.schema.read import Recall
@@ -26,12 +21,12 @@ _DEADLINE = 300.0
 
 def recall(
     query: Annotated[str, typer.Argument(help="What the user asks.", metavar="QUERY")],
-    store: StoreOption = "memory",
-    model: ModelOption = None,
-    base_url: BaseUrlOption = None,
-    embed: EmbedOption = None,
-    user: UserOption = None,
-    namespace: NamespaceOption = None,
+    store: options.StoreOption = "memory",
+    model: options.ModelOption = None,
+    base_url: options.BaseUrlOption = None,
+    embed: options.EmbedOption = None,
+    user: options.UserOption = None,
+    namespace: options.NamespaceOption = None,
     admission: Annotated[
         str, typer.Option(help="Method: ps (parts of memories), fc (whole memories) or relevance.")
     ] = "ps",
@@ -63,14 +58,13 @@ def recall(
     superseded: Annotated[
         bool, typer.Option("--superseded", help="Include memories that a later one superseded.")
     ] = False,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Print which memories may enter a prompt, and why.
 
     Also prints what is withheld, and the exact section of the prompt. Without a model, rules and
     the built-in embedder judge. They need no key and no network, and are weaker.
     """
-    from memguard.cli.opening import make_journal, open_store, pick_model
     from memguard.read.graph import create_read_guard
 
     settings = _recall(limit, since=since, until=until, latest=latest, superseded=superseded)
@@ -95,12 +89,8 @@ def recall(
         )
         read = guard.invoke({"query": query, "evidence": documents})["read"]
     if as_json:
-        from memguard.cli.output import print_json
-
         print_json(read.model_dump(mode="json"))
         return
-    from memguard.cli.output import console
-    from memguard.cli.show import print_read
 
     print_read(read)
     console().print(f"\nsee `memguard receipts show {read.id[:8]} --store {store}` for all of it")
@@ -111,7 +101,6 @@ def _recall(
 ) -> "Recall":
     from pydantic import ValidationError
 
-    from memguard.errors import ErrorCode, InvalidInputError
     from memguard.schema.read import Recall
 
     try:
@@ -134,7 +123,6 @@ def _recall(
 def _admission(name: str, *, rendering: str, preset: str) -> Any:
     from typing import get_args
 
-    from memguard.errors import ErrorCode, InvalidInputError
     from memguard.read.admission import BY_NAME
     from memguard.schema.read import READ_PRESETS, Rendering
 
@@ -153,8 +141,6 @@ def _admission(name: str, *, rendering: str, preset: str) -> Any:
 
 
 def _evidence(evidence: str | None) -> Any:
-    from memguard.cli.opening import named_file
-
     if evidence is None:
         return ()
     file = named_file(evidence)

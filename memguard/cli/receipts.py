@@ -4,8 +4,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memguard.cli.options import JsonOption, NamespaceOption, StoreOption, UserOption
+from memguard.cli.opening import open_journal
+from memguard.cli.options import (
+    JsonOption,
+    NamespaceOption,
+    ReceiptArgument,
+    StoreOption,
+    UserOption,
+    namespace_of,
+)
+from memguard.cli.output import console, counts_line, print_decisions, print_json
 from memguard.cli.rescore import rescore
+from memguard.cli.show import print_read, print_reads, print_receipt
+from memguard.errors import ErrorCode, InvalidInputError
 
 if TYPE_CHECKING:
     from memguard.journal.reads import ReadFilter, ReadLog
@@ -35,9 +46,6 @@ def list_receipts(
     as_json: JsonOption = False,
 ) -> None:
     """List decisions, newest first, and the latest reads."""
-    from memguard.cli.opening import open_journal
-    from memguard.cli.output import console, counts_line, print_decisions, print_json
-    from memguard.cli.show import print_reads
     from memguard.journal.reads import ReadLog
     from memguard.journal.receipts import ReceiptLog
 
@@ -65,16 +73,11 @@ def list_receipts(
 
 @app.command("show")
 def show_receipt(
-    receipt_id: Annotated[
-        str, typer.Argument(help="Id of the receipt, or its first characters.", metavar="ID")
-    ],
+    receipt_id: ReceiptArgument,
     store: StoreOption = "memory",
     as_json: JsonOption = False,
 ) -> None:
     """Print the full record of one decision or one read."""
-    from memguard.cli.opening import open_journal
-    from memguard.cli.output import print_json
-    from memguard.cli.show import print_read, print_receipt
     from memguard.journal.reads import ReadLog
     from memguard.journal.receipts import ReceiptLog
 
@@ -98,8 +101,6 @@ def show_receipt(
 
 def _read_named(receipt_id: str, *, log: "ReadLog", decisions: "ReceiptLog") -> "ReadReport | None":
     """The read with this id; `None` if the id names a decision, or nothing."""
-    from memguard.errors import ErrorCode, InvalidInputError
-
     matches = log.matching(receipt_id)
     if not matches:
         return None
@@ -119,8 +120,6 @@ def _filter(
 ) -> "ReceiptFilter":
     from typing import cast, get_args
 
-    from memguard.cli.options import namespace_of
-    from memguard.errors import ErrorCode, InvalidInputError
     from memguard.journal.receipts import ReceiptFilter
     from memguard.schema.receipt import WriteOutcome
 

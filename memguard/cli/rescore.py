@@ -4,7 +4,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from memguard.cli.options import JsonOption, StoreOption
+from memguard.cli.opening import open_journal
+from memguard.cli.options import JsonOption, ReceiptArgument, StoreOption
+from memguard.cli.output import console, print_json, print_table
+from memguard.errors import ErrorCode, InvalidInputError
 
 if TYPE_CHECKING:
     from memguard.methods.conmem.config import ConMem
@@ -22,9 +25,7 @@ WeightOption = Annotated[
 
 
 def rescore(
-    receipt_id: Annotated[
-        str, typer.Argument(help="Id of the receipt, or its first characters.", metavar="ID")
-    ],
+    receipt_id: ReceiptArgument,
     store: StoreOption = "memory",
     risk_penalty: PenaltyOption = None,
     weight: WeightOption = None,
@@ -50,8 +51,6 @@ def rescore(
         specs = [spec.model_copy(update={"weights": point}) for point in points(spec.weights)]
     rows = [(variant, *_decide(report, spec=variant)) for variant in specs]
     if as_json:
-        from memguard.cli.output import print_json
-
         print_json([_as_json(*row) for row in rows])
         return
     if grid:
@@ -61,8 +60,6 @@ def rescore(
 
 
 def _report_of(receipt_id: str, *, store: str) -> "MethodReport":
-    from memguard.cli.opening import open_journal
-    from memguard.errors import ErrorCode, InvalidInputError
     from memguard.journal.receipts import ReceiptLog
 
     with open_journal(store) as journal:
@@ -76,7 +73,6 @@ def _report_of(receipt_id: str, *, store: str) -> "MethodReport":
 
 
 def _numbers(weight: list[str] | None, *, risk_penalty: float | None) -> dict[str, Any]:
-    from memguard.errors import ErrorCode, InvalidInputError
     from memguard.methods.conmem.config import Weights
 
     numbers: dict[str, Any] = {}
@@ -98,7 +94,6 @@ def _spec(
 ) -> "ConMem":
     from pydantic import ValidationError
 
-    from memguard.errors import ErrorCode, InvalidInputError
     from memguard.llm.parsing import explain
     from memguard.methods.conmem.config import ConMem
 
@@ -125,7 +120,6 @@ def _log(report: "MethodReport") -> "CounterfactualLog":
 
 
 def _decide(report: "MethodReport", *, spec: "ConMem") -> "tuple[Cmte, AdmissionDecision | None]":
-    from memguard.errors import ErrorCode, InvalidInputError
     from memguard.methods.conmem.rules import redecide
 
     try:
@@ -148,7 +142,6 @@ UNDECIDED = "undecided: a tie now, and the receipt has no verdict of the tie-bre
 def _print_one(
     report: "MethodReport", spec: "ConMem", score: "Cmte", decision: "AdmissionDecision | None"
 ) -> None:
-    from memguard.cli.output import console
     from memguard.methods.conmem.rules import explain_score
 
     out = console()
@@ -160,7 +153,6 @@ def _print_one(
 
 
 def _print_grid(rows: "list[tuple[ConMem, Cmte, AdmissionDecision | None]]") -> None:
-    from memguard.cli.output import print_table
     from memguard.methods.conmem.rules import GRID
 
     print_table(

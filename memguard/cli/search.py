@@ -4,14 +4,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memguard.cli.options import (
-    EmbedOption,
-    JsonOption,
-    NamespaceOption,
-    StoreOption,
-    UserOption,
-    namespace_of,
-)
+from memguard.cli import options
+from memguard.cli.opening import open_store
+from memguard.cli.options import namespace_of
+from memguard.cli.output import console, print_json, print_table
 
 if TYPE_CHECKING:
     from langgraph.store.base import SearchItem
@@ -24,20 +20,17 @@ _MAX_PAGE = 1_000
 
 def search(
     query: Annotated[str, typer.Argument(help="Text to search for.", metavar="QUERY")],
-    store: StoreOption = "memory",
-    embed: EmbedOption = None,
-    user: UserOption = None,
-    namespace: NamespaceOption = None,
+    store: options.StoreOption = "memory",
+    embed: options.EmbedOption = None,
+    user: options.UserOption = None,
+    namespace: options.NamespaceOption = None,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of memories.")] = 10,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Print the stored memories nearest to a query.
 
     Only memories of exactly the namespace are printed, the nearest first.
     """
-    from memguard.cli.opening import open_store
-    from memguard.cli.output import console, print_json, print_table
-
     labels = namespace_of(user, namespace)
     # A misspelled name must not create an empty store, which would answer "no memories".
     with open_store(store, embed=embed, make=False) as opened:

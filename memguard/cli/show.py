@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from memguard.cli.output import OUTCOME_STYLES, console
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 
 def print_case(report: "MethodReport") -> None:
     """Print the probes, both answers side by side, the verdicts, and the effect."""
-    from memguard.cli.output import console
     from memguard.methods.conmem.log import CounterfactualLog
 
     log = CounterfactualLog.model_validate(report.evidence)
@@ -43,8 +44,6 @@ def print_case(report: "MethodReport") -> None:
 def _print_trial(trial: "ProbeTrial", score: "ProbeScore | None") -> None:
     from rich.table import Table
     from rich.text import Text
-
-    from memguard.cli.output import console
 
     out = console()
     contribution = "" if score is None else f"  {_contribution(score)}"
@@ -198,8 +197,6 @@ def print_receipt(
     """
     from rich.text import Text
 
-    from memguard.cli.output import OUTCOME_STYLES, console
-
     out = console()
     outcome = receipt.outcome if committed else receipt.decision.outcome
     style = OUTCOME_STYLES[receipt.outcome]
@@ -234,8 +231,6 @@ def print_read(read: "ReadReport", *, whole: bool = False) -> None:
     """
     from rich.text import Text
 
-    from memguard.cli.output import console
-
     out = console()
     namespaces = (
         ", ".join(" / ".join(labels) for labels in read.namespaces) or "memories that were given"
@@ -257,8 +252,6 @@ def print_reads(reads: Sequence["ReadReport"], *, title: str) -> None:
     """Print one line for each read."""
     from rich.text import Text
 
-    from memguard.cli.output import console
-
     out = console()
     out.print(Text(title, style="bold"))
     for read in reads:
@@ -271,16 +264,12 @@ def print_reads(reads: Sequence["ReadReport"], *, title: str) -> None:
 
 
 def _print_report(report: "MethodReport") -> None:
-    from memguard.cli.output import console
-
     out = console()
     settings = ", ".join(f"{name} {value}" for name, value in report.models.items())
     out.print(
         f"\n{report.method}: {report.decision.explanation}" + (f" ({settings})" * bool(settings))
     )
     if report.method == "conmem":
-        from memguard.cli.show import print_case
-
         print_case(report)
     samples: Any = report.evidence.get("samples") or []
     for number, sample in enumerate(samples, start=1):
@@ -320,8 +309,6 @@ def _print_units(read: "ReadReport", verdicts: Sequence["UnitVerdict"], *, title
 
     from rich.padding import Padding
     from rich.text import Text
-
-    from memguard.cli.output import console
 
     out = console()
     out.print(Text(title, style="bold"))
@@ -371,8 +358,6 @@ def _shortened(text: str) -> str:
 
 
 def _print_whole(read: "ReadReport") -> None:
-    from memguard.cli.output import console
-
     out = console()
     if read.dialogue:
         out.print("\nThe dialogue before the query:")
@@ -388,8 +373,6 @@ def _print_whole(read: "ReadReport") -> None:
 
 
 def _print_end(read: "ReadReport") -> None:
-    from memguard.cli.output import console
-
     out = console()
     out.print("")
     for flag in (name for name in read.flags if name not in _EXPLAINED_BY_NOTES):

@@ -6,23 +6,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memguard.cli.options import (
-    BaseUrlOption,
-    ConversationOption,
-    EmbedOption,
-    GateOption,
-    JsonOption,
-    ModelOption,
-    NamespaceOption,
-    PresetOption,
-    StoreOption,
-    UserOption,
-    namespace_of,
-    template_of,
+from memguard.cli import options
+from memguard.cli.opening import make_journal, open_store, pick_model
+from memguard.cli.options import namespace_of, template_of
+from memguard.cli.output import (
+    RUN_FAILED,
+    console,
+    counts_line,
+    error_body,
+    exit_code,
+    print_decisions,
+    print_json,
 )
+from memguard.errors import MemguardError
 
 if TYPE_CHECKING:
-    from memguard.errors import MemguardError
     from memguard.schema.memory import Conversation
     from memguard.schema.usage import Usage
     from memguard.write.gates import GateGraph
@@ -36,17 +34,17 @@ def write(
     file: Annotated[
         Path, typer.Argument(help="JSON or JSONL of messages, or a LoCoMo file.", dir_okay=False)
     ],
-    store: StoreOption = "memory",
-    model: ModelOption = None,
-    base_url: BaseUrlOption = None,
-    embed: EmbedOption = None,
-    user: UserOption = None,
-    namespace: NamespaceOption = None,
-    conversation: ConversationOption = None,
-    gate: GateOption = None,
-    preset: PresetOption = None,
+    store: options.StoreOption = "memory",
+    model: options.ModelOption = None,
+    base_url: options.BaseUrlOption = None,
+    embed: options.EmbedOption = None,
+    user: options.UserOption = None,
+    namespace: options.NamespaceOption = None,
+    conversation: options.ConversationOption = None,
+    gate: options.GateOption = None,
+    preset: options.PresetOption = None,
     sessions: Annotated[int, typer.Option(min=1, help="Sessions worked on at once.")] = 4,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Remember what a conversation supports.
 
@@ -55,8 +53,6 @@ def write(
     """
     import asyncio
 
-    from memguard.cli.opening import make_journal, open_store, pick_model
-    from memguard.cli.output import RUN_FAILED
     from memguard.conversations import load_conversation
     from memguard.presets import choose_gates
     from memguard.write.graph import create_write_guard
@@ -147,8 +143,6 @@ def _usage(reports: Sequence["WriteReport"]) -> "Usage":
 
 
 def _print_as_json(reports: Sequence["WriteReport"], *, error: "MemguardError | None") -> None:
-    from memguard.cli.output import RUN_FAILED, error_body, exit_code, print_json
-
     body = {
         "counts": _counts(reports),
         "resumed": sum(report.resumed for report in reports),
@@ -164,8 +158,6 @@ def _print_as_json(reports: Sequence["WriteReport"], *, error: "MemguardError | 
 
 
 def _print(reports: Sequence["WriteReport"], *, store: str) -> None:
-    from memguard.cli.output import console, counts_line, print_decisions
-
     receipts = [receipt for report in reports for receipt in report.receipts]
     shown = receipts
     if len(receipts) > _MOST_SHOWN:
