@@ -96,6 +96,6 @@ def template_of(namespace: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(label.replace("{", "{{").replace("}", "}}") for label in namespace)
 
 
-def actor_of(actor: str | None) -> str:
+def actor_of(actor: str | None = None) -> str:
     """The name for the log: the option, else the login name."""
     return actor or getpass.getuser()

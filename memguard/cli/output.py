@@ -3,7 +3,7 @@
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from memguard.errors import ConfigurationError, MemguardError
@@ -89,6 +89,12 @@ def print_entry(label: str, text: str, *, detail: str, style: str) -> None:
     out = console()
     out.print(Text(f"{label:<12}", style=style).append(text, style="default"))
     out.print(Text(f"{'':<12}{detail}", style="dim"))
+
+
+def provenance_of(value: Mapping[str, Any]) -> dict[str, Any]:
+    """What memguard recorded in the value of a stored item; empty if another program stored it."""
+    provenance = value.get("memguard")
+    return provenance if isinstance(provenance, dict) else {}
 
 
 def total_counts(reports: "Iterable[WriteReport]") -> dict[Any, int]:
