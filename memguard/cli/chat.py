@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from memguard.cli import options
-from memguard.cli.opening import make_journal, open_store, pick_model
+from memguard.cli.opening import create_journal, open_store, pick_model
 from memguard.cli.options import actor_of, namespace_of, template_of
 from memguard.cli.output import (
     console,
@@ -77,7 +77,7 @@ def chat(
     gates = gate or ["consistency"]
     for_gates, for_admission = split_presets(preset or (), gates=gates, admission=admission)
     labels = namespace_of(user, namespace)
-    with open_store(store, embed=embed) as opened, make_journal(store) as journal:
+    with open_store(store, embed=embed) as opened, create_journal(store) as journal:
         agent = create_memory_agent(
             answering,
             judge=None if judge is None else pick_model(judge, base_url=base_url),
@@ -272,7 +272,7 @@ class _ChatSession:
             self._delete(receipt)
         if last.replaced:
             self._store_text(last.replaced, replaced="")
-        console().print(f"deleted: {len(last.stored)}")
+        console().print(f"taken back: {len(last.stored)}")
 
     def _store_text(self, text: str, *, replaced: str) -> str:
         """Store what a person wrote, without a judge; returns the id of the receipt."""

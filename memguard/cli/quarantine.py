@@ -1,4 +1,4 @@
-"""`memguard quarantine list | show | release | discard`: candidates held for review."""
+"""`memguard quarantine list | show | release | discard`: candidates that wait for a person."""
 
 from typing import Annotated
 
@@ -34,9 +34,10 @@ def list_quarantined(
         page = Quarantine(journal).list(limit=limit)
     if as_json:
         bodies = [receipt.model_dump(mode="json") for receipt in page.receipts]
+        # Programs read this key; it is older than the words of the printed list.
         print_json({"held": bodies, "before": page.before})
         return
-    print_decisions(page.receipts, title=f"{len(page.receipts)} held")
+    print_decisions(page.receipts, title=f"{len(page.receipts)} in quarantine")
 
 
 @app.command("show")

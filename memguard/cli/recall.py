@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memguard.cli import options
-from memguard.cli.opening import make_journal, named_file, open_store, pick_model
+from memguard.cli.opening import create_journal, named_file, open_store, pick_model
 from memguard.cli.options import namespace_of, template_of
 from memguard.cli.output import console, print_json
 from memguard.cli.show import print_read
@@ -13,7 +13,6 @@ from memguard.errors import ErrorCode, InvalidInputError
 
 if TYPE_CHECKING:
     from memguard.schema.read import Recall
-
 
 _DEADLINE = 300.0
 """Seconds for one read. In an agent, the deadline of the read guard is shorter."""
@@ -73,8 +72,8 @@ def recall(
     judge = pick_model(model, base_url=base_url)
     with (
         # A misspelled name must not create an empty store, which would answer "no memories".
-        open_store(store, embed=embed, make=False) as opened,
-        make_journal(store) as journal,
+        open_store(store, embed=embed, create=False) as opened,
+        create_journal(store) as journal,
     ):
         guard = create_read_guard(
             judge,
@@ -83,7 +82,7 @@ def recall(
             admission=spec,
             recall=settings,
             receipts=journal,
-            # Nobody waits for an answer here, and the first read loads the models.
+            # No user waits for an answer here, and the first read loads the models.
             deadline=_DEADLINE,
             on_failure="raise",
         )
@@ -93,7 +92,8 @@ def recall(
         return
 
     print_read(read)
-    console().print(f"\nsee `memguard receipts show {read.id[:8]} --store {store}` for all of it")
+    command = f"memguard receipts show {read.id[:8]} --store {store}"
+    console().print(f"\n`{command}` prints the full receipt")
 
 
 def _recall(
@@ -126,6 +126,7 @@ def _admission(name: str, *, rendering: str, preset: str) -> Any:
     from memguard.read.admission import BY_NAME
     from memguard.schema.read import READ_PRESETS, Rendering
 
+    # Checked here, because an error of the settings would name none of the other choices.
     for value, names, setting in (
         (name, tuple(BY_NAME), "admission"),
         (rendering, get_args(Rendering), "rendering"),

@@ -19,7 +19,7 @@ from memguard.cli.show import print_read, print_reads, print_receipt
 from memguard.errors import ErrorCode, InvalidInputError
 
 if TYPE_CHECKING:
-    from memguard.journal.reads import ReadFilter, ReadLog
+    from memguard.journal.reads import ReadLog
     from memguard.journal.receipts import ReceiptFilter, ReceiptLog
     from memguard.schema.ledger import ReadReport
     from memguard.schema.receipt import WriteOutcome
@@ -46,19 +46,19 @@ def list_receipts(
     as_json: JsonOption = False,
 ) -> None:
     """List decisions, newest first, and the latest reads."""
-    from memguard.journal.reads import ReadLog
+    from memguard.journal.reads import ReadFilter, ReadLog
     from memguard.journal.receipts import ReceiptLog
 
+    chosen = _filter(outcome, run=run, user=user, namespace=namespace)
+    read_filter = ReadFilter(namespace=chosen.namespace, run_id=chosen.run_id)
     with open_journal(store) as journal:
-        log = ReceiptLog(journal)
-        which = _filter(outcome, run=run, user=user, namespace=namespace)
-        page = log.list(which, limit=limit, before=before)
-        counts = log.count(which)
+        log, read_log = ReceiptLog(journal), ReadLog(journal)
+        page = log.list(chosen, limit=limit, before=before)
+        counts = log.count(chosen)
         # A read has no outcome, and only the first page shows reads.
         with_reads = outcome is None and before is None
-        read_filter = _read_filter(which)
-        reads = ReadLog(journal).list(read_filter, limit=limit).reads if with_reads else ()
-        all_reads = ReadLog(journal).count(read_filter)
+        reads = read_log.list(read_filter, limit=limit).reads if with_reads else ()
+        n_reads = read_log.count(read_filter)
     if as_json:
         bodies = [receipt.model_dump(mode="json") for receipt in page.receipts]
         body = {"counts": counts, "receipts": bodies, "before": page.before}
@@ -68,7 +68,7 @@ def list_receipts(
     if page.before is not None:
         console().print(f"more: --before {page.before}")
     if reads:
-        print_reads(reads, title=f"\n{all_reads} reads; units admitted of those looked at")
+        print_reads(reads, title=f"\n{n_reads} reads, with units admitted of units judged")
 
 
 @app.command("show")
@@ -82,14 +82,14 @@ def show_receipt(
     from memguard.journal.receipts import ReceiptLog
 
     with open_journal(store) as journal:
-        read = _read_named(receipt_id, log=ReadLog(journal), decisions=ReceiptLog(journal))
+        log = ReceiptLog(journal)
+        read = _find_read(receipt_id, log=ReadLog(journal), decisions=log)
         if read is not None:
             if as_json:
                 print_json({"read": read.model_dump(mode="json")})
             else:
                 print_read(read, whole=True)
             return
-        log = ReceiptLog(journal)
         receipt = log.get(receipt_id)
         history = log.history(receipt.id)
     if as_json:
@@ -99,7 +99,7 @@ def show_receipt(
     print_receipt(receipt, history=history)
 
 
-def _read_named(receipt_id: str, *, log: "ReadLog", decisions: "ReceiptLog") -> "ReadReport | None":
+def _find_read(receipt_id: str, *, log: "ReadLog", decisions: "ReceiptLog") -> "ReadReport | None":
     """The read with this id; `None` if the id names a decision, or nothing."""
     matches = log.matching(receipt_id)
     if not matches:
@@ -109,9 +109,13 @@ def _read_named(receipt_id: str, *, log: "ReadLog", decisions: "ReceiptLog") -> 
         decision = decisions.get(receipt_id)
     except InvalidInputError:
         return log.get(receipt_id)
+    # A full id is exact, even if an id of the other kind begins like it.
     if receipt_id in {decision.id, *matches}:
         return None if receipt_id == decision.id else log.get(receipt_id)
-    msg = f"{receipt_id!r} fits decision {decision.id!r} and read {matches[0]!r}; pass more of it"
+    msg = (
+        f"{receipt_id!r} matches decision {decision.id!r} and read {matches[0]!r}: "
+        "pass more characters of the id"
+    )
     raise InvalidInputError(msg, code=ErrorCode.RECEIPT_NOT_FOUND)
 
 
@@ -123,15 +127,10 @@ def _filter(
     from memguard.journal.receipts import ReceiptFilter
     from memguard.schema.receipt import WriteOutcome
 
+    # Typer checks no `Literal` alias here: importing it at the top would load pydantic.
     outcomes = get_args(WriteOutcome)
     if outcome is not None and outcome not in outcomes:
         msg = f"there is no outcome {outcome!r}: use one of {sorted(outcomes)}"
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
     labels = namespace_of(user, namespace) if user is not None or namespace else ()
     return ReceiptFilter(outcome=cast("WriteOutcome | None", outcome), run_id=run, namespace=labels)
-
-
-def _read_filter(which: "ReceiptFilter") -> "ReadFilter":
-    from memguard.journal.reads import ReadFilter
-
-    return ReadFilter(namespace=which.namespace, run_id=which.run_id)

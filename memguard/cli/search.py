@@ -33,7 +33,7 @@ def search(
     """
     labels = namespace_of(user, namespace)
     # A misspelled name must not create an empty store, which would answer "no memories".
-    with open_store(store, embed=embed, make=False) as opened:
+    with open_store(store, embed=embed, create=False) as opened:
         items = _search_exactly(opened, namespace=labels, query=query, limit=limit)
     memories = [_body(item) for item in items]
     if as_json:
@@ -45,7 +45,7 @@ def search(
         return
     rows = [
         (
-            # Without an index that embeds, a store returns items without a score.
+            # An item that was stored without a vector has no score.
             "" if memory["score"] is None else f"{memory['score']:.2f}",
             str(memory["said_at"] or "")[:10],
             str(memory["receipt"] or "")[:8],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memguard.cli import options
-from memguard.cli.opening import make_journal, open_store, pick_model
+from memguard.cli.opening import create_journal, open_store, pick_model
 from memguard.cli.options import namespace_of, template_of
 from memguard.cli.output import (
     RUN_FAILED,
@@ -64,7 +64,7 @@ def write(
     labels = namespace_of(user, namespace)
     # File, gates and model are checked first: a mistake in them must not create a store.
     judge = pick_model(model, base_url=base_url)
-    with open_store(store, embed=embed) as opened, make_journal(store) as journal:
+    with open_store(store, embed=embed) as opened, create_journal(store) as journal:
         guard = create_write_guard(
             judge,
             store=opened,
