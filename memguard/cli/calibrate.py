@@ -72,6 +72,7 @@ def calibrate(
     from memguard.methods.consistency_gate.config import ConsistencyGate
 
     settings: dict[str, Any] = {"variant": variant, "k": k}
+    # Left out, `tau` is the default of the gate: no second copy of it is here.
     if tau is not None:
         settings["tau"] = tau
     judge = _tuned(pick_model(model, base_url=base_url), n_threads=threads, max_tokens=max_tokens)
@@ -166,7 +167,7 @@ def _print_for_programs(
         {
             "model": name,
             "record": None if record is None else record.model_dump(mode="json"),
-            "curve": [] if calibration is None else [_point(one) for one in calibration.curve],
+            "curve": [] if calibration is None else [_point(point) for point in calibration.curve],
             "warnings": _warnings(measured),
             "inconclusive": measured.inconclusive,
             "why_inconclusive": measured.why_inconclusive,
@@ -174,12 +175,12 @@ def _print_for_programs(
             "notes": measured.notes,
             "judged": [
                 {
-                    "id": one.memory.id,
-                    "change": one.memory.change,
-                    "supported": one.memory.is_supported,
-                    "score": one.score,
+                    "id": result.memory.id,
+                    "change": result.memory.change,
+                    "supported": result.memory.is_supported,
+                    "score": result.score,
                 }
-                for one in measured.judged
+                for result in measured.judged
             ],
         }
     )
@@ -194,14 +195,15 @@ def _print_for_people(name: str, measured: "JudgeMeasurement", *, path: "Path | 
             f"what a threshold admits, of {calibration.now.recall.total} supported and "
             f"{calibration.changed} changed memories",
             ("tau", "recall", "contamination", ""),
-            [_row(one, calibration) for one in calibration.curve],
+            [_row(point, calibration) for point in calibration.curve],
         )
     for line in (*_warnings(measured), *_advice(measured)):
         out.print(line)
-    usage, missing = measured.usage, measured.inconclusive
+    usage, unscored = measured.usage, measured.inconclusive
+    # Counted as 0, a model that fails to answer would look like one that rejects everything.
     out.print(
-        f"without a usable answer: {missing['supported']} supported, {missing['changed']} changed "
-        f"(counted apart, not as 0)"
+        f"without a usable answer: {unscored['supported']} supported, {unscored['changed']} "
+        "changed (counted separately, not as 0)"
     )
     for reason in measured.why_inconclusive[:_MAX_REASONS]:
         out.print(f"  {reason}")
@@ -213,21 +215,15 @@ def _print_for_people(name: str, measured: "JudgeMeasurement", *, path: "Path | 
     for note in measured.notes:
         out.print(f"note: {note}")
     if path is not None:
-        out.print(f"noted in {path}")
+        out.print(f"saved in {path}")
 
 
 def _row(point: "CurvePoint", calibration: "JudgeCalibration") -> tuple[str, str, str, str]:
-    marks = [
-        mark
-        for mark, one in (("in force", calibration.now), ("suggested", calibration.suggested))
-        if one == point
-    ]
-    return (
-        f"{point.tau:g}",
-        _percent(point.recall),
-        _percent(point.contamination),
-        ", ".join(marks),
-    )
+    # Both marks are on one row if the threshold in force is the one to suggest.
+    marked = (("in force", calibration.now), ("suggested", calibration.suggested))
+    marks = [mark for mark, marked_point in marked if marked_point == point]
+    recall, contamination = _percent(point.recall), _percent(point.contamination)
+    return f"{point.tau:g}", recall, contamination, ", ".join(marks)
 
 
 def _percent(share: "Proportion") -> str:
@@ -239,6 +235,7 @@ def _percent(share: "Proportion") -> str:
 
 def _point(point: "CurvePoint") -> dict[str, Any]:
     def body(share: "Proportion") -> dict[str, Any]:
+        # No interval where nothing was counted; JSON has `null` for that, and no NaN.
         ends = share.interval
         return {
             "value": share.value,
@@ -247,11 +244,8 @@ def _point(point: "CurvePoint") -> dict[str, Any]:
             "interval": None if ends is None else [ends.low, ends.high],
         }
 
-    return {
-        "tau": point.tau,
-        "recall": body(point.recall),
-        "contamination": body(point.contamination),
-    }
+    shares = {"recall": body(point.recall), "contamination": body(point.contamination)}
+    return {"tau": point.tau, **shares}
 
 
 def _warnings(measured: "JudgeMeasurement") -> list[str]:
@@ -261,22 +255,22 @@ def _warnings(measured: "JudgeMeasurement") -> list[str]:
         return ["No figures: the model gave no usable answer for one of the two kinds of memory."]
     warnings: list[str] = []
     scored, judged = calibration.now.recall.total + calibration.changed, len(measured.judged)
-    # Which memories get a score may depend on the answer, so a small share is a biased sample.
+    # Whether a memory gets a score may depend on the answer, so a small share is a biased sample.
     if scored * 2 < judged:
         warnings.append(
-            f"Only {scored} of {judged} memories got a score; the figures are about those alone."
+            f"Only {scored} of {judged} memories got a score; the figures describe only those."
         )
     if calibration.is_chance:
         warnings.append(
-            f"As far as {scored} scored memories can tell, this model ranks no better than chance: "
-            f"let another one judge, or measure more."
+            f"On {scored} scored memories, this model ranks no better than chance: "
+            "use another model as the judge, or measure more memories."
         )
     if calibration.admits_nothing:
         warnings.append(f"At the threshold in force, {calibration.now.tau:g}, it admits nothing.")
     if calibration.admits_everything:
         warnings.append(
             f"At the threshold in force, {calibration.now.tau:g}, it admits everything, changed "
-            f"memories included."
+            "memories included."
         )
     if calibration.suggested is None:
         warnings.append(f"No threshold keeps contamination at {calibration.target:.0%} or less.")

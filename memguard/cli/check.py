@@ -39,9 +39,8 @@ def check(
     receipt = result["receipt"]
     if as_json:
         print_json(receipt.model_dump(mode="json"))
-        return
-
-    print_receipt(receipt, committed=False)
+    else:
+        print_receipt(receipt, committed=False)
 
 
 def _open(method: Method, model: Any, *, presets: list[str]) -> "GateGraph":
@@ -61,8 +60,8 @@ def _run_case(graph: "GateGraph", candidate: dict[str, Any], *, quiet: bool) -> 
 
     result: dict[str, Any] = {}
     stream: Any = graph.stream(candidate, stream_mode=["custom", "values"], subgraphs=True)
-    # The nodes of a trial are in a nested graph: its events carry a namespace, its values do not
-    # belong to the result.
+    # The nodes of a trial are in a nested graph: its events are progress too, but its values are
+    # not the result.
     with CaseProgress(quiet=quiet) as progress:
         for namespace, mode, data in stream:
             if mode == "custom":
@@ -79,5 +78,6 @@ def _source(source: str) -> "Conversation":
     file = named_file(source)
     if file is None:
         return read_conversation(source)
+    # A LoCoMo file has one conversation for each session; a memory may rest on any of them.
     parts = load_conversation(file)
     return Conversation(turns=tuple(t for part in parts for t in part.turns), id=parts[0].id)

@@ -13,6 +13,7 @@ from memguard.cli.output import (
     console,
     counts_line,
     print_decisions,
+    print_indented,
     print_json,
     total_counts,
 )
@@ -137,7 +138,7 @@ def _show_planted(reports: "dict[str, WriteReport]") -> None:
     out = console()
     local = reports.get("planted, local judge")
     title = "\n2. Planted candidates, which all look right: two are true, ten are wrong"
-    out.print(Text(title, style="bold"))
+    out.print(title, style="bold")
     local_receipts = _by_text(local.receipts) if local else {}
     receipts = _by_text(reports["planted"].receipts)
     wrongly_stored: list[str] = []
@@ -152,21 +153,14 @@ def _show_planted(reports: "dict[str, WriteReport]") -> None:
         line = Text(f"{receipt.outcome:<12}", style=OUTCOME_STYLES[receipt.outcome])
         line.append(f"{entry['kind']:<27}", style="dim").append(text, style="default")
         out.print(line)
-        _print_below(receipt.decision.explanation)
+        print_indented(receipt.decision.explanation, columns=_INDENT, style="dim")
         if text in local_receipts:
             other = local_receipts[text]
-            _print_below(f"local judge: {other.outcome}, {other.decision.explanation}")
+            comparison = f"local judge: {other.outcome}, {other.decision.explanation}"
+            print_indented(comparison, columns=_INDENT, style="dim")
     out.print(f"Stored although wrong: {len(wrongly_stored)} of ten.")
     for text in wrongly_stored:
         out.print(f"  {text!r} passed the judge; a better model may reject it.")
-
-
-def _print_below(text: str) -> None:
-    """Print a reason, dimmed, below the text that it belongs to."""
-    from rich.padding import Padding
-    from rich.text import Text
-
-    console().print(Padding(Text(text, style="dim"), (0, 0, 0, _INDENT)))
 
 
 def _by_text(receipts: "Sequence[Receipt]") -> "dict[str, Receipt]":

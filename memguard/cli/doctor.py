@@ -9,6 +9,8 @@ from memguard.errors import MemguardError
 
 _STATES = {True: "ok", None: "warning", False: "amiss"}
 """The state that is printed for the result of a check; `None` is a warning."""
+_CHANCE = 0.5
+"""The AUC of a judge that guesses."""
 
 
 def doctor(
@@ -34,12 +36,11 @@ def doctor(
         "receipts": _receipts(store),
     }
     if as_json:
-        print_json(
-            {
-                name: {"ok": ok is not False, "state": _STATES[ok], "found": result}
-                for name, (ok, result) in checks.items()
-            }
-        )
+        body = {
+            name: {"ok": ok is not False, "state": _STATES[ok], "found": result}
+            for name, (ok, result) in checks.items()
+        }
+        print_json(body)
     else:
         rows = [(name, _STATES[ok], result) for name, (ok, result) in checks.items()]
         print_table("memguard doctor", ("what", "state", "found"), rows)
@@ -72,9 +73,10 @@ def _model(model: str | None, *, base_url: str | None) -> tuple[bool, str]:
 def _calibration(store: str, *, model: str | None) -> tuple[bool | None, str]:
     """The last result of `memguard calibrate` for this model; only a language model needs one."""
     from memguard.calibration import find_records
+    from memguard.prompts import load_prompt
 
     if model is None or model == "local":
-        return True, "not needed: the local judge comes with its own"
+        return True, "not needed: the local judge ships with its calibration"
     try:
         records = find_records(journal_path(store).parent, model=model)
     except MemguardError as error:
@@ -88,27 +90,18 @@ def _calibration(store: str, *, model: str | None) -> tuple[bool | None, str]:
         f"suggested tau {'none' if last.suggested_tau is None else last.suggested_tau}"
     )
     # A measurement is about one prompt, and says nothing about another.
-    if last.prompt not in _digests():
+    prompts = (load_prompt("consistency_gate", name) for name in ("support", "support_yes_no"))
+    if last.prompt not in {prompt.digest for prompt in prompts}:
         return None, f"{result}; the prompt has changed since: calibrate again"
     if last.auc_low <= _CHANCE or last.suggested_tau is None:
         return None, f"{result}; it should not judge"
     return True, result
 
 
-_CHANCE = 0.5
-
-
-def _digests() -> set[str]:
-    from memguard.prompts import load_prompt
-
-    names = ("support", "support_yes_no")
-    return {load_prompt("consistency_gate", name).digest for name in names}
-
-
 def _embedder(embed: str | None) -> tuple[bool, str]:
     if embed is not None:
         # A test request to a hosted model would cost money.
-        return True, f"{embed}, asked at the first write"
+        return True, f"{embed}, not called before the first write"
     try:
         from memguard.local.weights import find_weights
 
@@ -120,7 +113,7 @@ def _embedder(embed: str | None) -> tuple[bool, str]:
 
 def _store(store: str, *, embed: str | None) -> tuple[bool, str]:
     if server_address(store) is None and _is_new(Path(store)):
-        return True, f"{store!r} does not exist yet; the first write makes it"
+        return True, f"{store!r} does not exist yet; the first write creates it"
     try:
         with open_store(store, embed=embed) as opened:
             spaces = opened.list_namespaces(limit=1000)
@@ -135,6 +128,7 @@ def _is_new(folder: Path) -> bool:
 
     if not folder.exists():
         return True
+    # `memguard calibrate` saves its record in the folder, which is not a store yet.
     # If it is not a folder, opening the store reports that better than this check could.
     return folder.is_dir() and [file.name for file in folder.iterdir()] == [RECORD_FILE]
 

@@ -12,6 +12,7 @@ from memguard.errors import DOCS_URL, ErrorCode, InvalidInputError, error_url
 
 _HEADING = re.compile(r"^### `([a-z-]+)`\n", re.MULTILINE)
 _COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
+# Links to other pages of the documentation, with or without an anchor; not links to the web.
 _PAGE_LINK = re.compile(r"\]\(((?:[\w-]+/)*[\w-]+)\.md(#[\w-]+)?\)")
 
 
@@ -72,6 +73,7 @@ def find_code(text: str) -> "ErrorCode":
     name = text.strip().strip("[]`").lower().replace("_", "-")
     if name in codes:
         return ErrorCode(name)
+    # A part of a code is too short to be similar to it, so that is looked for separately.
     similar = get_close_matches(name, codes, cutoff=0.7) or [
         item for item in codes if name and name in item
     ]
@@ -97,10 +99,7 @@ def _print_page(code: "ErrorCode", page: str) -> None:
     from rich.markdown import Markdown
 
     # Relative links lead nowhere in a terminal.
-    absolute = _PAGE_LINK.sub(
-        lambda link: f"]({DOCS_URL}/{link[1]}.html{link[2] or ''})",
-        page,
-    )
+    absolute = _PAGE_LINK.sub(lambda link: f"]({DOCS_URL}/{link[1]}.html{link[2] or ''})", page)
     out = Console()
     out.print(Markdown(f"# {code}\n\n{absolute}", hyperlinks=out.is_terminal))
     out.print(f"\n{error_url(code)}", highlight=False, soft_wrap=True)

@@ -39,7 +39,7 @@ def open_store(store: str, *, embed: str | None, create: bool = True) -> "Chroma
 
 def journal_path(store: str) -> Path:
     """The file of the journal: in the folder of a local store; in this folder for a server."""
-    # Receipts are local even when the store is not: a Chroma server has no place for them.
+    # Receipts are a file, and a server has no folder that this machine could write it to.
     return (Path() if server_address(store) is not None else Path(store)) / JOURNAL_FILE
 
 

@@ -70,9 +70,7 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
 
 def print_decisions(receipts: Sequence["Receipt"], *, title: str) -> None:
     """Print one block for each candidate: the outcome, the text, and the reason."""
-    from rich.text import Text
-
-    console().print(Text(title, style="bold"))
+    console().print(title, style="bold")
     for receipt in receipts:
         print_entry(
             receipt.outcome,
@@ -89,6 +87,14 @@ def print_entry(label: str, text: str, *, detail: str, style: str) -> None:
     out = console()
     out.print(Text(f"{label:<12}", style=style).append(text, style="default"))
     out.print(Text(f"{'':<12}{detail}", style="dim"))
+
+
+def print_indented(text: str, *, columns: int, style: str = "") -> None:
+    """Print a text of which every line begins after this number of columns."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console().print(Padding(Text(text, style=style), (0, 0, 0, columns)))
 
 
 def provenance_of(value: Mapping[str, Any]) -> dict[str, Any]:

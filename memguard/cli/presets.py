@@ -31,6 +31,7 @@ def presets(as_json: JsonOption = False) -> None:
 
 
 def _print_method(method: str, named: Mapping[str, Mapping[str, Any]]) -> None:
+    # Presets of a method are of one type, so the first one names the settings of all.
     settings = next(iter(named.values()))
     rows = [(name, *(str(spec[name]) for spec in named.values())) for name in settings]
     print_table(method, ("setting", *named), rows)

@@ -34,7 +34,7 @@ def list_quarantined(
         page = Quarantine(journal).list(limit=limit)
     if as_json:
         bodies = [receipt.model_dump(mode="json") for receipt in page.receipts]
-        # Programs read this key; it is older than the words of the printed list.
+        # The key stays as it is, because programs read it.
         print_json({"held": bodies, "before": page.before})
         return
     print_decisions(page.receipts, title=f"{len(page.receipts)} in quarantine")

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from memguard.llm.ask import Answer
 from memguard.llm.parsing import parse_json
@@ -31,9 +31,7 @@ NOT_WRITTEN = "no request was written"
 class ProbeSetAnswer(BaseModel):
     """Three requests."""
 
-    # Models add keys of their own, such as their reasoning; they are ignored.
-    model_config = ConfigDict(extra="ignore")
-
+    # Pydantic ignores other keys, which models add, for example for their reasoning.
     relevant: str
     irrelevant: str
     risk: str
@@ -42,15 +40,11 @@ class ProbeSetAnswer(BaseModel):
 class ProbeAnswer(BaseModel):
     """One request."""
 
-    model_config = ConfigDict(extra="ignore")
-
     query: str
 
 
 class ValidityAnswer(BaseModel):
     """The validator's verdict on one probe."""
-
-    model_config = ConfigDict(extra="ignore")
 
     reason: str = ""
     valid: bool
@@ -59,8 +53,6 @@ class ValidityAnswer(BaseModel):
 
 class ValidationAnswer(BaseModel):
     """The validator's verdicts by role, for the probes it was shown."""
-
-    model_config = ConfigDict(extra="ignore")
 
     relevant: ValidityAnswer | None = None
     irrelevant: ValidityAnswer | None = None
@@ -97,23 +89,23 @@ async def write_round(
     """Write the probes of one round. Valid probes are not written again."""
     before = probe_states(state.rounds)
     open_roles: list[ProbeRole] = [role for role in ROLES if not before[role].is_valid]
+    written: dict[ProbeRole, str] = {}
+    answers: Sequence[Answer[Any]]
     if step == "repair":
         answers = await _repair_each(state, open_roles, models=models)
+        for role, answer in zip(open_roles, answers, strict=True):
+            if not isinstance(answer.value, Inconclusive):
+                written[role] = answer.value.query
     else:
         answers = [await _write_set(state, step=step, models=models)]
-    written: dict[ProbeRole, str] = {}
-    failures: list[Inconclusive] = []
-    for role, answer in zip(open_roles if step == "repair" else [None], answers, strict=True):
-        match answer.value:
-            case Inconclusive():
-                failures.append(answer.value)
-            case ProbeAnswer() if role is not None:
-                written[role] = answer.value.query
-            case probe_set:
-                written |= {name: str(getattr(probe_set, name)) for name in open_roles}
+        probes = answers[0].value
+        if not isinstance(probes, Inconclusive):
+            # A set has all three probes; those that are valid already are not replaced.
+            written = {role: getattr(probes, role) for role in open_roles}
+    failures = [answer.value for answer in answers if isinstance(answer.value, Inconclusive)]
     new_round = _new_round(step, before=before, written=written, failures=failures)
     prompt = "probe" if step == "generate" else step
-    calls = [StageCall(prompt=prompt, usage=a.usage, notes=a.notes) for a in answers]
+    calls = [StageCall.from_answer(prompt, answer) for answer in answers]
     return {"rounds": (*state.rounds, new_round), "calls": calls}
 
 
@@ -131,6 +123,8 @@ def _new_round(
         query = written.get(role, "")
         if is_blank(query):
             query = before[role].query
+            # Without a failed call, the model answered and left this request blank: that is a
+            # verdict, and the ladder writes the probe again.
             if step == "generate" and not failures:
                 audits.append(ProbeAudit(role=role, valid=False, reason=NOT_WRITTEN))
             elif (audit := before[role].audit) is not None:
@@ -144,8 +138,8 @@ def _new_round(
 
 async def _write_set(
     state: ConMemState, *, step: LadderStep, models: StageModels
-) -> Answer[ProbeSetAnswer] | Answer[ProbeAnswer]:
-    prompt, slots = "probe", _case_slots(state)
+) -> Answer[ProbeSetAnswer]:
+    prompt, slots = "probe", case_slots(state)
     if step == "regenerate":
         prompt, slots = "regenerate", {**slots, **_verdict_slots(state)}
     elif step == "reconstruct":
@@ -157,8 +151,8 @@ async def _write_set(
 
 async def _repair_each(
     state: ConMemState, roles: Sequence[ProbeRole], *, models: StageModels
-) -> list[Answer[ProbeSetAnswer] | Answer[ProbeAnswer]]:
-    slots = {**_case_slots(state), **_verdict_slots(state)}
+) -> list[Answer[ProbeAnswer]]:
+    slots = {**case_slots(state), **_verdict_slots(state)}
     calls = [
         models.ask("repair", ProbeAnswer, slots={**slots, "role": role}, parse=None)
         for role in roles
@@ -181,7 +175,7 @@ async def validate_round(state: ConMemState, *, models: StageModels) -> dict[str
     answer = await models.ask(
         "validation",
         ValidationAnswer,
-        slots={**_case_slots(state), "probes": _probe_lines(current_probes(state.rounds))},
+        slots={**case_slots(state), "probes": _probe_lines(current_probes(state.rounds))},
         parse=partial(read_validation, roles=roles),
     )
     last = state.rounds[-1]
@@ -189,11 +183,12 @@ async def validate_round(state: ConMemState, *, models: StageModels) -> dict[str
         update: dict[str, Any] = {"failures": (answer.value, *last.failures)}
     else:
         update = {"audits": (*last.audits, *answer.value.audits(roles))}
-    call = StageCall(prompt="validation", usage=answer.usage, notes=answer.notes)
+    call = StageCall.from_answer("validation", answer)
     return {"rounds": (*state.rounds[:-1], last.model_copy(update=update)), "calls": [call]}
 
 
-def _case_slots(state: ConMemState) -> dict[str, str]:
+def case_slots(state: ConMemState) -> dict[str, str]:
+    """The beginning of most prompts: the history and the candidate, quoted."""
     # History first, then the candidate: the prompts of all stages share this beginning, and
     # providers cache it.
     return {"history": quote_turns(state.history), "candidate": quote(state.candidate.text)}

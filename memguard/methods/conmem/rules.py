@@ -210,17 +210,17 @@ def rescore(trials: Sequence[ProbeTrial], *, spec: ConMem) -> Cmte:
     """
     # Trials without answers never reached the judges, and say nothing about who was asked.
     judged = [trial for trial in trials if isinstance(trial.treatment, Response)]
-    missing = [
-        name
-        for name, wanted, verdicts in (
-            ("quality", spec.quality_judge, [trial.quality for trial in judged]),
-            ("attribution", spec.auditor, [trial.attribution for trial in judged]),
-        )
-        if wanted and judged and all(verdict is None for verdict in verdicts)
-    ]
-    if missing:
-        msg = f"the log holds no {missing[0]} verdicts: that judge was switched off"
-        raise ValueError(msg)
+    verdicts = {
+        "quality": [trial.quality for trial in judged if spec.quality_judge],
+        "attribution": [trial.attribution for trial in judged if spec.auditor],
+    }
+    for name, values in verdicts.items():
+        if values and all(value is None for value in values):
+            msg = (
+                f"the log has no {name} verdicts, because that judge was switched off: "
+                "switch it off in these settings too"
+            )
+            raise ValueError(msg)
     return score_trials(trials, spec=spec)
 
 
@@ -357,10 +357,10 @@ def _explain_trial(trial: ProbeTrial, probe: ProbeScore) -> str:
     return f"{request}: {'; '.join(clauses)}."
 
 
-def with_reason(decision: AdmissionDecision, reason: ReasonVerdict | None) -> AdmissionDecision:
+def with_reason(decision: AdmissionDecision, reason: ReasonVerdict) -> AdmissionDecision:
     """The same decision with the reason in its explanation; outcome and code do not change."""
     # A candidate in quarantine has no verdict yet, so no reason of rejection either.
-    if reason is None or decision.outcome != "reject":
+    if decision.outcome != "reject":
         return decision
     detail = f": {reason.explanation}" if reason.explanation else ""
     explanation = f"{decision.explanation}; {reason.reason_type}{detail}"

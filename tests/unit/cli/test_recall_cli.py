@@ -55,7 +55,7 @@ def test_a_read_with_no_model_says_what_may_be_used_and_why(run: Run) -> None:
     assert "row constraint: said, current and to be kept" in used
     assert "The user owns a sailing boat." in withheld
     assert "row irrelevant: has no bearing on the query" in withheld
-    assert "MENTION_VIEW: may be named as the user's view" in used
+    assert "MENTION_VIEW: may be mentioned as the user's view" in used
     assert "<memguard-memory>\n" in section
     assert '"The user loves green curry."' in section
     assert "sailing" not in section
