@@ -247,9 +247,7 @@ def _attribution(verdict: "AttributionVerdict | Inconclusive") -> str:
 
     if isinstance(verdict, Inconclusive):
         return _failure(verdict)
-    used = "used" if verdict.used else "not used"
-    changed = "changed the answer" if verdict.changed else "changed nothing"
-    return f"{verdict.label}; {used}, {changed}: {verdict.reason}"
+    return f"{verdict.label}; {verdict.summary}: {verdict.reason}"
 
 
 def _case_lines(log: "CounterfactualLog") -> list[str]:

@@ -70,7 +70,7 @@ async def generate_probes(state: ConMemState, *, models: StageModels) -> dict[st
     """Choose what is shown of the history, and generate the three probes."""
     spec = models.spec
     # With a checkpointer, the thread still has the last case's values: reset all of them.
-    # Candidate and history are written back as they were parsed; else every node parses them again.
+    # Candidate and history are stored as parsed; otherwise every node would parse them again.
     reset: dict[str, Any] = {
         "candidate": state.candidate,
         "context": state.context,

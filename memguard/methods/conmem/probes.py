@@ -1,4 +1,8 @@
-"""Generate probes, validate them, and repair those that are not valid."""
+"""Generate probes, validate them, and repair those that are not valid.
+
+A round writes probes (`write_round`) and then validates those that are new (`validate_round`). Both
+return an update of the state; `ladder` says which round comes next.
+"""
 
 import asyncio
 from collections.abc import Collection, Sequence
@@ -58,17 +62,14 @@ class ValidationAnswer(BaseModel):
     irrelevant: ValidityAnswer | None = None
     risk: ValidityAnswer | None = None
 
-    def of(self, role: ProbeRole) -> ValidityAnswer | None:
-        """The verdict on one role."""
-        return {"relevant": self.relevant, "irrelevant": self.irrelevant, "risk": self.risk}[role]
-
     def audits(self, roles: Collection[ProbeRole]) -> tuple[ProbeAudit, ...]:
         """The verdicts on these roles, for the log."""
-        return tuple(
-            ProbeAudit(role=role, **verdict.model_dump())
-            for role in ROLES
-            if role in roles and (verdict := self.of(role)) is not None
-        )
+        audits: list[ProbeAudit] = []
+        for role in ROLES:
+            verdict: ValidityAnswer | None = getattr(self, role)
+            if role in roles and verdict is not None:
+                audits.append(ProbeAudit(role=role, **verdict.model_dump()))
+        return tuple(audits)
 
 
 def read_validation(text: str, *, roles: Collection[ProbeRole]) -> ValidationAnswer | Inconclusive:
@@ -76,9 +77,10 @@ def read_validation(text: str, *, roles: Collection[ProbeRole]) -> ValidationAns
     answer = parse_json(text, ValidationAnswer)
     if isinstance(answer, Inconclusive):
         return answer
-    missing = [role for role in ROLES if role in roles and answer.of(role) is None]
+    # A probe without a verdict is not invalid: half an answer must not decide about the other half.
+    missing = set(roles) - {audit.role for audit in answer.audits(roles)}
     if missing:
-        detail = f"no verdict on: {', '.join(missing)}"
+        detail = f"no verdict on: {', '.join(role for role in ROLES if role in missing)}"
         return Inconclusive(reason="parse_failure", detail=detail)
     return answer
 
@@ -159,11 +161,12 @@ async def _repair_each(
     ]
     # An exhausted budget must not cancel calls that are already under way and paid for; it is
     # raised when all of them are done.
-    answers = await asyncio.gather(*calls, return_exceptions=True)
-    for answer in answers:
+    answers: list[Answer[ProbeAnswer]] = []
+    for answer in await asyncio.gather(*calls, return_exceptions=True):
         if isinstance(answer, BaseException):
             raise answer
-    return [answer for answer in answers if not isinstance(answer, BaseException)]
+        answers.append(answer)
+    return answers
 
 
 async def validate_round(state: ConMemState, *, models: StageModels) -> dict[str, Any]:

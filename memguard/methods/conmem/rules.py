@@ -208,7 +208,7 @@ def rescore(trials: Sequence[ProbeTrial], *, spec: ConMem) -> Cmte:
     Raises:
         ValueError: If the spec needs verdicts that the log does not have.
     """
-    # Trials without answers never reached the judges, and say nothing about who was asked.
+    # Only trials with answers reached the judges, so only they show which judges were on.
     judged = [trial for trial in trials if isinstance(trial.treatment, Response)]
     verdicts = {
         "quality": [trial.quality for trial in judged if spec.quality_judge],
@@ -262,10 +262,10 @@ def redecide(log: CounterfactualLog, *, spec: ConMem) -> tuple[Cmte, AdmissionDe
         ValueError: If the candidate was refused, or the spec needs verdicts that the log lacks.
     """
     if log.score is None:
-        msg = "the candidate was refused before anything was asked: there is nothing to score"
+        msg = "the candidate was refused before any model call: there is no evidence to score"
         raise ValueError(msg)
     score = rescore(log.trials, spec=spec)
-    # A new tie needs a verdict that was never bought: undecided is the only honest answer.
+    # A new tie needs a verdict that was never asked for, and no default may stand in for it.
     if score.ruling == "tie" and spec.zero == "tie_break" and log.tie_break is None:
         return score, None
     return score, decide_on_effect(score, spec=spec, tie_break=log.tie_break)
@@ -284,7 +284,7 @@ def _outcome(
     if score.ruling == "tie" and isinstance(tie_break, TieBreakVerdict):
         outcome: Outcome = "admit" if tie_break.store else "reject"
         return outcome, "tie_break", f"{explanation}; tie-break: {tie_break.reason or outcome}"
-    # What is left is inconclusive: too few verdicts, or a tie that nobody could break.
+    # The rest is inconclusive: too few verdicts, or a tie that the judge could not break.
     fallback = INCONCLUSIVE_OUTCOMES[spec.on_inconclusive]
     if score.ruling == "inconclusive":
         return fallback, "inconclusive", f"not judged: {explanation}"
@@ -292,7 +292,7 @@ def _outcome(
     return (
         fallback,
         "inconclusive",
-        f"{explanation}; the tie-break judge gave nothing usable{failed}",
+        f"{explanation}; the tie-break judge gave no usable answer{failed}",
     )
 
 

@@ -289,7 +289,5 @@ def _trial_lines(trial: ProbeTrial) -> list[str]:
         lines.append(f"- blind judge: {preferred}, {quote(trial.quality.reason)}")
     if isinstance(trial.attribution, AttributionVerdict):
         audit = trial.attribution
-        used = "used" if audit.used else "not used"
-        changed = "changed the answer" if audit.changed else "changed nothing"
-        lines.append(f"- auditor: {used}, {changed}, {audit.label}, {quote(audit.reason)}")
+        lines.append(f"- auditor: {audit.summary}, {audit.label}, {quote(audit.reason)}")
     return lines
