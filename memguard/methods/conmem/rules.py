@@ -81,9 +81,7 @@ def label_of(verdict: AttributionVerdict) -> Attribution:
     return verdict.label if verdict.used and verdict.changed else "neutral"
 
 
-def is_inconsistent(verdict: AttributionVerdict) -> bool:
-    """Whether the auditor named an effect and also denied any."""
-    return verdict.label != label_of(verdict)
+
 
 
 def effect_of(preference: Preference, *, attribution: AttributionVerdict | None) -> QualityEffect:
@@ -157,7 +155,8 @@ def score_probe(trial: ProbeTrial, *, spec: ConMem) -> ProbeScore:
     label = None if audited is None else label_of(audited)
     effect = None if judged is None else effect_of(judged.preference, attribution=audited)
     flags: tuple[ProbeFlag, ...] = ()
-    if audited is not None and is_inconsistent(audited):
+    # The auditor named an effect and also denied any.
+    if audited is not None and audited.label != label:
         flags = ("attribution_inconsistent",)
     return ProbeScore(
         role=trial.role,
