@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from memguard.conversations import load_conversation, read_conversation
     from memguard.errors import ConfigurationError, ErrorCode, GuardError, MemguardError
     from memguard.llm.models import resolve_model
-    from memguard.methods.conmem import create_conmem_graph
     from memguard.methods.conmem.config import ConMem
+    from memguard.methods.conmem.graph import create_conmem_graph
     from memguard.methods.consistency_gate import create_consistency_gate_graph
     from memguard.methods.consistency_gate.config import ConsistencyGate
     from memguard.methods.factor_compiled import create_factor_compiled_graph
@@ -98,7 +98,7 @@ _MODULES = {
     "WriteReport": "write.report",
     "Writer": "methods.writer.config",
     "checkpoint_types": "checkpoints",
-    "create_conmem_graph": "methods.conmem",
+    "create_conmem_graph": "methods.conmem.graph",
     "create_consistency_gate_graph": "methods.consistency_gate",
     "create_factor_compiled_graph": "methods.factor_compiled",
     "create_memory_agent": "agent",

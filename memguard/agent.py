@@ -225,7 +225,7 @@ def _build(agent: Agent, *, tools: Sequence[BaseTool], context_schema: type[Any]
         step = partial(remember, guard=agent.write, interrupts=agent.interrupts)
         builder.add_node("remember", dual(step))
         builder.add_edge("remember", END)
-    # Without a guard, its node is left out: the drawing shows what the agent does.
+    # Without a guard there is no node for it, so that the drawing shows what the agent does.
     builder.add_edge(START, first)
     if tools:
         builder.add_node("tools", ToolNode(tools))

@@ -19,7 +19,7 @@ from langchain_core.runnables.graph import Graph as Drawing
 
 from memguard.agent import create_memory_agent
 from memguard.errors import ConfigurationError, ErrorCode, InvalidInputError
-from memguard.methods.conmem import create_conmem_graph
+from memguard.methods.conmem.graph import create_conmem_graph
 from memguard.methods.consistency_gate import create_consistency_gate_graph
 from memguard.methods.factor_compiled import create_factor_compiled_graph
 from memguard.methods.permission_semantic import create_permission_semantic_graph

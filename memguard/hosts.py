@@ -39,16 +39,7 @@ def add_memory(system: SystemMessage | None, memory: str) -> SystemMessage | Non
     if not memory:
         return system
     # A separate message would break providers that accept one system message only.
-    if system is None:
-        return SystemMessage(memory)
-    content = system.content
-    # A block may have a cache mark: memory joined to it would change what the provider caches.
-    if isinstance(content, str):
-        joined: Any = f"{content}\n\n{memory}" if content else memory
-    else:
-        blocks = cast("list[Any]", content)
-        joined = [*blocks, {"type": "text", "text": f"\n\n{memory}" if blocks else memory}]
-    return system.model_copy(update={"content": joined})
+    return SystemMessage(memory) if system is None else _extended(system, after=memory)
 
 
 def with_memory(messages: Sequence[BaseMessage], *, system: str, memory: str) -> list[BaseMessage]:
@@ -66,22 +57,25 @@ def with_memory(messages: Sequence[BaseMessage], *, system: str, memory: str) ->
     # Some providers accept one system message only, and some refuse an empty one.
     if rest and isinstance(rest[0], SystemMessage):
         host, rest = (rest[0] if rest[0].content else None), rest[1:]
-    first = add_memory(_after(system, host), memory)
+    if system:
+        host = SystemMessage(system) if host is None else _extended(host, before=system)
+    first = add_memory(host, memory)
     return rest if first is None else [first, *rest]
 
 
-def _after(system: str, host: SystemMessage | None) -> SystemMessage | None:
-    """The host's system message with the agent's own instructions before it."""
-    if not system:
-        return host
-    if host is None:
-        return SystemMessage(system)
-    content = host.content
+def _extended(message: SystemMessage, *, before: str = "", after: str = "") -> SystemMessage:
+    """The same message with a text before or after its content, separated by a blank line."""
+    content = message.content
     if isinstance(content, str):
-        joined: Any = f"{system}\n\n{content}"
+        joined: Any = "\n\n".join(part for part in (before, content, after) if part)
     else:
-        joined = [{"type": "text", "text": f"{system}\n\n"}, *cast("list[Any]", content)]
-    return host.model_copy(update={"content": joined})
+        # A block may have a cache mark: text joined to it would change what the provider caches.
+        joined = list(cast("list[Any]", content))
+        if after:
+            joined.append({"type": "text", "text": f"\n\n{after}" if joined else after})
+        if before:
+            joined.insert(0, {"type": "text", "text": f"{before}\n\n"})
+    return message.model_copy(update={"content": joined})
 
 
 def create_guards(

@@ -6,13 +6,18 @@ settings.
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TypeVar, get_args
 
 from memguard.errors import ErrorCode, InvalidInputError
 from memguard.methods.conmem.config import CONMEM_PRESETS, ConMem
 from memguard.methods.consistency_gate.config import CONSISTENCY_GATE_PRESETS, ConsistencyGate
 from memguard.read.admission import AdmissionSpec
-from memguard.schema.read import FACTOR_COMPILED_PRESETS, PERMISSION_SEMANTIC_PRESETS, RelevanceGate
+from memguard.schema.read import (
+    FACTOR_COMPILED_PRESETS,
+    PERMISSION_SEMANTIC_PRESETS,
+    RelevanceGate,
+    Rendering,
+)
 
 GateSpec = ConsistencyGate | ConMem
 
@@ -61,11 +66,13 @@ def choose_admission(
         InvalidInputError: If there is no such method, preset or rendering.
     """
     (spec,) = _choose(ADMISSION_PRESETS, [name], presets=presets, kind="admission")
+    # Checked here, because `model_copy` would accept any text.
+    if rendering and rendering not in get_args(Rendering):
+        msg = f"there is no rendering {rendering!r}: use one of {sorted(get_args(Rendering))}"
+        raise InvalidInputError(msg, code=ErrorCode.SPEC_INVALID)
     if not rendering or isinstance(spec, RelevanceGate):
         return spec
-    # Validated again: `model_copy` would accept any text.
-    settings: dict[str, Any] = {**spec.model_dump(), "rendering": rendering}
-    return type(spec).model_validate(settings)
+    return spec.model_copy(update={"rendering": rendering})
 
 
 def split_presets(

@@ -22,8 +22,8 @@ from pydantic import Field
 from memguard.agent import create_memory_agent
 from memguard.errors import ConfigurationError, ErrorCode, InvalidInputError
 from memguard.llm.models import ModelLike, resolve_model
-from memguard.methods.conmem import create_conmem_graph
 from memguard.methods.conmem.config import CONMEM_PRESETS, ConMem
+from memguard.methods.conmem.graph import create_conmem_graph
 from memguard.methods.consistency_gate import create_consistency_gate_graph
 from memguard.methods.consistency_gate.config import CONSISTENCY_GATE_PRESETS, ConsistencyGate
 from memguard.methods.factor_compiled import create_factor_compiled_graph

@@ -44,8 +44,8 @@ def check(
 
 
 def _open(method: Method, model: Any, *, presets: list[str]) -> "GateGraph":
-    from memguard.methods.conmem import create_conmem_graph
     from memguard.methods.conmem.config import ConMem
+    from memguard.methods.conmem.graph import create_conmem_graph
     from memguard.methods.consistency_gate import create_consistency_gate_graph
     from memguard.presets import choose_gates
 

@@ -60,7 +60,7 @@ PresetOption = Annotated[
     list[str] | None,
     typer.Option(
         "--preset",
-        help="Named settings, see `memguard presets`; every gate takes the ones that it has.",
+        help="Named settings, see `memguard presets`; each gate uses those that it has.",
     ),
 ]
 ConversationOption = Annotated[

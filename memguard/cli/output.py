@@ -49,7 +49,7 @@ def console() -> "Console":
 
 def print_json(body: Any) -> None:
     """Write one JSON document to standard output, without escapes where the encoding allows it."""
-    # Where it does not, JSON's own escapes are the only ones that a program can read back.
+    # Otherwise JSON's own escapes: a program can read back no others.
     is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
     sys.stdout.write(json.dumps(body, ensure_ascii=not is_unicode, indent=2, default=str) + "\n")
 
@@ -112,6 +112,6 @@ def total_counts(reports: "Iterable[WriteReport]") -> dict[Any, int]:
 
 
 def counts_line(counts: dict[Any, int]) -> str:
-    """`12 stored, 3 rejected`; outcomes that did not occur are left out."""
+    """`12 stored, 3 rejected`; without outcomes that did not occur."""
     parts = [f"{counts[outcome]} {outcome}" for outcome in OUTCOME_STYLES if counts.get(outcome)]
     return ", ".join(parts) or "no candidates"

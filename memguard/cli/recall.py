@@ -12,6 +12,7 @@ from memguard.cli.show import print_read
 from memguard.errors import ErrorCode, InvalidInputError
 
 if TYPE_CHECKING:
+    from memguard.read.admission import AdmissionSpec
     from memguard.schema.read import Recall
 
 _DEADLINE = 300.0
@@ -115,30 +116,18 @@ def _recall(
         )
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        msg = f"{where or 'the time window'}: {first['msg']}; give days as 2026-03-01"
+        field = ".".join(str(part) for part in first["loc"])
+        msg = f"{field or 'the time window'}: {first['msg']}; give days as 2026-03-01"
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID) from None
 
 
-def _admission(name: str, *, rendering: str, preset: str) -> Any:
-    from typing import get_args
+def _admission(name: str, *, rendering: str, preset: str) -> "AdmissionSpec":
+    from memguard.presets import choose_admission
+    from memguard.schema.read import READ_PRESETS
 
-    from memguard.read.admission import BY_NAME
-    from memguard.schema.read import READ_PRESETS, Rendering
-
-    # Checked here, because an error of the settings would name none of the other choices.
-    for value, names, setting in (
-        (name, tuple(BY_NAME), "admission"),
-        (rendering, get_args(Rendering), "rendering"),
-        (preset, tuple(READ_PRESETS), "preset"),
-    ):
-        if value not in names:
-            msg = f"there is no {setting} {value!r}: use one of {', '.join(names)}"
-            raise InvalidInputError(msg, code=ErrorCode.SPEC_INVALID)
-    kind = type(BY_NAME[name])
-    if "rendering" not in kind.model_fields:
-        return kind()  # the relevance gate has one rendering and no presets
-    return kind.model_validate({"preset": preset, "rendering": rendering})
+    # Both presets exist for every method on the command line; on `relevance` they have no effect.
+    presets = () if name == "relevance" and preset in READ_PRESETS else (preset,)
+    return choose_admission(name, presets=presets, rendering=rendering)
 
 
 def _evidence(evidence: str | None) -> Any:

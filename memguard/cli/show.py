@@ -372,6 +372,6 @@ def _print_end(read: "ReadReport") -> None:
         out.print(f"note: {note}")
     cached = f", units of {read.cached} memories were reused" if read.cached else ""
     out.print(
-        f"{len(read.memories)} memories looked at{cached}; {read.usage.calls} model calls, "
+        f"{len(read.memories)} memories considered{cached}; {read.usage.calls} model calls, "
         f"{read.usage.tokens} tokens"
     )

@@ -49,8 +49,8 @@ def write(
 ) -> None:
     """Remember what a conversation supports.
 
-    Stop it with ctrl-C at any time: the same command goes on where it stopped, and asks the model
-    nothing twice.
+    Stop it with ctrl-C at any time: the same command continues where it stopped, and repeats no
+    model call.
     """
     import asyncio
 

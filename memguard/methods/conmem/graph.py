@@ -224,7 +224,7 @@ async def after_generation(state: ConMemState, *, spec: ConMem) -> Sequence[Send
 
 
 async def after_validation(state: ConMemState, *, spec: ConMem) -> Sequence[Send | str]:
-    """Up the ladder, or on to the trials; with speculation these are under way already."""
+    """To the next step of the ladder, or to the trials, which speculation has already started."""
     if _speculates(state, spec=spec):
         # Both branches meet in `cmte`; probes that failed validation are repaired from there.
         return ["cmte"]
@@ -235,7 +235,7 @@ async def after_validation(state: ConMemState, *, spec: ConMem) -> Sequence[Send
 
 
 async def after_cmte(state: ConMemState, *, spec: ConMem) -> str:
-    """Up the ladder after speculation, to the tie-break judge, or to the decision."""
+    """To the next step of the ladder after speculation, to the tie-break, or to the decision."""
     # Only after speculation: without it, `validate_probes` has climbed the ladder to its end.
     if next_step(state.rounds, spec=spec) is not None:
         return "repair_probes"
@@ -298,7 +298,7 @@ def _compile(
     builder.add_node("run_probe", create_trial_graph(models))
     builder.add_node("decide", dual(partial(decide, models=models, receipts=receipts)))
     builder.add_edge(START, "generate_probes")
-    # Edges that only speculation takes are left out without it, so that the drawing is the paper's.
+    # Without speculation, the edges that only it uses are missing: the drawing is the paper's.
     speculation = ["run_probe"] if spec.speculate else []
     late_repair = ["repair_probes"] if spec.speculate else []
     builder.add_conditional_edges(

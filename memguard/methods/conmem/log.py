@@ -78,7 +78,6 @@ class ProbeAudit(Frozen):
     leaks: bool = False
     """Whether it gives away the memory or the test; such a probe cannot be used either."""
     reason: Text = ""
-    """The validator's explanation."""
 
     @property
     def passes(self) -> bool:
@@ -117,7 +116,6 @@ class QualityVerdict(Frozen):
     shown_as_a: TrialArm
     """Which arm was shown as A."""
     reason: Text = ""
-    """The judge's explanation."""
 
     @property
     def preference(self) -> Preference:
@@ -143,7 +141,6 @@ class AttributionVerdict(Frozen):
     label: Attribution
     """The auditor's label; `memguard.methods.conmem.rules.label_of` says how it counts."""
     reason: Text = ""
-    """The auditor's explanation."""
 
     @property
     def summary(self) -> str:
@@ -210,7 +207,6 @@ class TieBreakVerdict(Frozen):
     store: bool
     """Whether to store the candidate."""
     reason: Text = ""
-    """The judge's explanation."""
 
 
 class ReasonVerdict(Frozen):

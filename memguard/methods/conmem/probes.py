@@ -159,7 +159,7 @@ async def _repair_each(
         models.ask("repair", ProbeAnswer, slots={**slots, "role": role}, parse=None)
         for role in roles
     ]
-    # An exhausted budget must not cancel calls that are already under way and paid for; it is
+    # An exhausted budget must not cancel calls that are already running and paid for; it is
     # raised when all of them are done.
     answers: list[Answer[ProbeAnswer]] = []
     for answer in await asyncio.gather(*calls, return_exceptions=True):

@@ -1,7 +1,8 @@
-"""The rules of ConMem: from verdicts to an effect, and from the effect to a decision. Pure.
+"""The rules of ConMem: from verdicts to an effect, and from the effect to a decision.
 
 ConMem, arXiv 2610.33432, sections 4.4 and 4.5. The decision rests on the exact sum of the
 contributions, never on a float divided by three, so that neither order nor rounding can change it.
+Nothing here calls a model or reads a clock.
 """
 
 import hashlib
@@ -46,7 +47,8 @@ _REASON_SPELLINGS: dict[str, ReasonType] = {
 """Variant spellings in the paper: section 5.3.3 and appendix B.7."""
 
 MAX_INCONCLUSIVE = 1
-"""Inconclusive probes that a ruling tolerates; with more the candidate is inconclusive. Ours."""
+"""Inconclusive probes that a ruling tolerates. With more, the candidate is inconclusive; the limit
+is our own."""
 
 GRID = {
     "irrelevant_unnecessary": (0.25, 0.5, 0.75),
@@ -79,9 +81,6 @@ def shown_as_a(*, seed: int, case_id: str, role: ProbeRole) -> TrialArm:
 def label_of(verdict: AttributionVerdict) -> Attribution:
     """The label that counts: neutral for a memory that was not used or changed nothing."""
     return verdict.label if verdict.used and verdict.changed else "neutral"
-
-
-
 
 
 def effect_of(preference: Preference, *, attribution: AttributionVerdict | None) -> QualityEffect:
