@@ -310,10 +310,10 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
             if background is not None:
                 return self._begin(background, graph, state, runtime)
             try:
-                output = graph.invoke({"messages": state["messages"]})
+                writes = graph.invoke({"messages": state["messages"]})["writes"]
             except GuardError as error:
-                return self._remembered(state, failed_write(error))
-            return self._remembered(state, output["writes"])
+                writes = failed_write(error)
+            return self._remembered(state, writes)
 
         async def aafter_agent(
             state: MemguardState, runtime: Runtime[Any]
@@ -321,10 +321,10 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
             if background is not None:
                 return self._begin(background, graph, state, runtime)
             try:
-                output = await graph.ainvoke({"messages": state["messages"]})
+                writes = (await graph.ainvoke({"messages": state["messages"]}))["writes"]
             except GuardError as error:
-                return self._remembered(state, failed_write(error))
-            return self._remembered(state, output["writes"])
+                writes = failed_write(error)
+            return self._remembered(state, writes)
 
         self.after_agent = after_agent  # pyright: ignore[reportAttributeAccessIssue]
         self.aafter_agent = aafter_agent  # pyright: ignore[reportAttributeAccessIssue]

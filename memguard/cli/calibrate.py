@@ -166,12 +166,12 @@ def _print_for_programs(
     print_json(
         {
             "model": name,
-            "record": None if record is None else record.model_dump(mode="json"),
+            "record": record,
             "curve": [] if calibration is None else [_point(point) for point in calibration.curve],
             "warnings": _warnings(measured),
             "inconclusive": measured.inconclusive,
             "why_inconclusive": measured.why_inconclusive,
-            "usage": measured.usage.model_dump(mode="json"),
+            "usage": measured.usage,
             "notes": measured.notes,
             "judged": [
                 {

@@ -38,7 +38,7 @@ def check(
     result = _run_case(graph, candidate, quiet=as_json or method != "conmem")
     receipt = result["receipt"]
     if as_json:
-        print_json(receipt.model_dump(mode="json"))
+        print_json(receipt)
     else:
         print_receipt(receipt, committed=False)
 

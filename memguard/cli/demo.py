@@ -64,7 +64,7 @@ def demo(
             file or demo_conversation(), judge=judge, store=opened, with_planted=file is None
         )
     if as_json:
-        print_json({name: report.model_dump(mode="json") for name, report in reports.items()})
+        print_json(reports)
         return
     _show(reports, folder=folder, local=judge == "local")
 

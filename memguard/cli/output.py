@@ -48,10 +48,20 @@ def console() -> "Console":
 
 
 def print_json(body: Any) -> None:
-    """Write one JSON document to standard output, without escapes where the encoding allows it."""
+    """Write one JSON document to standard output, without escapes where the encoding allows it.
+
+    Args:
+        body: Values of JSON, in which any value may be a pydantic model.
+    """
     # Otherwise JSON's own escapes: a program can read back no others.
     is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
-    sys.stdout.write(json.dumps(body, ensure_ascii=not is_unicode, indent=2, default=str) + "\n")
+    text = json.dumps(body, ensure_ascii=not is_unicode, indent=2, default=_jsonable)
+    sys.stdout.write(f"{text}\n")
+
+
+def _jsonable(value: Any) -> Any:
+    # Not by type: importing pydantic would slow down commands that print no model.
+    return value.model_dump(mode="json") if hasattr(value, "model_dump") else str(value)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -33,9 +33,8 @@ def list_quarantined(
     with open_journal(store) as journal:
         page = Quarantine(journal).list(limit=limit)
     if as_json:
-        bodies = [receipt.model_dump(mode="json") for receipt in page.receipts]
         # The key stays as it is, because programs read it.
-        print_json({"held": bodies, "before": page.before})
+        print_json({"held": page.receipts, "before": page.before})
         return
     print_decisions(page.receipts, title=f"{len(page.receipts)} in quarantine")
 
@@ -50,9 +49,7 @@ def show_quarantined(
     with open_journal(store) as journal:
         entry = Quarantine(journal).show(receipt_id)
     if as_json:
-        events = [event.model_dump(mode="json") for event in entry.history]
-        body = {"state": entry.state, "receipt": entry.receipt.model_dump(mode="json")}
-        print_json({**body, "history": events})
+        print_json({"state": entry.state, "receipt": entry.receipt, "history": entry.history})
         return
     console().print(f"state: {entry.state}")
     print_receipt(entry.receipt, history=entry.history)
@@ -76,8 +73,7 @@ def release_quarantined(
             receipt_id, actor=actor_of(actor), store=opened, reason=reason
         )
     if as_json:
-        record = released.record.model_dump(mode="json")
-        print_json({"released": record, "already": released.already})
+        print_json({"released": released.record, "already": released.already})
         return
     state = "was released before" if released.already else "stored"
     console().print(f"{state}: {released.record.text}")

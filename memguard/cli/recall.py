@@ -89,7 +89,7 @@ def recall(
         )
         read = guard.invoke({"query": query, "evidence": documents})["read"]
     if as_json:
-        print_json(read.model_dump(mode="json"))
+        print_json(read)
         return
 
     print_read(read)

@@ -60,9 +60,8 @@ def list_receipts(
         reads = read_log.list(read_filter, limit=limit).reads if with_reads else ()
         n_reads = read_log.count(read_filter)
     if as_json:
-        bodies = [receipt.model_dump(mode="json") for receipt in page.receipts]
-        body = {"counts": counts, "receipts": bodies, "before": page.before}
-        print_json({**body, "reads": [read.model_dump(mode="json") for read in reads]})
+        body = {"counts": counts, "receipts": page.receipts, "before": page.before}
+        print_json({**body, "reads": reads})
         return
     print_decisions(page.receipts, title=counts_line(counts))
     if page.before is not None:
@@ -86,15 +85,14 @@ def show_receipt(
         read = _find_read(receipt_id, log=ReadLog(journal), decisions=log)
         if read is not None:
             if as_json:
-                print_json({"read": read.model_dump(mode="json")})
+                print_json({"read": read})
             else:
                 print_read(read, whole=True)
             return
         receipt = log.get(receipt_id)
         history = log.history(receipt.id)
     if as_json:
-        events = [event.model_dump(mode="json") for event in history]
-        print_json({"receipt": receipt.model_dump(mode="json"), "history": events})
+        print_json({"receipt": receipt, "history": history})
         return
     print_receipt(receipt, history=history)
 

@@ -55,7 +55,11 @@ def rescore(
         specs = [spec.model_copy(update={"weights": point}) for point in points(spec.weights)]
     rows = _decide(report, specs=specs)
     if as_json:
-        print_json([_as_json(*row) for row in rows])
+        bodies = [
+            {"weights": variant.weights, "score": score, "decision": decision}
+            for variant, score, decision in rows
+        ]
+        print_json(bodies)
     elif grid:
         _print_grid(rows)
     else:
@@ -125,14 +129,6 @@ def _decide(report: "MethodReport", *, specs: "list[ConMem]") -> "list[Row]":
         return [(spec, *redecide(log, spec=spec)) for spec in specs]
     except ValueError as error:
         raise InvalidInputError(str(error), code=ErrorCode.INPUT_INVALID) from None
-
-
-def _as_json(spec: "ConMem", score: "Cmte", decision: "AdmissionDecision | None") -> dict[str, Any]:
-    return {
-        "weights": spec.weights.model_dump(),
-        "score": score.model_dump(mode="json"),
-        "decision": None if decision is None else decision.model_dump(mode="json"),
-    }
 
 
 def _print_case(

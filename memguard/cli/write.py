@@ -143,8 +143,8 @@ def _print_as_json(reports: Sequence["WriteReport"], *, error: "MemguardError | 
     body = {
         "counts": total_counts(reports),
         "resumed": sum(report.resumed for report in reports),
-        "usage": _usage(reports).model_dump(mode="json"),
-        "reports": [report.model_dump(mode="json") for report in reports],
+        "usage": _usage(reports),
+        "reports": reports,
     }
     if error is None:
         print_json(body)
