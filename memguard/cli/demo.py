@@ -80,26 +80,26 @@ def _run(file: Path, *, judge: Any, store: Any, with_planted: bool) -> "dict[str
     from memguard.journal.journal import Journal
     from memguard.write.graph import create_write_guard
 
-    def guard_of(model: Any, **where: Any) -> Any:
+    def create_guard(model: Any, **storage: Any) -> Any:
         # If the model fails half-way, the demo still shows what was decided before.
         return create_write_guard(
-            model, namespace=("memories", "demo"), on_failure="report", **where
+            model, namespace=("memories", "demo"), on_failure="report", **storage
         )
 
     parts = load_conversation(file)
-    written = [guard_of(judge, store=store).invoke({"conversation": part}) for part in parts]
+    written = [create_guard(judge, store=store).invoke({"conversation": part}) for part in parts]
     reports = {f"session {n}": part["writes"] for n, part in enumerate(written, start=1)}
     if not with_planted:
         return reports
     planted = [{key: entry[key] for key in ("text", "turn_ids")} for entry in _planted()]
     offered = {"conversation": parts[0], "candidates": planted}
-    reports["planted"] = guard_of(judge, store=store).invoke(offered)["writes"]
+    reports["planted"] = create_guard(judge, store=store).invoke(offered)["writes"]
     if judge != "local":
         from langgraph.store.memory import InMemoryStore
 
         # Only for comparison: what the local judge admits is stored in memory, not in the demo's
         # store.
-        local = guard_of("local", store=InMemoryStore(), receipts=Journal.memory())
+        local = create_guard("local", store=InMemoryStore(), receipts=Journal.memory())
         reports["planted, local judge"] = local.invoke(offered)["writes"]
     return reports
 

@@ -99,6 +99,7 @@ def _calibration(store: str, *, model: str | None) -> Result:
     prompts = (load_prompt("consistency_gate", name) for name in ("support", "support_yes_no"))
     if last.prompt not in {prompt.digest for prompt in prompts}:
         return None, f"{result}; the prompt has changed since: calibrate again"
+    # The lower end of the interval: a judge that may be guessing should not judge.
     if last.auc_low <= _CHANCE or last.suggested_tau is None:
         return None, f"{result}; it should not judge"
     return True, result

@@ -125,7 +125,7 @@ def _filter(
     from memguard.journal.receipts import ReceiptFilter
     from memguard.schema.receipt import WriteOutcome
 
-    # Typer checks no `Literal` alias here: importing it at the top would load pydantic.
+    # Checked here and not by the option: its type would have to be imported, with pydantic.
     outcomes = get_args(WriteOutcome)
     if outcome is not None and outcome not in outcomes:
         msg = f"there is no outcome {outcome!r}: use one of {sorted(outcomes)}"

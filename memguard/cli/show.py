@@ -119,7 +119,7 @@ def print_read(read: "ReadReport", *, whole: bool = False) -> None:
     _print_units(read, read.admitted, title=f"\nMay be used: {len(read.admitted)}")
     _print_units(read, read.withheld, title=f"\nWithheld: {len(read.withheld)}")
     out.print("\nThe section, exactly as it goes into the prompt", style="bold")
-    # Not through the console, which would wrap lines that are not wrapped in the prompt.
+    # Not with `print`, which would wrap lines that are not wrapped in the prompt.
     out.out(read.memory_context or "(nothing: no section is added)", highlight=False)
     if whole:
         _print_whole(read)

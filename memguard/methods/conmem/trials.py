@@ -53,6 +53,8 @@ ARMS: tuple[TrialArm, ...] = ("control", "treatment")
 M = TypeVar("M", bound=BaseModel)
 
 
+# Words are compared without case: a verdict in another spelling is still a verdict, and asking
+# again would cost a call. Keys that a model adds are ignored by Pydantic.
 def _upper(value: object) -> object:
     return value.strip().upper() if isinstance(value, str) else value
 
@@ -63,10 +65,6 @@ def _lower(value: object) -> object:
 
 def _canonical(value: object) -> object:
     return canonical_reason(value) if isinstance(value, str) else value
-
-
-# Pydantic ignores keys that a model has added. Words are compared without case: a verdict in
-# another spelling is still a verdict, and asking again would cost a call.
 
 
 class JudgeAnswer(BaseModel):

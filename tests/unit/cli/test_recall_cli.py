@@ -101,7 +101,7 @@ def test_settings_reach_the_read(run: Run, tmp_path: Path) -> None:
 
 
 MISTAKES = (
-    (["--admission", "magic"], "no admission 'magic'"),
+    (["--admission", "magic"], "no admission named 'magic'"),
     (["--rendering", "loud"], "no rendering 'loud'"),
     (["--preset", "best"], "no preset 'best'"),
     (["--since", "soon"], "give days as 2026-03-01"),
