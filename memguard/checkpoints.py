@@ -1,4 +1,4 @@
-"""The types that a checkpointer finds in the threads of hosts with guards."""
+"""The types that the checkpoints of a host with guards may contain."""
 
 import typing
 from collections.abc import Iterator
@@ -31,10 +31,11 @@ _STATES: tuple[type[BaseModel], ...] = (
 
 
 def checkpoint_types() -> list[tuple[str, str]]:
-    """Module and name of every memguard type that a checkpoint may hold.
+    """Module and name of every memguard type that a checkpoint may contain.
 
     LangGraph logs a warning for types that are not registered, and refuses them under
-    `LANGGRAPH_STRICT_MSGPACK`; memguard's graphs still read what was refused. To register them:
+    `LANGGRAPH_STRICT_MSGPACK`; memguard's graphs can read such checkpoints nevertheless. To
+    register the types:
 
     ```python
     serde = JsonPlusSerializer(allowed_msgpack_modules=checkpoint_types())
@@ -48,18 +49,19 @@ def checkpoint_types() -> list[tuple[str, str]]:
 
 
 def _collect(model: type[BaseModel], types: set[type[BaseModel]]) -> None:
-    """Add a model, and all models that its fields name."""
+    """Add a model, and all models in the annotations of its fields."""
+    # A model may refer to itself.
     if model in types:
         return
     types.add(model)
-    # States nest: a type that only a field of a field names is in the checkpoint as well.
+    # States nest, and a checkpoint contains the models of every level.
     for field in model.model_fields.values():
         for inner in _models_in(field.annotation):
             _collect(inner, types)
 
 
 def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    """The models that a type names, at any depth."""
+    """The models in an annotation, at any depth."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in typing.get_args(annotation):

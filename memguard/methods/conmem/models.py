@@ -12,7 +12,7 @@ from memguard.llm.call import CallSettings
 from memguard.llm.models import Model, ModelLike, resolve_model
 from memguard.llm.parsing import Parse
 from memguard.methods.conmem.config import STAGES, ConMem, Stage
-from memguard.prompts import Prompt, load_prompt, prompt_or_own
+from memguard.prompts import Prompt, load_prompt, resolve_prompt
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -137,7 +137,7 @@ def resolve_stage_models(
         spec=spec,
         by_stage=chosen,
         prompts={
-            name: prompt_or_own("conmem", name, override=overrides.get(f"conmem/{name}"))
+            name: resolve_prompt("conmem", name, override=overrides.get(f"conmem/{name}"))
             for name in PROMPTS
         },
     )
