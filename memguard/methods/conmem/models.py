@@ -7,7 +7,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from memguard.errors import ConfigurationError, ErrorCode
-from memguard.llm.ask import Answer, TextAnswer, ask, ask_text
+from memguard.llm.ask import ParsedAnswer, TextAnswer, ask, ask_text
 from memguard.llm.call import CallSettings
 from memguard.llm.models import Model, ModelLike, resolve_model
 from memguard.llm.parsing import Parse
@@ -60,7 +60,7 @@ class StageModels:
 
     async def ask(
         self, prompt: str, schema: type[M], *, slots: Mapping[str, str], parse: Parse[M] | None
-    ) -> Answer[M]:
+    ) -> ParsedAnswer[M]:
         """Send a prompt to its stage's model and parse the answer.
 
         Raises:

@@ -201,7 +201,7 @@ class ModelJudge:
             k=self.spec.k,
             settings=self._settings,
             meter=current_meter(),
-            settled=settled if self.spec.early_stop else None,
+            stop=settled if self.spec.early_stop else None,
         )
         return Judgement(
             samples=tuple(_with_turn_ids(answer, source) for answer in batch.answers),

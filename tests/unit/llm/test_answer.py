@@ -77,7 +77,7 @@ async def test_tool_calls_come_through_with_and_without_streaming():
 
 async def test_no_answer_is_an_error_that_says_why():
     model = resolve_model(ScriptedChatModel([TimeoutError("slow")]), max_attempts=1)
-    model.learned.limiter.made_contact()
+    model.state.limiter.record_contact()
     with pytest.raises(AnswerError, match=r"timeout.*can be sent again") as error:
         await answer(model, ASKED)
     assert error.value.code == ErrorCode.ANSWER_FAILED

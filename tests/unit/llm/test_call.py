@@ -225,7 +225,7 @@ async def test_a_cancelled_request_counts_as_an_attempt():
     with pytest.raises(asyncio.CancelledError):
         await task
     assert (meter.usage.calls, meter.usage.attempts) == (0, 1)
-    assert model.learned.limiter.in_flight == 0
+    assert model.state.limiter.in_flight == 0
 
 
 async def test_a_test_double_called_wrongly_is_not_swallowed():

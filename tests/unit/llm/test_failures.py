@@ -33,7 +33,7 @@ class ProviderError(Exception):
 )
 def test_unhealable(error, code):
     failure = understand(error)
-    assert (failure.kind, failure.code) == ("unhealable", code)
+    assert (failure.kind, failure.code) == ("configuration", code)
 
 
 @pytest.mark.parametrize(

@@ -117,13 +117,13 @@ async def test_early_stop_cancels_what_is_in_flight():
         PROMPT,
         parse_score,
         k=5,
-        settled=lambda answers, _: len(answers) >= 2,
+        stop=lambda answers, _: len(answers) >= 2,
         meter=(meter := Meter()),
     )
     assert drawn.used < drawn.requested == 5
     assert drawn.usage.attempts >= drawn.used
     assert meter.usage == drawn.usage
-    assert model.learned.limiter.in_flight == 0
+    assert model.state.limiter.in_flight == 0
 
 
 async def test_settled_sees_answers_and_what_remains():
@@ -134,7 +134,7 @@ async def test_settled_sees_answers_and_what_remains():
         return False
 
     scripted = ScriptedChatModel(["0.5"] * 4)
-    await sample(resolve_model(scripted, concurrency=1), PROMPT, parse_score, k=4, settled=settled)
+    await sample(resolve_model(scripted, concurrency=1), PROMPT, parse_score, k=4, stop=settled)
     assert seen[-1] == (4, 0)
     assert all(done + remaining == 4 for done, remaining in seen)
     scripted.assert_consumed()
@@ -153,7 +153,7 @@ def test_early_stop_never_changes_the_ruling(outputs, tau):
             PROMPT,
             parse_score,
             k=5,
-            settled=(
+            stop=(
                 lambda answers, remaining: is_settled(
                     [score_or_none(one) for one in answers], remaining=remaining, k=5, tau=tau
                 )
@@ -169,7 +169,7 @@ def test_early_stop_never_changes_the_ruling(outputs, tau):
 async def test_cancelling_the_whole_leaves_nothing_behind():
     scripted = ScriptedChatModel(["0.5"] * 5, latency=60)
     model = resolve_model(scripted)
-    model.learned.limiter.made_contact()
+    model.state.limiter.record_contact()
     meter = Meter()
     task = asyncio.create_task(sample(model, PROMPT, parse_score, k=5, meter=meter))
     while len(scripted.calls) < 5:  # noqa: ASYNC110 - the script tells of calls in no other way
@@ -177,5 +177,5 @@ async def test_cancelling_the_whole_leaves_nothing_behind():
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert model.learned.limiter.in_flight == 0
+    assert model.state.limiter.in_flight == 0
     assert meter.usage.attempts == len(scripted.calls) == 5
