@@ -20,6 +20,7 @@ the same text with `memguard explain CODE`.
 
 from collections.abc import Callable, Iterator
 from enum import StrEnum
+from functools import partial
 
 
 class ErrorCode(StrEnum):
@@ -89,10 +90,10 @@ class MemguardError(Exception):
         """The address of the page that explains `code`."""
         return error_url(self.code)
 
-    def __reduce__(self) -> tuple[Callable[..., "MemguardError"], tuple[object, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., "MemguardError"], tuple[str]]:
         """Support pickling and copying."""
         # By default only the positional arguments are passed on, and `code` is a keyword.
-        return _rebuild, (type(self), self.message, self.code)
+        return partial(type(self), code=self.code), (self.message,)
 
 
 def error_url(code: ErrorCode) -> str:
@@ -150,7 +151,3 @@ def _tree(cls: type[MemguardError]) -> Iterator[type[MemguardError]]:
         yield from _tree(subclass)
     # Last, so that a class of memguard is not hidden by a user's subclass of the same name.
     yield cls
-
-
-def _rebuild(cls: type[MemguardError], message: str, code: ErrorCode) -> MemguardError:
-    return cls(message, code=code)

@@ -18,8 +18,8 @@ class CountsRecords(Protocol):
         ...
 
 
-class Adjudicator(Protocol):
-    """Describes the situation of a query and the attributes of units; it decides nothing itself."""
+class Fingerprinted(Protocol):
+    """What reports and caches need to know of an object that processes memories."""
 
     @property
     def name(self) -> str:
@@ -28,8 +28,12 @@ class Adjudicator(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Identifies everything that can change its results."""
+        """Identifies everything that can change its results: model, prompt version, rules."""
         ...
+
+
+class Adjudicator(Fingerprinted, Protocol):
+    """Describes the situation of a query and the attributes of units; it decides nothing itself."""
 
     async def adjudicate(
         self, case: ReadCase, *, units: Sequence[Unit], scheme: Scheme, seconds: float
@@ -48,18 +52,8 @@ class Adjudicator(Protocol):
         ...
 
 
-class Decomposer(Protocol):
+class Decomposer(Fingerprinted, Protocol):
     """Decomposes memories into typed pieces. It knows no query, so its results can be cached."""
-
-    @property
-    def name(self) -> str:
-        """The name in reports: of a model, or `local`."""
-        ...
-
-    @property
-    def fingerprint(self) -> str:
-        """Identifies everything that can change its pieces: model, prompt version, rules."""
-        ...
 
     async def decompose(self, texts: Sequence[str], *, seconds: float) -> Decomposition:
         """Decompose each text into pieces that cover it and add no word of content.

@@ -17,13 +17,12 @@ from pydantic import BaseModel
 
 from memguard.errors import AnswerError, ErrorCode, ModelConfigurationError
 from memguard.llm.budget import Meter, current_meter
-from memguard.llm.call import DETERMINISTIC, CallSettings, Reply, request
+from memguard.llm.call import DETERMINISTIC, CallSettings, Metered, Reply, request
 from memguard.llm.failures import shorten
 from memguard.llm.parsing import Parse, is_cut_off, parse_json, read_answer
 from memguard.llm.texts import text_of, without_reasoning
 from memguard.schema.base import is_blank
 from memguard.schema.decision import Inconclusive
-from memguard.schema.usage import Usage
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
@@ -44,15 +43,11 @@ prompt of a method."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ParsedAnswer(Generic[M]):
+class ParsedAnswer(Metered, Generic[M]):
     """One answer, read as an object."""
 
     value: M | Inconclusive
     """The object, or why there is none."""
-    usage: Usage
-    """The usage, the repair included."""
-    notes: tuple[str, ...] = ()
-    """Notes for the receipt."""
     repaired: bool = False
     """Whether the model was sent its first answer and asked again."""
     text: str = ""
@@ -176,17 +171,13 @@ def _strict(schema: Any) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextAnswer:
+class TextAnswer(Metered):
     """One answer as text."""
 
     text: str | Inconclusive
     """The answer without its reasoning, or why there is none."""
     cut_off: bool
     """Whether it reached the token limit; `text` then has the part before it."""
-    usage: Usage
-    """The usage."""
-    notes: tuple[str, ...] = ()
-    """Notes for the receipt."""
 
 
 async def ask_text(

@@ -51,20 +51,8 @@ class Meter:
         return self._usage
 
     @property
-    def remaining(self) -> Budget:
-        """What may still be spent, after requests in flight; `None` where there is no limit."""
-        with self._lock:
-            calls, tokens, seconds = self._budget.calls, self._budget.tokens, self._budget.seconds
-            used = self._usage.attempts + self._in_flight
-            return Budget(
-                calls=None if calls is None else max(0, calls - used),
-                tokens=None if tokens is None else max(0, tokens - self._usage.tokens),
-                seconds=None if seconds is None else max(0.0, seconds - self._elapsed),
-            )
-
-    @property
     def seconds_left(self) -> float | None:
-        """Seconds until the nearest time limit, or `None` without one."""
+        """Seconds until the nearest time limit of this meter and its parents, or `None`."""
         seconds = self._budget.seconds
         run_limit = None if seconds is None else max(0.0, seconds - self._elapsed)
         parent_limit = None if self._parent is None else self._parent.seconds_left
@@ -84,19 +72,14 @@ class Meter:
         if self._parent is not None:
             self._parent.begin()
         try:
-            self._reserve()
+            # Check and reserve under one lock, or two threads could both take the last request.
+            with self._lock:
+                self._check_limits()
+                self._in_flight += 1
         except BaseException:
             if self._parent is not None:
                 self._parent.end(Usage())
             raise
-
-    def _reserve(self) -> None:
-        with self._lock:
-            if self._failure is not None:
-                # A fresh error each time: one instance raised in many tasks mixes tracebacks.
-                raise ModelConfigurationError(self._failure.message, code=self._failure.code)
-            self._check_limits()
-            self._in_flight += 1
 
     def end(self, usage: Usage) -> None:
         """Return the reservation and count the usage of the request."""
@@ -118,29 +101,35 @@ class Meter:
         return self._clock() - self._start
 
     def _check_limits(self) -> None:
+        if self._failure is not None:
+            # A new error each time: one instance raised in many tasks mixes tracebacks.
+            raise ModelConfigurationError(self._failure.message, code=self._failure.code)
         calls, tokens, seconds = self._budget.calls, self._budget.tokens, self._budget.seconds
+        # Attempts and not answers: a request that failed was sent as well.
         used = self._usage.attempts + self._in_flight
         if calls is not None and used >= calls:
-            raise _exhausted(quantity="calls", limit=calls, spent=used)
+            raise _exhausted("calls", limit=calls, used=used)
         if tokens is not None and self._usage.tokens >= tokens:
-            raise _exhausted(quantity="tokens", limit=tokens, spent=self._usage.tokens)
+            raise _exhausted("tokens", limit=tokens, used=self._usage.tokens)
         if seconds is not None and self._elapsed >= seconds:
             raise out_of_time(seconds)
 
 
 def out_of_time(seconds: float) -> BudgetExhaustedError:
     """The error for a run that has reached its time limit."""
-    return _exhausted(quantity="seconds", limit=seconds, spent=seconds)
+    return _exhausted("seconds", limit=seconds, used=seconds)
 
 
-def _exhausted(*, quantity: str, limit: float, spent: float) -> BudgetExhaustedError:
+def _exhausted(quantity: str, *, limit: float, used: float) -> BudgetExhaustedError:
     msg = (
-        f"the run's budget of {limit:g} {quantity} is spent ({spent:g} used or in flight); "
+        f"the run's budget of {limit:g} {quantity} is spent ({used:g} used or in flight); "
         f"finished work is kept, and a run with a larger Budget({quantity}=...) continues from it"
     )
     return BudgetExhaustedError(msg, code=ErrorCode.BUDGET_EXHAUSTED)
 
 
+# Nodes and judges count on the meter of their run without a parameter through every call. LangGraph
+# copies context variables into the tasks that it starts.
 _METER: ContextVar[Meter | None] = ContextVar("memguard_meter", default=None)
 
 

@@ -96,6 +96,16 @@ class Reply:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Metered:
+    """What every kind of answer carries besides its value."""
+
+    usage: Usage
+    """The usage, with retries, repairs and cancelled attempts."""
+    notes: tuple[str, ...] = ()
+    """Notes for the receipt."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class _Request:
     """Everything that stays the same over the attempts."""
 
@@ -496,11 +506,8 @@ def _has_own_client(chat: BaseChatModel) -> bool:
 def _new_client(chat: BaseChatModel, timeout: float) -> Any:
     from openai import DefaultAsyncHttpxClient  # noqa: PLC0415
 
-    proxy = getattr(chat, "openai_proxy", None)
-    settings: dict[str, Any] = {"timeout": timeout, "verify": _tls_context()}
-    if proxy:
-        settings["proxy"] = proxy
-    return DefaultAsyncHttpxClient(**settings)
+    proxy = getattr(chat, "openai_proxy", None) or None
+    return DefaultAsyncHttpxClient(timeout=timeout, verify=_tls_context(), proxy=proxy)
 
 
 @functools.cache

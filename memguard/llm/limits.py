@@ -31,31 +31,19 @@ class Limiter:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waiters: deque[_Waiter] = deque()
-        self._in_flight = 0
-        self._high_water = 0
-        self._contact = False
-
-    @property
-    def in_flight(self) -> int:
+        self.in_flight = 0
         """The number of slots in use."""
-        return self._in_flight
-
-    @property
-    def high_water(self) -> int:
+        self.high_water = 0
         """The highest number of slots that were in use at once."""
-        return self._high_water
-
-    @property
-    def has_contact(self) -> bool:
+        self.has_contact = False
         """Whether the model has answered in this process."""
-        return self._contact
 
     def record_contact(self) -> None:
         """Note that the model answers, and admit requests up to their limits from now on."""
         with self._lock:
-            if self._contact:
+            if self.has_contact:
                 return
-            self._contact = True
+            self.has_contact = True
             granted = self._grant()
         self._wake(granted)
 
@@ -93,23 +81,23 @@ class Limiter:
             if waiter in self._waiters:
                 self._waiters.remove(waiter)
             else:
-                self._in_flight -= 1
+                self.in_flight -= 1
             # The next waiter may have a wider limit than the one that was at the head of the queue.
             granted = self._grant()
         self._wake(granted)
 
     def _release(self) -> None:
         with self._lock:
-            self._in_flight -= 1
+            self.in_flight -= 1
             granted = self._grant()
         self._wake(granted)
 
     def _has_room(self, limit: int) -> bool:
-        return self._in_flight < (limit if self._contact else 1)
+        return self.in_flight < (limit if self.has_contact else 1)
 
     def _take(self) -> None:
-        self._in_flight += 1
-        self._high_water = max(self._high_water, self._in_flight)
+        self.in_flight += 1
+        self.high_water = max(self.high_water, self.in_flight)
 
     def _grant(self) -> list[_Waiter]:
         """Take slots for the head of the queue. The caller has the lock."""

@@ -26,7 +26,7 @@ from pydantic import Field
 
 from memguard.errors import ErrorCode, ModelConfigurationError
 
-EXTRA = "pip install 'langgraph-memguard[llama]'"
+_INSTALL = "pip install 'langgraph-memguard[llama]'"
 _MAGIC = b"GGUF"
 _BATCH = 512
 """Prompt tokens that are read between two checks whether the caller still waits."""
@@ -153,23 +153,20 @@ class LlamaCppChat(BaseChatModel):
             choices += response.choices
             prompt_tokens += response.prompt_tokens
             completion_tokens += response.completion_tokens
+        total = prompt_tokens + completion_tokens
         usage = UsageMetadata(
-            input_tokens=prompt_tokens,
-            output_tokens=completion_tokens,
-            total_tokens=prompt_tokens + completion_tokens,
+            input_tokens=prompt_tokens, output_tokens=completion_tokens, total_tokens=total
         )
+        token_usage = {
+            "prompt_tokens": prompt_tokens,
+            "completion_tokens": completion_tokens,
+            "total_tokens": total,
+        }
         return ChatResult(
             generations=[
                 ChatGeneration(message=self._message(choice, usage)) for choice in choices
             ],
-            llm_output={
-                "token_usage": {
-                    "prompt_tokens": prompt_tokens,
-                    "completion_tokens": completion_tokens,
-                    "total_tokens": prompt_tokens + completion_tokens,
-                },
-                "model_name": self.model_name,
-            },
+            llm_output={"token_usage": token_usage, "model_name": self.model_name},
         )
 
     def _message(self, choice: _Choice, usage: UsageMetadata) -> AIMessage:
@@ -194,20 +191,19 @@ def open_gguf(path: str) -> LlamaCppChat:
     Raises:
         ModelConfigurationError: If `xllamacpp` is missing, or the path is not a GGUF file.
     """
-    name = f"llamacpp:{path}"
-    if find_spec("xllamacpp") is None:
-        msg = f"model {name!r} needs another package: {EXTRA}"
-        raise ModelConfigurationError(msg, code=ErrorCode.MODEL_EXTRA)
-    chat = LlamaCppChat(path=Path(path))
-    problem = gguf_problem(chat.path)
+    problem = _problem_of(Path(path))
     if problem:
-        msg = f"model {name!r}: {problem}"
-        raise ModelConfigurationError(msg, code=ErrorCode.MODEL_UNKNOWN)
-    return chat
+        missing = find_spec("xllamacpp") is None
+        code = ErrorCode.MODEL_EXTRA if missing else ErrorCode.MODEL_UNKNOWN
+        msg = f"model 'llamacpp:{path}': {problem}"
+        raise ModelConfigurationError(msg, code=code)
+    return LlamaCppChat(path=Path(path))
 
 
-def gguf_problem(file: Path) -> str:
-    """Why a path cannot be a GGUF file, and what to do; empty if it may be one."""
+def _problem_of(file: Path) -> str:
+    """Why a file cannot be loaded, and what to do; empty if it may be possible."""
+    if find_spec("xllamacpp") is None:
+        return f"llama.cpp is missing: {_INSTALL}"
     try:
         with file.expanduser().open("rb") as opened:
             magic = opened.read(len(_MAGIC))
@@ -296,12 +292,9 @@ def _load(settings: LlamaCppChat) -> Any:
     Raises:
         LlamaCppError: With status 404 if the model cannot be loaded, for whatever reason.
     """
-    problem = gguf_problem(settings.path)
+    problem = _problem_of(settings.path)
     if problem:
         raise LlamaCppError(problem, status_code=404)
-    if find_spec("xllamacpp") is None:
-        msg = f"{str(settings.path)!r} needs another package: {EXTRA}"
-        raise LlamaCppError(msg, status_code=404)
     # By name, since the package is an extra and has no types.
     library = import_module("xllamacpp")
     try:

@@ -153,11 +153,10 @@ def resolve_model(
         base_url: Address of the server, for a string.
         api_key: Key of the server, for a string; by default the provider's SDK reads its
             environment variable.
-        timeout: The time limit of one attempt, in seconds.
-        max_attempts: The maximum number of requests for one answer, the first included.
-        concurrency: The maximum number of requests to this model in flight, over the whole
-            process.
-        backoff: Seconds that the wait before a retry starts from.
+        timeout: As in `Model`.
+        max_attempts: As in `Model`.
+        concurrency: As in `Model`.
+        backoff: As in `Model`.
         prices: Price by model name, as in `Model.name`.
         streams: Whether to leave streaming as the chat model has it, for answers that a host
             shows.

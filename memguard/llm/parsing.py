@@ -334,7 +334,8 @@ def read_answer(message: object, parse: Parse[T], *, partial: bool = False) -> T
     value = parse(text)
     if finish not in _CUT:
         return value
-    if isinstance(value, Inconclusive) or (not partial and _may_be_cut(text)):
+    # A number at the very end may have had more digits.
+    if isinstance(value, Inconclusive) or (not partial and re.search(r"[\d.,]\s*$", text)):
         return Inconclusive(reason="truncated", detail=shorten(text))
     return value
 
@@ -351,14 +352,8 @@ def _finish_of(message: object) -> str:
 
 def _refusal_block(message: object) -> str:
     content: Any = getattr(message, "content", None)
-    blocks = content if isinstance(content, list) else []
-    parts = (block for block in blocks if isinstance(block, dict))
-    return next((str(b.get("refusal") or "") for b in parts if b.get("type") == "refusal"), "")
-
-
-def _may_be_cut(text: str) -> bool:
-    """Whether a number at the very end may have had more digits."""
-    return re.search(r"[\d.,]\s*$", text) is not None
+    blocks = [b for b in content if isinstance(b, dict)] if isinstance(content, list) else []
+    return next((str(b.get("refusal") or "") for b in blocks if b.get("type") == "refusal"), "")
 
 
 def parse_json(text: str, schema: type[M]) -> M | Inconclusive:

@@ -8,19 +8,18 @@ the log-probabilities of one answer.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
 from memguard.errors import BudgetExhaustedError, ErrorCode
 from memguard.llm.budget import Meter, current_meter
-from memguard.llm.call import DETERMINISTIC, CallSettings, model_error, request
+from memguard.llm.call import DETERMINISTIC, CallSettings, Metered, model_error, request
 from memguard.llm.parsing import Parse, read_answer
 from memguard.llm.texts import end_of_reasoning
 from memguard.llm.yes_no import bare_token, yes_no_probability
 from memguard.schema.decision import Inconclusive
-from memguard.schema.usage import Usage
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
@@ -33,12 +32,15 @@ T = TypeVar("T")
 StopRule = Callable[[Sequence[Any], int], bool]
 """`(answers so far, number of answers to come) -> whether those cannot change the result`."""
 
+_Drawn: TypeAlias = tuple[list[T | Inconclusive], tuple[str, ...]]
+"""Answers, and notes for the receipt."""
+
 TOP_TOKENS = 20
 """Alternatives requested at each position; the maximum of OpenAI's API."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Samples(Generic[T]):
+class Samples(Metered, Generic[T]):
     """Answers to one prompt."""
 
     answers: tuple[T | Inconclusive, ...]
@@ -47,10 +49,6 @@ class Samples(Generic[T]):
     """K."""
     mode: Literal["n", "concurrent"]
     """One request for K answers, or K requests."""
-    usage: Usage
-    """The usage; cancelled requests count as attempts."""
-    notes: tuple[str, ...] = ()
-    """Notes for the receipt."""
 
     @property
     def used(self) -> int:
@@ -67,7 +65,6 @@ async def sample(
     settings: CallSettings | None = None,
     meter: Meter | None = None,
     stop: StopRule | None = None,
-    extra: Mapping[str, Any] | None = None,
     name: str = "memguard.sample",
 ) -> Samples[T]:
     """Draw K answers.
@@ -83,7 +80,6 @@ async def sample(
         meter: Counts the usage; the meter of the run by default.
         stop: Called after each answer of concurrent sampling; if true, the requests in flight are
             cancelled.
-        extra: More settings of the request, for example `response_format`.
         name: Name of the run in callbacks and traces.
 
     Raises:
@@ -91,26 +87,34 @@ async def sample(
         BudgetExhaustedError: If the budget is spent before `stop` is true.
     """
     scope = (meter or current_meter()).scope()
-    draw = _Draw(
-        model=model,
-        messages=messages,
-        parse=parse,
-        settings=settings or CallSettings(),
-        meter=scope,
-        extra=dict(extra or {}),
-        name=name,
-    )
+
+    async def draw(n: int) -> _Drawn[T]:
+        reply = await request(
+            model,
+            messages,
+            settings=settings or CallSettings(),
+            meter=scope,
+            extra={"n": n} if n > 1 else None,
+            name=name,
+        )
+        if reply.failure is not None:
+            return [reply.failure] * n, reply.notes
+        return [read_answer(message, parse) for message in reply.messages], reply.notes
+
     mode: Literal["n", "concurrent"] = "concurrent"
     answers: list[T | Inconclusive] = []
     notes: tuple[str, ...] = ()
     if k > 1 and model.takes_n:
-        answers, notes = await draw.in_one_request(k)
-        mode = "n" if len(answers) == k else "concurrent"
-    elif k > 1:
-        notes = model.state.notes(frozenset({"n"}))
+        answers, notes = await draw(k)
+        if len(answers) >= k:
+            answers, mode = answers[:k], "n"
+        else:
+            # The server ignored `n`, or has just refused it. The answers that came are used.
+            model.state.refuse("n", note=f"{model.name} gives one answer per request")
+    if mode == "concurrent" and k > 1:
+        notes = (*notes, *model.state.notes(frozenset({"n"})))
     if len(answers) < k:
-        # Answers of a server that ignored `n` are used, and only the rest is requested.
-        more, new_notes = await draw.concurrently(k - len(answers), answers, stop)
+        more, new_notes = await _concurrently(draw, k - len(answers), answers, stop)
         answers, notes = [*answers, *more], (*notes, *new_notes)
     return Samples(
         answers=tuple(answers),
@@ -121,56 +125,23 @@ async def sample(
     )
 
 
-_Drawn: TypeAlias = tuple[list[T | Inconclusive], tuple[str, ...]]
-"""Answers, and notes for the receipt."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Draw(Generic[T]):
-    model: Model
-    messages: Sequence[BaseMessage]
-    parse: Parse[T]
-    settings: CallSettings
-    meter: Meter
-    extra: dict[str, Any]
-    name: str
-
-    async def in_one_request(self, k: int) -> _Drawn[T]:
-        """One request for K answers; a model that ignores or refuses `n` returns fewer."""
-        answers, notes = await self._ask(n=k)
-        if len(answers) < k:
-            self.model.state.refuse("n", note=f"{self.model.name} gives one answer per request")
-            notes = (*notes, *self.model.state.notes(frozenset({"n"})))
-        return answers[:k], notes
-
-    async def _ask(self, *, n: int) -> _Drawn[T]:
-        extra = {**self.extra, "n": n} if n > 1 else self.extra
-        reply = await request(
-            self.model,
-            self.messages,
-            settings=self.settings,
-            meter=self.meter,
-            extra=extra,
-            name=self.name,
-        )
-        if reply.failure is not None:
-            return [reply.failure] * n, reply.notes
-        return [read_answer(message, self.parse) for message in reply.messages], reply.notes
-
-    async def concurrently(
-        self, count: int, before: Sequence[T | Inconclusive], stop: StopRule | None
-    ) -> _Drawn[T]:
-        """`count` requests at once, in addition to the answers `before`, until `stop` is true."""
-        if stop is not None and before and stop(before, count):
-            return [], ()
-        tasks = [asyncio.create_task(self._ask(n=1)) for _ in range(count)]
-        try:
-            return await _collect(tasks, before, stop)
-        finally:
-            for task in tasks:
-                task.cancel()
-            # Awaited, so that their usage is on the meter when this returns.
-            await asyncio.gather(*tasks, return_exceptions=True)
+async def _concurrently(
+    draw: Callable[[int], Coroutine[Any, Any, _Drawn[T]]],
+    count: int,
+    before: Sequence[T | Inconclusive],
+    stop: StopRule | None,
+) -> _Drawn[T]:
+    """`count` requests at once, in addition to the answers `before`, until `stop` is true."""
+    if stop is not None and before and stop(before, count):
+        return [], ()
+    tasks = [asyncio.create_task(draw(1)) for _ in range(count)]
+    try:
+        return await _collect(tasks, before, stop)
+    finally:
+        for task in tasks:
+            task.cancel()
+        # Awaited, so that their usage is on the meter when this returns.
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _collect(
@@ -203,17 +174,13 @@ async def _collect(
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogprobAnswer:
+class LogprobAnswer(Metered):
     """A probability, with the tokens it was computed from."""
 
     probability: float | Inconclusive
     """The probability of yes, in [0, 1]."""
     top: tuple[tuple[str, float], ...]
     """The top tokens at the answer position with their log-probabilities."""
-    usage: Usage
-    """The usage."""
-    notes: tuple[str, ...] = ()
-    """Notes for the receipt."""
 
 
 async def yes_no_logprob(

@@ -8,6 +8,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -149,21 +150,13 @@ def json_objects(text: str) -> list[JsonObject]:
 
 
 def _read_object(text: str, start: int, *, closing: int) -> tuple[dict[str, Any], int] | None:
-    try:
-        value, end = _DECODER.raw_decode(text, start)
-    except (ValueError, RecursionError):
-        return _read_forgiving(text[start : closing + 1], end=closing + 1)
-    return value, end
-
-
-def _read_forgiving(piece: str, *, end: int) -> tuple[dict[str, Any], int] | None:
-    """Read an object whose only error is a comma before a closing bracket."""
-    if not _TRAILING_COMMA.search(piece):
-        return None
-    try:
-        return json.loads(_TRAILING_COMMA.sub(r"\1", piece)), end
-    except (ValueError, RecursionError):
-        return None
+    with suppress(ValueError, RecursionError):
+        return _DECODER.raw_decode(text, start)
+    # A comma before a closing bracket is the one error that is repaired.
+    repaired, commas = _TRAILING_COMMA.subn(r"\1", text[start : closing + 1])
+    with suppress(ValueError, RecursionError):
+        return (json.loads(repaired), closing + 1) if commas else None
+    return None
 
 
 def _closings(text: str) -> dict[int, int]:

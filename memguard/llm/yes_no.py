@@ -37,7 +37,9 @@ def yes_no_probability(top: Sequence[tuple[str, float]]) -> float | Inconclusive
     Returns:
         A number in [0, 1], or inconclusive if neither yes nor no is among the tokens.
     """
-    usable = [(bare_token(token), logp) for token, logp in top if _is_usable(logp)]
+    usable = [
+        (bare_token(token), logp) for token, logp in top if math.isfinite(logp) and logp > _SENTINEL
+    ]
     # Rounding can make a log-probability slightly positive.
     masses = [min(1.0, math.exp(logp)) for _, logp in usable]
     yes = _mass("yes", usable)
@@ -54,10 +56,6 @@ def yes_no_probability(top: Sequence[tuple[str, float]]) -> float | Inconclusive
     if total <= 0.0:
         return Inconclusive(reason="parse_failure", detail="yes and no have no probability mass")
     return p_yes / total
-
-
-def _is_usable(logp: float) -> bool:
-    return math.isfinite(logp) and logp > _SENTINEL
 
 
 def _mass(word: str, usable: Sequence[tuple[str, float]]) -> float | None:
