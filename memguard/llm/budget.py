@@ -108,19 +108,19 @@ class Meter:
         # Attempts and not answers: a request that failed was sent as well.
         used = self._usage.attempts + self._in_flight
         if calls is not None and used >= calls:
-            raise _exhausted("calls", limit=calls, used=used)
+            raise _exhausted(quantity="calls", limit=calls, used=used)
         if tokens is not None and self._usage.tokens >= tokens:
-            raise _exhausted("tokens", limit=tokens, used=self._usage.tokens)
+            raise _exhausted(quantity="tokens", limit=tokens, used=self._usage.tokens)
         if seconds is not None and self._elapsed >= seconds:
             raise out_of_time(seconds)
 
 
 def out_of_time(seconds: float) -> BudgetExhaustedError:
     """The error for a run that has reached its time limit."""
-    return _exhausted("seconds", limit=seconds, used=seconds)
+    return _exhausted(quantity="seconds", limit=seconds, used=seconds)
 
 
-def _exhausted(quantity: str, *, limit: float, used: float) -> BudgetExhaustedError:
+def _exhausted(*, quantity: str, limit: float, used: float) -> BudgetExhaustedError:
     msg = (
         f"the run's budget of {limit:g} {quantity} is spent ({used:g} used or in flight); "
         f"finished work is kept, and a run with a larger Budget({quantity}=...) continues from it"

@@ -30,7 +30,7 @@ def test_a_request_in_flight_counts():
 
 
 def test_exact_under_threads():
-    meter, begun = Meter(Budget(calls=50)), []
+    meter, sent = Meter(Budget(calls=50)), []
 
     def spend():
         for _ in range(40):
@@ -38,7 +38,7 @@ def test_exact_under_threads():
                 meter.begin()
             except BudgetExhaustedError:
                 continue
-            begun.append(1)
+            sent.append(1)
             meter.end(Usage(calls=1, attempts=1))
 
     threads = [threading.Thread(target=spend) for _ in range(4)]
@@ -46,7 +46,7 @@ def test_exact_under_threads():
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(begun) == meter.usage.calls == 50
+    assert len(sent) == meter.usage.calls == 50
 
 
 def test_tokens_and_seconds():
@@ -86,7 +86,7 @@ def test_a_scope_counts_for_itself_and_for_the_run():
     assert run.usage.attempts == 2
 
 
-def test_an_unhealable_failure_is_raised_to_everyone_later():
+def test_a_permanent_failure_is_raised_to_every_later_request():
     run = Meter()
     error = ModelConfigurationError("bad key", code=ErrorCode.MODEL_AUTH)
     run.scope().fail(error)

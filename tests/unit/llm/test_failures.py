@@ -31,7 +31,7 @@ class ProviderError(Exception):
         (ProviderError(status=402), ErrorCode.MODEL_QUOTA),
     ],
 )
-def test_unhealable(error, code):
+def test_failures_of_the_configuration(error, code):
     failure = understand(error)
     assert (failure.kind, failure.code) == ("configuration", code)
 

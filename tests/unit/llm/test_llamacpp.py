@@ -347,5 +347,5 @@ class TestRealWeights:
         answer = await yes_no_logprob(model, PROMPT, settings=CallSettings(max_tokens=4))
         assert len(answer.top) >= 20
         settings = CallSettings(temperature=0.0, max_tokens=200)
-        asked = await ask(model, PROMPT, Verdict, settings=settings, repair=False)
-        assert isinstance(asked.value, Verdict), asked
+        parsed = await ask(model, PROMPT, Verdict, settings=settings, repair=False)
+        assert isinstance(parsed.value, Verdict), parsed
