@@ -2,8 +2,8 @@
 
 A template is a tuple of labels with `{placeholders}`, or a function of the run's `Runtime`. Values
 come from the run's `context` and `configurable`; a missing value is an error, so that two users
-never share a namespace. LangGraph's stores refuse a dot in a label, as in an e-mail address.
-`encode_label` writes `%`, the dot and NUL as `%` and two hexadecimal digits.
+never share a namespace. LangGraph's stores refuse a dot in a label, as in an e-mail address, so
+`encode_label` escapes it as in a URL.
 """
 
 import re
@@ -23,20 +23,17 @@ NamespaceLike = tuple[str, ...] | str | Callable[[Runtime[Any]], tuple[Any, ...]
 
 # `%` itself too, or a label that contains `%2E` could not be told from an escaped dot.
 _ESCAPED = re.compile(r"[%.\x00]")
-_ESCAPE = re.compile(r"%([0-9A-F]{2})")
 
 # Beginnings of keys that LangGraph adds to `configurable` for internal use.
 _INTERNAL = ("__", "checkpoint_")
 
 
 def encode_label(label: str) -> str:
-    """The label with dots, NUL and `%` escaped; other labels are returned unchanged."""
+    """The label with dots, NUL and `%` as `%` and two hexadecimal digits.
+
+    `urllib.parse.unquote` restores the label.
+    """
     return _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", label)
-
-
-def decode_label(label: str) -> str:
-    """The inverse of `encode_label`."""
-    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), label)
 
 
 def templates_of(namespace: "NamespaceLike | list[NamespaceLike]") -> tuple[NamespaceLike, ...]:

@@ -9,6 +9,7 @@ from memguard.schema.read import ReadCase
 from memguard.schema.units import Pieces, Scheme, Unit
 
 
+# Checked at run time: any LangGraph store is accepted, and few can count.
 @runtime_checkable
 class CountsRecords(Protocol):
     """A store that can count the records of a namespace."""

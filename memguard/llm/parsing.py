@@ -16,10 +16,10 @@ from pydantic import BaseModel, ValidationError
 
 from memguard.llm.failures import shorten
 from memguard.llm.texts import (
-    NOTHING_MORE,
     JsonObject,
     answer_end,
     blank_objects,
+    ends_answer,
     json_objects,
     text_of,
     without_reasoning,
@@ -184,7 +184,7 @@ def _in_objects(text: str, objects: list[JsonObject]) -> list[_ScoreMark]:
             reading=reading,
             start=item.start,
             end=item.end,
-            is_final=NOTHING_MORE.fullmatch(text, item.end) is not None,
+            is_final=ends_answer(text, item.end),
             enclosed=item.enclosed,
             source=item.value,
         )
@@ -249,7 +249,7 @@ def _under_label(prose: str, label: re.Match[str]) -> _ScoreMark | None:
         reading="parse_failure" if is_range else _reading_of(number),
         start=label.start(),
         end=number.end(),
-        is_final=bool(label["final"]) or NOTHING_MORE.fullmatch(prose, number.end()) is not None,
+        is_final=bool(label["final"]) or ends_answer(prose, number.end()),
     )
 
 
@@ -268,13 +268,12 @@ def _stands_out(prose: str, number: re.Match[str]) -> bool:
     line_end = prose.find("\n", number.end())
     before = prose[line_start : number.start()]
     after = prose[number.end() : line_end if line_end >= 0 else len(prose)]
-    if re.fullmatch(r"[\s*_`\"'(\[>~\u2248#-]*", before) and NOTHING_MORE.fullmatch(after):
+    if re.fullmatch(r"[\s*_`\"'(\[>~\u2248#-]*", before) and ends_answer(after, 0):
         return True
     # "Turn 1 is unclear" must not read as full support; "I would say 0.85." may read as 0.85.
     is_fraction = re.search(r"[.,%/]|percent|out", number[0]) is not None
     begins = not prose[: number.start()].strip("*_`\"'([ \n")
-    ends = NOTHING_MORE.fullmatch(prose, number.end()) is not None
-    return is_fraction and (begins or ends)
+    return is_fraction and (begins or ends_answer(prose, number.end()))
 
 
 def _reading_of(number: re.Match[str]) -> _Reading:

@@ -108,8 +108,8 @@ _MAX_CHARS = 8_000
 # Opening braces tried in one text; bounds the work on a text made of braces.
 _MAX_TRIES = 200
 
-NOTHING_MORE = re.compile(r"[\s\"'`*_.)\]}!]*")
-"""What may follow a value that ends an answer."""
+# What may follow the last value of an answer.
+_CLOSING_MARKS = re.compile(r"[\s\"'`*_.)\]}!]*")
 
 
 def answer_end(text: str) -> str:
@@ -118,6 +118,11 @@ def answer_end(text: str) -> str:
     NFKC makes ASCII digits and punctuation of their full-width forms.
     """
     return unicodedata.normalize("NFKC", without_reasoning(text[-_MAX_CHARS:])).strip()
+
+
+def ends_answer(text: str, end: int) -> bool:
+    """Whether nothing but closing marks follows a value that ends at an offset."""
+    return _CLOSING_MARKS.fullmatch(text, end) is not None
 
 
 def blank_objects(text: str, objects: Sequence[JsonObject]) -> str:
@@ -245,8 +250,8 @@ def _in_objects(
         value = next((item.value[key] for key in _CHOICE_KEYS if key in item.value), None)
         if isinstance(value, str):
             choice = by_name.get(value.strip(_MARKUP).casefold(), "")
-            ends = NOTHING_MORE.fullmatch(plain, item.end) is not None
-            marks.append(_ChoiceMark(choice, item.start, ends and not item.enclosed))
+            is_final = ends_answer(plain, item.end) and not item.enclosed
+            marks.append(_ChoiceMark(choice, item.start, is_final))
     return marks
 
 
@@ -274,8 +279,8 @@ def _of_mark(plain: str, match: re.Match[str], by_name: Mapping[str, str]) -> _C
         is_article = len(choice) == 1 and word != choice and re.match(r"\s\w", follows)
         if is_prose or is_article or (not choice and groups["joint"] is None and loose):
             return None
-    ends = NOTHING_MORE.fullmatch(plain, match.end()) is not None
-    return _ChoiceMark(choice, match.start(), ends or bool(groups["final"] or groups["final_"]))
+    is_final = bool(groups["final"] or groups["final_"]) or ends_answer(plain, match.end())
+    return _ChoiceMark(choice, match.start(), is_final)
 
 
 def _concluded(plain: str, by_name: Mapping[str, str]) -> str | None:
