@@ -46,6 +46,7 @@ _TURN_KEYS = ("turns", "turn_ids", "evidence", "sources")
 _CUT = frozenset({"length", "max_tokens", "max_output_tokens", "MAX_TOKENS"})
 _FILTERED = frozenset({"content_filter", "refusal", "SAFETY", "PROHIBITED_CONTENT"})
 
+# The end of the pattern refuses a number that goes on: a date, a time, a version or a unit.
 _NUMBER = re.compile(
     r"(?P<sign>[-+\u2212])?"
     r"(?P<digits>\d+(?:[.,]\d+)?|[.,]\d+)"

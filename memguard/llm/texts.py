@@ -34,12 +34,13 @@ def text_of(message: object) -> str:
     """
     if isinstance(message, str):
         return message
-    text = _text_of_content(_get(message, "content"))
+    text = _text_of_content(_field(message, "content"))
     if text.strip():
         return text
-    calls = _get(message, "tool_calls")
+    # A provider may answer a request for JSON with the call of a tool.
+    calls = _field(message, "tool_calls")
     if isinstance(calls, Sequence) and calls:
-        args = _get(calls[0], "args")
+        args = _field(calls[0], "args")
         return json.dumps(args) if isinstance(args, Mapping) else ""
     return text
 
@@ -53,12 +54,13 @@ def _text_of_content(content: object) -> str:
     for block in content:
         if isinstance(block, str):
             parts.append(block)
+        # Other types of blocks have reasoning, images or refusals.
         elif isinstance(block, Mapping) and block.get("type") in {"text", "output_text"}:
             parts.append(str(block.get("text") or ""))
     return "".join(parts)
 
 
-def _get(message: object, name: str) -> Any:
+def _field(message: object, name: str) -> Any:
     return message.get(name) if isinstance(message, Mapping) else getattr(message, name, None)
 
 
@@ -272,12 +274,13 @@ def _of_mark(plain: str, match: re.Match[str], by_name: Mapping[str, str]) -> _C
     word = groups["boxed"] or groups["named"] or groups["other"]
     choice = by_name.get(word.casefold(), "")
     if groups["boxed"] is None:
+        is_other_case = len(choice) == 1 and word != choice
+        has_joint = groups["joint"] or groups["joint_"]
         # "Answer A" names an option; "the answer a user gave" does not.
-        loose = not (groups["joint"] or groups["joint_"])
-        is_prose = loose and (not choice or (len(choice) == 1 and word != choice))
-        follows = plain[match.end() : match.end() + 2]
-        is_article = len(choice) == 1 and word != choice and re.match(r"\s\w", follows)
-        if is_prose or is_article or (not choice and groups["joint"] is None and loose):
+        if not has_joint and (not choice or is_other_case):
+            return None
+        # Nor does "the answer is a bakery", where the letter is an article.
+        if is_other_case and re.match(r"\s\w", plain[match.end() : match.end() + 2]):
             return None
     is_final = bool(groups["final"] or groups["final_"]) or ends_answer(plain, match.end())
     return _ChoiceMark(choice, match.start(), is_final)
