@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from memguard.errors import AnswerError, ErrorCode, ModelConfigurationError
 from memguard.llm.budget import Meter, current_meter
-from memguard.llm.call import DETERMINISTIC, CallSettings, Metered, Reply, request
+from memguard.llm.call import TEMPERATURE_ZERO, CallSettings, Metered, Reply, request
 from memguard.llm.failures import shorten
 from memguard.llm.parsing import Parse, is_cut_off, parse_json, read_answer
 from memguard.llm.texts import text_of, without_reasoning
@@ -97,7 +97,7 @@ async def ask(
         reply = await request(
             model,
             turns,
-            settings=settings or DETERMINISTIC,
+            settings=settings or TEMPERATURE_ZERO,
             meter=scope,
             extra={"response_format": json_schema_format(schema)} if constrained else None,
             name=name,

@@ -70,17 +70,12 @@ class CallSettings:
 
     def keywords(self) -> dict[str, Any]:
         """The settings that are not `None`, as keywords of a request."""
-        pairs = {
-            "temperature": self.temperature,
-            "seed": self.seed,
-            "max_tokens": self.max_tokens,
-            "reasoning_effort": self.reasoning_effort,
-        }
-        return {name: value for name, value in pairs.items() if value is not None}
+        names = ("temperature", "seed", "max_tokens", "reasoning_effort")
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 
-DETERMINISTIC = CallSettings(temperature=0.0)
-"""The settings for judgements that are asked for once."""
+TEMPERATURE_ZERO = CallSettings(temperature=0.0)
+"""The settings of a question that is asked once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +92,7 @@ class Reply:
 
 @dataclass(frozen=True, kw_only=True)
 class Metered:
-    """What every kind of answer carries besides its value."""
+    """What every kind of answer has in addition to its value."""
 
     usage: Usage
     """The usage, with retries, repairs and cancelled attempts."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
 from memguard.errors import BudgetExhaustedError, ErrorCode
 from memguard.llm.budget import Meter, current_meter
-from memguard.llm.call import DETERMINISTIC, CallSettings, Metered, model_error, request
+from memguard.llm.call import TEMPERATURE_ZERO, CallSettings, Metered, model_error, request
 from memguard.llm.parsing import Parse, read_answer
 from memguard.llm.texts import end_of_reasoning
 from memguard.llm.yes_no import bare_token, yes_no_probability
@@ -208,7 +208,7 @@ async def yes_no_logprob(
     reply = await request(
         model,
         messages,
-        settings=settings or DETERMINISTIC,
+        settings=settings or TEMPERATURE_ZERO,
         meter=scope,
         extra={"logprobs": True, "top_logprobs": TOP_TOKENS},
         name=name,
