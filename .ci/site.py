@@ -49,7 +49,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 def _reference() -> str:
     import memguard  # noqa: PLC0415 - only the site needs it
 
-    modules: dict[str, Any] = vars(memguard)["_HOME"]
+    modules: dict[str, Any] = vars(memguard)["_MODULES"]
     entries = "\n\n".join(
         f"::: {_defined(f'memguard.{module}', name)}" for name, module in sorted(modules.items())
     )

@@ -73,55 +73,56 @@ __all__ = [
     "use_source",
 ]
 
-_HOME = {
+_MODULES = {
     "AdmissionDecision": "schema.decision",
     "Budget": "schema.usage",
     "CandidateMemory": "schema.memory",
     "ConMem": "methods.conmem.config",
     "ConfigurationError": "errors",
-    "ConsistencyGate": "schema.config",
+    "ConsistencyGate": "methods.consistency_gate.config",
     "Conversation": "schema.memory",
     "ErrorCode": "errors",
-    "FactorCompiled": "schema.read_config",
+    "FactorCompiled": "schema.read",
     "GuardError": "errors",
-    "Inconclusive": "schema.verdict",
+    "Inconclusive": "schema.decision",
     "MemguardError": "errors",
     "MemguardMiddleware": "middleware",
     "MemoryRecord": "schema.memory",
-    "PermissionSemantic": "schema.read_config",
+    "PermissionSemantic": "schema.read",
     "ReadReport": "schema.ledger",
-    "Recall": "schema.recall",
+    "Recall": "schema.read",
     "Receipt": "schema.receipt",
-    "RelevanceGate": "schema.read_config",
+    "RelevanceGate": "schema.read",
     "Turn": "schema.memory",
     "Usage": "schema.usage",
-    "WriteReport": "schema.write",
-    "Writer": "schema.config",
-    "checkpoint_types": "guard.checkpoint_types",
+    "WriteReport": "write.report",
+    "Writer": "methods.writer.config",
+    "checkpoint_types": "checkpoints",
     "create_conmem_graph": "methods.conmem",
     "create_consistency_gate_graph": "methods.consistency_gate",
     "create_factor_compiled_graph": "methods.factor_compiled",
-    "create_memory_agent": "guard.agent",
+    "create_memory_agent": "agent",
     "create_permission_semantic_graph": "methods.permission_semantic",
-    "create_read_guard": "guard",
-    "create_write_guard": "guard",
+    "create_read_guard": "read.graph",
+    "create_write_guard": "write.graph",
     "create_writer_graph": "methods.writer",
-    "guard_store": "guard.store",
+    "guard_store": "guard_store.store",
     "load_conversation": "conversations",
     "read_conversation": "conversations",
     "resolve_model": "llm.models",
-    "use_source": "guard.source",
+    "use_source": "guard_store.store",
 }
+"""The module of each public name, below `memguard`."""
 
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         # Reading the metadata takes longer than the rest of the import, and few ask for it.
         return import_module(f"{__name__}.version").read_version()
-    if name not in _HOME:
+    if name not in _MODULES:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from memguard.testing.scripted import ScriptedChatModel, UnexpectedModelCallError
     from memguard.testing.server import LoopbackModelServer
 
-_HOME = {
+_MODULES = {
     "ConMemScript": "memguard.testing.conmem",
     "HashEmbeddings": "memguard.testing.embeddings",
     "LoopbackModelServer": "memguard.testing.server",
@@ -31,7 +31,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import on first use, because a test rarely needs more than one of them."""
-    if name not in _HOME:
+    if name not in _MODULES:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    return getattr(import_module(_HOME[name]), name)
+    return getattr(import_module(_MODULES[name]), name)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from langgraph.graph import START, StateGraph
 from langgraph.store.memory import InMemoryStore
-from memguard.stores.chroma.namespaces import NamespaceError
 
 from memguard import create_write_guard, guard_store
+from memguard.chroma.values import NamespaceError
 from memguard.errors import (
     BudgetExhaustedError,
     ConfigurationError,
