@@ -11,7 +11,6 @@ time is that of the process. The two agents alternate in one run.
 
 import argparse
 import asyncio
-import json
 import re
 import statistics
 import time
@@ -22,6 +21,7 @@ from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
+from benchmarks.read import READ_RULES
 from memguard.agent import create_memory_agent
 from memguard.journal.journal import Journal
 from memguard.testing import ScriptedChatModel
@@ -31,27 +31,6 @@ NAMESPACE = ("memories", "bench")
 _MEMORY_COUNT = 10
 # Long, as system prompts of real agents are: it is the prefix that providers cache.
 _SYSTEM = "You are a careful assistant who plans evenings for small groups. " * 40
-_UNIT = {
-    "kind": "fact",
-    "subject": "user",
-    "epistemic": "stated",
-    "temporality": "current",
-    "relevance": "direct",
-}
-_SITUATION = {"target": "user", "mode": "planning", "asks_view": False}
-
-
-def _adjudication(messages: Sequence[BaseMessage]) -> dict[str, Any]:
-    names = re.findall(r"^\[(u?\w+)\] (?:\([^)]*\) )?\"", str(messages[-1].content), re.MULTILINE)
-    return {"situation": _SITUATION, "units": [{"unit": name, **_UNIT} for name in names]}
-
-
-def _decomposition(messages: Sequence[BaseMessage]) -> dict[str, Any]:
-    matches = re.findall(
-        r"^\[(\w+)\] (?:\([^)]*\) )?(\".*\")$", str(messages[-1].content), re.MULTILINE
-    )
-    units = [(name, [{"text": json.loads(quoted), "kind": "fact"}]) for name, quoted in matches]
-    return {"memories": [{"memory": name, "units": pieces} for name, pieces in units]}
 
 
 def _extraction(messages: Sequence[BaseMessage]) -> dict[str, Any]:
@@ -65,8 +44,7 @@ def _model() -> ScriptedChatModel:
     return ScriptedChatModel(
         rules=[
             ("<new_turns>", _extraction),
-            ("<memories>", _decomposition),
-            ("<units>", _adjudication),
+            *READ_RULES,
             ("<memory>", verdict),
             ("", "Gladly."),
         ],

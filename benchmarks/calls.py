@@ -58,6 +58,7 @@ async def measure_calls(rounds: int, able: str, unable: str) -> dict[str, float]
     return await _interleaved(ways, rounds)
 
 
+# LangChain's client alone, the reference for what our layer adds.
 def _bare(url: str) -> ChatOpenAI:
     return ChatOpenAI(model="bare", base_url=url, api_key=lambda: "test-key")
 
@@ -81,19 +82,20 @@ async def _interleaved(
     return {name: statistics.median(seconds) for name, seconds in times.items()}
 
 
-class _State(TypedDict, total=False):
+class _CounterState(TypedDict, total=False):
     x: int
 
 
-async def _node(state: _State) -> dict[str, Any]:
+async def _node(state: _CounterState) -> dict[str, Any]:
     return {"x": state.get("x", 0) + 1}
 
 
-def _plain(state: _State) -> dict[str, Any]:
+def _plain(state: _CounterState) -> dict[str, Any]:
     return {"x": state.get("x", 0) + 1}
 
 
-def _hop(state: _State) -> dict[str, Any]:
+# What a user would write: a synchronous node that runs the asynchronous one.
+def _hop(state: _CounterState) -> dict[str, Any]:
     return run_sync(_node(state))
 
 
@@ -115,6 +117,7 @@ def measure_nodes(rounds: int) -> dict[str, float]:
             start = time.perf_counter()
             sync.invoke({"x": 0})
             times.setdefault(f"{name}, invoke", []).append(time.perf_counter() - start)
+        # A new event loop for each round, as in a program that calls `asyncio.run` per request.
         asyncio.run(_once({name: both for name, (_, both) in graphs.items()}, times))
     return {name: statistics.median(seconds) for name, seconds in times.items()}
 
@@ -129,7 +132,7 @@ async def _once(graphs: Mapping[str, Any], times: dict[str, list[float]]) -> Non
 
 
 def _chain(node: Any) -> Any:
-    builder = StateGraph(_State)
+    builder = StateGraph(_CounterState)
     for i in range(NODES):
         builder.add_node(f"n{i}", node)
         builder.add_edge(START if i == 0 else f"n{i - 1}", f"n{i}")

@@ -68,6 +68,7 @@ class Confusion:
         return (store + skip) / 2
 
 
+# 0 for a class without cases, as scikit-learn counts it by default.
 def _share(part: int, whole: int) -> float:
     return part / whole if whole else 0.0
 
@@ -138,9 +139,10 @@ def bare_calls(url: str) -> Callable[[], Awaitable[Any]]:
 
 
 def four_calls(url: str) -> Callable[[], Awaitable[Any]]:
-    """Four bare calls in a row, like a case's critical path: probe, validation, answer, verdict."""
+    """Four bare calls in a row, a case's critical path: probe, validation, answer, judgement."""
     chat = ChatOpenAI(model="bare", base_url=url, api_key=lambda: "not-needed", max_retries=0)
     calls = recorded_calls()
+    # The calls are recorded in order: probe, validation, first answer, ..., last judgement.
     path = [calls[0], calls[1], calls[2], calls[-1]]
 
     async def in_a_row() -> None:
@@ -163,6 +165,7 @@ def by_hand(url: str) -> Callable[[], Awaitable[Any]]:
         await chat.ainvoke(list(call.messages), **dict(call.kwargs))
 
     async def probe(role: str) -> None:
+        # Judge and auditor need both answers; the two are independent of each other.
         await asyncio.gather(ask("control", role), ask("treatment", role))
         await asyncio.gather(ask("quality", role), ask("audit", role))
 
@@ -233,6 +236,7 @@ async def measure_schedule(*, cases: int) -> None:
 
         async def work(worker: int) -> None:
             ways = _ways(url, worker)
+            # With a number that no measured case has, since answers follow from the number.
             for graph in ways.values():
                 await graph.ainvoke(a_case(10_000 + worker))
             for number in numbers:
@@ -255,6 +259,7 @@ async def measure_schedule(*, cases: int) -> None:
 
 
 def _ways(url: str, worker: int) -> dict[str, Any]:
+    # A limit of one request makes the calls of a case run one by one.
     one = client(url, f"one-{worker}", concurrency=1)
     return {
         "one by one": create_conmem_graph(one, spec=PAPER),
@@ -273,6 +278,7 @@ async def measure_limit(*, cases: int, limit: int, latency: float) -> None:
         results = await asyncio.gather(*(graph.ainvoke(a_case(n)) for n in range(cases)))
         wall, cpu = time.perf_counter() - start, time.process_time() - cpu
     calls = sum(result["receipt"].usage.calls for result in results)
+    # The shortest time in which so many calls fit through the limit.
     bound = calls * latency / 1000 / limit
     print(
         f"{cases} cases at once, {latency:g} ms a call, at most {limit} requests in flight: "

@@ -94,6 +94,7 @@ async def _check(folder: Path, *, acknowledged: list[str], finished: bool) -> Tr
             redone = await recover(journal, store)
             report = await audit(journal, store, namespace=NAMESPACE)
         stored: set[str] = set()
+        # Page by page, as a search returns a limited number of items.
         while page := await store.asearch(NAMESPACE, limit=500, offset=len(stored)):
             stored |= {str(item.value["content"]) for item in page}
     return Trial(
@@ -124,6 +125,7 @@ async def _write(folder: Path, *, writes: int) -> None:
         async for event in guard.astream(request, stream_mode="custom"):
             if event["step"] == "gated" and event["outcome"] == "stored":
                 sys.stdout.write(f"ack {json.dumps(event['text'])}\n")
+                # At once: what is still in the buffer at the kill was never acknowledged.
                 sys.stdout.flush()
 
 

@@ -76,6 +76,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
 
     start = time.perf_counter()
+    # No cache, since repeated runs embed the same texts.
     embeddings = LocalEmbeddings(threads=options.threads, cache_size=0)
     weights = embeddings.warm()
     loaded = time.perf_counter() - start

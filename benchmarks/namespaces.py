@@ -48,6 +48,7 @@ class Vectors:
         for text in texts:
             number = int(text.rsplit(" ", 1)[-1])
             rng = np.random.default_rng(number)
+            # In clusters, as topics are; between uniformly random vectors nothing is near.
             row = self._centres[number % _CLUSTERS] + 0.7 * rng.standard_normal(DIMS)
             rows.append(row.tolist())
         return rows
@@ -105,6 +106,7 @@ def _open(path: str, vectors: Vectors, budget: int) -> ChromaStore:
 def _compare(
     store: ChromaStore, raw: Any, shape: Shape, *, space: int, vectors: Vectors, title: str
 ) -> None:
+    # Another seed than that of the vectors, or the queries would repeat the records.
     rng = np.random.default_rng(shape.seed + 1)
     print(f"\n{title}")
     spaces = [int(index) for index in rng.integers(0, shape.namespaces, shape.queries)]
@@ -135,6 +137,7 @@ def _compare(
 
 
 def _search(store: ChromaStore, space: int, rng: np.random.Generator) -> float:
+    # A new query each time, so that no cache of queries helps.
     query = f"query {int(rng.integers(1 << 30))}"
     return _timed(lambda: store.search(_name(space), query=query, limit=10))
 
@@ -157,6 +160,7 @@ def _fill(store: ChromaStore, shape: Shape) -> None:
 
 
 def _raw(path: str, shape: Shape, space: int, vectors: Vectors) -> Any:
+    # The same distance as our store's; without an embedder, since vectors are passed in.
     client = chromadb.PersistentClient(path, settings=Settings(anonymized_telemetry=False))
     collection = client.create_collection(
         "alone", embedding_function=None, configuration={"hnsw": {"space": "cosine"}}

@@ -17,6 +17,7 @@ import json
 import re
 import statistics
 import tempfile
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, TypedDict
 
@@ -66,15 +67,17 @@ class _CachedEmbeddings(HashEmbeddings):
         return self._vectors[text]
 
 
-def _adjudication(messages: list[BaseMessage]) -> str:
+def _adjudication(messages: Sequence[BaseMessage]) -> str:
     names = re.findall(r"^\[(u\d+)\] ", str(messages[-1].content), re.MULTILINE)
     situation = {"target": "user", "mode": "recommendation", "asks_view": False}
     units = [{"unit": name, "reason": "near", **_UNIT} for name in names]
     return json.dumps({"situation": situation, "units": units})
 
 
-def _decomposition(messages: list[BaseMessage]) -> str:
-    matches = re.findall(r'^\[(m\d+)\] (".*")$', str(messages[-1].content), re.MULTILINE)
+def _decomposition(messages: Sequence[BaseMessage]) -> str:
+    # The prompt lists memories as `[m1] (2026-03-01) "text"`, the date only if it is known.
+    text = str(messages[-1].content)
+    matches = re.findall(r'^\[(m\w+)\] (?:\([^)]*\) )?(".*")$', text, re.MULTILINE)
     memories: list[dict[str, Any]] = []
     for name, quoted in matches:
         sentences = re.findall(r"[^.]+\.", json.loads(quoted))
@@ -83,11 +86,16 @@ def _decomposition(messages: list[BaseMessage]) -> str:
     return json.dumps({"memories": memories})
 
 
+READ_RULES = (("<units>", _adjudication), ("<memories>", _decomposition))
+"""Replies of a scripted model to the two prompts of a read: every unit is a relevant fact."""
+
+
 def _model() -> ScriptedChatModel:
-    return ScriptedChatModel(rules=[("<units>", _adjudication), ("<memories>", _decomposition)])
+    return ScriptedChatModel(rules=list(READ_RULES))
 
 
-async def _filled(store: ChromaStore, *, records: int) -> None:
+async def _fill(store: ChromaStore, *, records: int) -> None:
+    # 500 at a time: one write per record would take minutes.
     for start in range(0, records, 500):
         ops = [
             PutOp(NAMESPACE, f"k{n}", {"content": _TEXT.format(n=n)}, index=["content"])
@@ -106,6 +114,7 @@ def _empty_graph() -> Any:
     async def nothing(_: _EmptyState) -> dict[str, Any]:
         return {}
 
+    # The method is a subgraph, as in the read guard: entering it has a cost of its own.
     inner: Any = StateGraph(_EmptyState)
     names = ("decompose", "adjudicate", "compile", "render")
     for before, name in zip((START, *names), names, strict=False):
@@ -132,7 +141,7 @@ async def measure_cpu(*, rounds: int, times: int) -> None:
     """Print the overhead of a read: the whole less the same model call and the same searches."""
     with tempfile.TemporaryDirectory() as folder:
         async with ChromaStore.local(folder, embed=_CachedEmbeddings()) as store:
-            await _filled(store, records=200)
+            await _fill(store, records=200)
             model = _model()
             guard = create_read_guard(model, store=store, namespace=NAMESPACE)
             read = (await guard.ainvoke({"query": _QUERY}))["read"]
@@ -141,6 +150,7 @@ async def measure_cpu(*, rounds: int, times: int) -> None:
             prompt: list[list[BaseMessage]] = [
                 [SystemMessage(model.calls[-1].text), HumanMessage("<units>")]
             ]
+            # The searches that recall makes: the query and the lists of safety words.
             ops = [SearchOp(NAMESPACE, limit=20, query=text) for text in (_QUERY, *SAFETY_QUERIES)]
             bare = _empty_graph()
             works = (
@@ -167,7 +177,7 @@ async def measure_search(*, rounds: int, times: int, records: int) -> None:
     """Print the CPU time of recall from one large namespace, with and without safety search."""
     with tempfile.TemporaryDirectory() as folder:
         async with ChromaStore.local(folder, embed=_CachedEmbeddings()) as store:
-            await _filled(store, records=records)
+            await _fill(store, records=records)
             for safety_k, what in ((5, "with safety constraints"), (0, "the nearest alone")):
                 spec = Recall(safety_k=safety_k)
 
@@ -176,6 +186,7 @@ async def measure_search(*, rounds: int, times: int, records: int) -> None:
                         store, query=_QUERY, namespaces=[NAMESPACE], spec=spec, k=10, now=NOW
                     )
 
+                # The first run loads the vectors of the namespace.
                 await work()
                 costs = [await cpu_milliseconds(work, times=times) for _ in range(rounds)]
                 print(
@@ -188,7 +199,7 @@ async def count_calls() -> None:
     """Print the model calls of a first read, of the same again, and of another query."""
     with tempfile.TemporaryDirectory() as folder:
         async with ChromaStore.local(folder, embed=_CachedEmbeddings()) as store:
-            await _filled(store, records=10)
+            await _fill(store, records=10)
             guard = create_read_guard(_model(), store=store, namespace=NAMESPACE)
             for query in (_QUERY, _QUERY, "What did I buy?"):
                 read = (await guard.ainvoke({"query": query}))["read"]

@@ -122,6 +122,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     measure("policy and rendering", whole)
     measure("policy", lambda: compile_once(units, adjudication))
+    # All renderings that exist, so that a new one is measured without a change here.
     for rendering in get_args(Rendering):
         measure(f"rendering, {rendering}", _render(ledger, rendering))
     console = Console()

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from memguard.checkpoints import checkpoint_types
     from memguard.conversations import load_conversation, read_conversation
     from memguard.errors import ConfigurationError, ErrorCode, GuardError, MemguardError
-    from memguard.guard_store.store import guard_store, use_source
     from memguard.llm.models import resolve_model
     from memguard.methods.conmem import create_conmem_graph
     from memguard.methods.conmem.config import ConMem
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from memguard.schema.read import FactorCompiled, PermissionSemantic, Recall, RelevanceGate
     from memguard.schema.receipt import Receipt
     from memguard.schema.usage import Budget, Usage
+    from memguard.store_guard.store import guard_store, use_source
     from memguard.write.graph import create_write_guard
     from memguard.write.report import WriteReport
 
@@ -106,11 +106,11 @@ _MODULES = {
     "create_read_guard": "read.graph",
     "create_write_guard": "write.graph",
     "create_writer_graph": "methods.writer",
-    "guard_store": "guard_store.store",
+    "guard_store": "store_guard.store",
     "load_conversation": "conversations",
     "read_conversation": "conversations",
     "resolve_model": "llm.models",
-    "use_source": "guard_store.store",
+    "use_source": "store_guard.store",
 }
 """The module of each public name, below `memguard`."""
 

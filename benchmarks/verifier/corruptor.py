@@ -364,7 +364,7 @@ def change_negation(fact: Fact, frames: Frames, rng: random.Random) -> str | Non
             return fact.with_word(span, span.text[:-3])
     for span in fact.spans:
         if span.text.lower() in _AUXILIARIES:
-            # "has a dog" is no auxiliary: "has not a dog" would be recognised by its grammar.
+            # Not in "has a dog": the grammar of "has not a dog" would give the change away.
             if span.text.lower() in {"has", "have"} and not _is_perfect(fact, span):
                 continue
             return fact.text[: span.end] + " not" + fact.text[span.end :]
@@ -374,17 +374,6 @@ def change_negation(fact: Fact, frames: Frames, rng: random.Random) -> str | Non
 def _is_perfect(fact: Fact, span: Span) -> bool:
     after = fact.text[span.end :].split()
     return bool(after) and (after[0].endswith("ed") or after[0] in {"been", "had", "gone", "got"})
-
-
-def is_unrelated(text: str, window: str) -> bool:
-    """Whether most content words of a sentence do not occur in a window.
-
-    Args:
-        text: The sentence.
-        window: The turns it could be supported by.
-    """
-    content = frozenset(read_words(text).content)
-    return len(content - stems_of(window)) * 2 > len(content)
 
 
 CHANGES: dict[str, Change] = {

@@ -14,7 +14,7 @@ from memguard.local.verifier.head import CLIP
 _WIDTH, _PROJECTED, _DIMS = 96, 64, 384
 
 
-class Network(nn.Module):
+class AlignmentNetwork(nn.Module):
     """The layers, with the parameter names that `memguard.local.verifier.head` reads.
 
     Args:

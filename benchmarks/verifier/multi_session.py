@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.verifier import tables
-from benchmarks.verifier.corruptor import WEIGHTS, Fact, corrupt, is_unrelated
+from benchmarks.verifier.corruptor import WEIGHTS, Fact, corrupt
 from benchmarks.verifier.frames import Frames
-from benchmarks.verifier.pairs import Claim, Group, correct, share, wrong
+from benchmarks.verifier.pairs import Claim, Group, correct, is_unrelated, share, wrong
 from benchmarks.verifier.person import HE, SHE, THEY, third_person
 from memguard.local.verifier.words import read_words, stems_of
 

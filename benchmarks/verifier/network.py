@@ -69,13 +69,13 @@ def train_network(
     """
     import torch
 
-    from benchmarks.verifier.layers import Network
+    from benchmarks.verifier.layers import AlignmentNetwork
 
     torch.manual_seed(settings.seed)
     # One thread, so that sums are added in the same order on every machine.
     torch.set_num_threads(1)
     whole = np.stack([example.features.whole for example in examples])
-    network = Network(whole.shape[1], dropout=settings.dropout)
+    network = AlignmentNetwork(whole.shape[1], dropout=settings.dropout)
     network.standardise(torch.from_numpy(whole))
     groups, draw = _by_group(examples), np.random.default_rng(settings.seed)
     optimiser, schedule = _optimiser(network, math.ceil(len(groups) / settings.batch), settings)

@@ -3,6 +3,8 @@
 import hashlib
 from dataclasses import dataclass
 
+from memguard.local.verifier.words import read_words, stems_of
+
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
@@ -45,3 +47,14 @@ def correct(text: str) -> Claim:
 def wrong(text: str, kind: str) -> Claim:
     """A claim that is not supported, with the kind of its change."""
     return Claim(text=text, supported=False, kind=kind)
+
+
+def is_unrelated(text: str, window: str) -> bool:
+    """Whether most content words of a sentence do not occur in a window.
+
+    Args:
+        text: The sentence.
+        window: The turns it could be supported by.
+    """
+    content = frozenset(read_words(text).content)
+    return len(content - stems_of(window)) * 2 > len(content)

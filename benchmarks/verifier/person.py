@@ -3,6 +3,8 @@
 import re
 from dataclasses import dataclass
 
+from memguard.local.verifier.lexicon import word_set
+
 _IRREGULAR = {
     "am": "is", "'m": " is", "have": "has", "do": "does", "go": "goes", "was": "was",
     "were": "was", "don't": "doesn't", "haven't": "hasn't", "aren't": "isn't", "'ve": " has",
@@ -10,20 +12,16 @@ _IRREGULAR = {
 }  # fmt: skip
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_UNCHANGED = _words(
+_UNCHANGED = word_set(
     """can could will would shall should may might must had did didn't can't cannot couldn't won't
     wouldn't shouldn't used never always also just really only often sometimes usually still
     recently currently hardly rarely once mostly both already even now"""
 )
-_ADVERBS = _words(
+_ADVERBS = word_set(
     """never always also just really only often sometimes usually still recently currently hardly
     rarely mostly both already even now once not probably actually"""
 )
-_PAST = _words(
+_PAST = word_set(
     """went bought ate saw took made taught thought wrote ran drove spoke broke chose grew knew met
     left lost sold told spent felt kept won swam sang flew gave began found built caught brought
     fell heard rode wore got came became said slept paid held stood understood lent sent lived had

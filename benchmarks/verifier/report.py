@@ -10,7 +10,7 @@ from benchmarks.verifier.figures import AdmissionFigures, admission, auc
 from benchmarks.verifier.measure import EvaluationSet, JudgeScores
 from memguard.calibration.rules import Proportion
 
-Rows = list[tuple[str, ...]]
+TableRows = list[tuple[str, ...]]
 # Thresholds of the table that shows how contamination and recall trade off.
 _TAUS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
@@ -33,8 +33,8 @@ class SetMeasurement:
 JUDGE_COLUMNS = ("set", "claims", "judge", "AUC", "contamination", "recall", "admitted from")
 
 
-def judge_rows(measured: Sequence[SetMeasurement]) -> Rows:
-    """Rows of `JUDGE_COLUMNS`, one per set and judge."""
+def judge_rows(measured: Sequence[SetMeasurement]) -> TableRows:
+    """TableRows of `JUDGE_COLUMNS`, one per set and judge."""
     return [
         (
             row.name,
@@ -60,7 +60,7 @@ def _threshold(judge: JudgeScores) -> str:
     return "the verifier's recall" if min(judge.scores) < max(judge.scores) else "everything"
 
 
-def kind_rows(measured: Sequence[SetMeasurement]) -> Rows:
+def kind_rows(measured: Sequence[SetMeasurement]) -> TableRows:
     """Share of wrong claims that the verifier admits: a row per kind, a column per set."""
     kinds = sorted({claim.kind for row in measured for _, claim in row.evaluation_set.claims})
     return [
@@ -81,9 +81,9 @@ def _admitted_of(judge: JudgeScores, kind: str) -> Proportion:
     return Proportion(count=sum(score >= judge.tau for score in matching), total=len(matching))
 
 
-def threshold_rows(measured: Sequence[SetMeasurement]) -> Rows:
+def threshold_rows(measured: Sequence[SetMeasurement]) -> TableRows:
     """Contamination and recall of the verifier: a row per threshold, a column per set."""
-    rows: Rows = []
+    rows: TableRows = []
     for tau in _TAUS:
         cells: list[str] = []
         for row in measured:

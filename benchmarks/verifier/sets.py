@@ -12,10 +12,10 @@ from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
-from benchmarks.verifier.corruptor import WEIGHTS, Fact, corrupt, is_unrelated
+from benchmarks.verifier.corruptor import WEIGHTS, Fact, corrupt
 from benchmarks.verifier.frames import Frames, read_frames
 from benchmarks.verifier.multi_session import PersonaMemory, build_groups, read_memories
-from benchmarks.verifier.pairs import Claim, Group, correct, wrong
+from benchmarks.verifier.pairs import Claim, Group, correct, is_unrelated, wrong
 
 # Turns before and after the one that a fact cites.
 _AROUND = 2

@@ -16,11 +16,11 @@ from benchmarks.verifier import tables
 from benchmarks.verifier.pairs import Claim, Group, correct, wrong
 from benchmarks.verifier.person import HE, SHE, third_person
 
-Draw = Callable[[random.Random], str]
+DrawValue = Callable[[random.Random], str]
 """Draws a value."""
 
 
-def _values(kind: str | Sequence[int]) -> Draw:
+def _values(kind: str | Sequence[int]) -> DrawValue:
     """A function that draws values of a kind; two numbers are a range."""
     if not isinstance(kind, str):
         low, high = kind
@@ -52,7 +52,7 @@ class Pattern:
     """What it says about `{a}`, in the first person."""
     second: str
     """What it says about `{b}`, in the first person."""
-    values: Draw
+    values: DrawValue
     """Draws the values."""
 
 
@@ -125,7 +125,7 @@ def _two_names(draw: random.Random) -> tuple[str, str]:
     return first, second
 
 
-def _distinct(values: Draw, draw: random.Random, *, size: int) -> list[str]:
+def _distinct(values: DrawValue, draw: random.Random, *, size: int) -> list[str]:
     chosen: list[str] = []
     while len(chosen) < size:
         value = values(draw)

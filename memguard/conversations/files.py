@@ -15,11 +15,11 @@ _TIME = "%I:%M %p on %d %B, %Y"
 _SESSION = re.compile(r"session_(\d+)\Z")
 _NEEDED = ("dia_id", "speaker", "text")
 
-Row = Mapping[str, Any]
+LocomoRow = Mapping[str, Any]
 """One conversation with all its sessions, an item of `locomo10.json`."""
 
 
-def locomo_rows(data: object) -> list[Row] | None:
+def locomo_rows(data: object) -> list[LocomoRow] | None:
     """The conversations of a LoCoMo file; `None` if the data has another format."""
     rows: list[Any] = cast("list[Any]", data) if isinstance(data, list) else [data]
     is_locomo = bool(rows) and all(
@@ -30,7 +30,7 @@ def locomo_rows(data: object) -> list[Row] | None:
     return rows if is_locomo else None
 
 
-def pick_row(rows: Sequence[Row], *, name: str | None) -> Row:
+def pick_row(rows: Sequence[LocomoRow], *, name: str | None) -> LocomoRow:
     """The conversation with that id; without a name, the only one.
 
     Raises:
@@ -51,7 +51,7 @@ def pick_row(rows: Sequence[Row], *, name: str | None) -> Row:
     return rows[names.index(name)]
 
 
-def read_sessions(row: Row) -> list[Conversation]:
+def read_sessions(row: LocomoRow) -> list[Conversation]:
     """The sessions of a conversation, in the order they took place.
 
     Both speakers have the role `user`, since both are people.

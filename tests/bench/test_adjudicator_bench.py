@@ -44,7 +44,7 @@ def data(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_search_results_are_evidence_and_no_dialogue(data: Path) -> None:
+def test_search_results_are_evidence_and_not_dialogue(data: Path) -> None:
     (row,) = memsyco(data)
     assert [turn.role for turn in row.case.dialogue] == ["user"]
     assert row.case.evidence[0].text.startswith("<search>")
@@ -53,7 +53,7 @@ def test_search_results_are_evidence_and_no_dialogue(data: Path) -> None:
     assert other.group == "sycophancy"
 
 
-def test_what_became_of_each_memory(data: Path) -> None:
+def test_the_result_for_each_memory(data: Path) -> None:
     (row,) = memsyco(data)
     old, new = judge(row, adjudicator=LocalAdjudicator(), scheme="units")
     assert (old.temporal, old.permission) == ("superseded", "DENY")

@@ -29,19 +29,19 @@ GOLDEN = {
 @pytest.mark.parametrize("method", sorted(GOLDEN))
 def test_golden_figures_of_the_paper(method: str) -> None:
     (tp, fn, tn, fp), figures = GOLDEN[method]
-    found = Confusion(tp=tp, fn=fn, tn=tn, fp=fp)
-    shown = (found.accuracy, found.balanced_accuracy, found.macro_f1)
-    assert tuple(round(100 * value, 2) for value in shown) == figures
+    confusion = Confusion(tp=tp, fn=fn, tn=tn, fp=fp)
+    computed = (confusion.accuracy, confusion.balanced_accuracy, confusion.macro_f1)
+    assert tuple(round(100 * value, 2) for value in computed) == figures
 
 
 def test_golden_counts_of_the_paper() -> None:
     assert round(100 * 163 / 199, 2) == 81.91, "ties that were broken rightly"
     conmem = Confusion(tp=693, fn=86, tn=118, fp=182)
     assert conmem.count == 1079
-    assert [round(100 * each, 2) for each in conmem.recalls] == [88.96, 39.33]
+    assert [round(100 * recall, 2) for recall in conmem.recalls] == [88.96, 39.33]
     assert conmem.tp + conmem.tn == 811
     halumem = Confusion(tp=187, fn=13, tn=77, fp=123)
-    assert [round(100 * each, 2) for each in halumem.recalls] == [93.5, 38.5]
+    assert [round(100 * recall, 2) for recall in halumem.recalls] == [93.5, 38.5]
     assert CALLS * 1079 + 199 + 125 == 15_430
 
 
@@ -55,13 +55,13 @@ def test_the_share_of_prompts_that_begin_alike() -> None:
     assert shared_share(["ab" * 32, "ab" * 64]) == pytest.approx(64 / 192)
 
 
-def test_most_of_a_cases_prompts_begin_as_an_earlier_one_did() -> None:
+def test_most_prompts_of_a_case_share_a_prefix_with_an_earlier_one() -> None:
     model = ConMemScript({"relevant": "helpful"}).model()
     create_conmem_graph(model, spec=CONMEM_PRESETS["paper"]).invoke(a_case(0, turns=40))
     assert shared_share([call.text for call in model.calls]) > 0.7
 
 
-def test_the_model_behind_the_figures_waits_as_the_paper_did() -> None:
+def test_the_benchmark_model_has_the_latencies_of_the_paper() -> None:
     prompts = [f"## Task: attribution audit\ncase {n}" for n in range(4000)]
     audits = [waiting_time(prompt) for prompt in prompts]
     assert statistics.fmean(audits) == pytest.approx(26.85, rel=0.1)
@@ -71,10 +71,10 @@ def test_the_model_behind_the_figures_waits_as_the_paper_did() -> None:
 def test_a_case_follows_from_its_prompts() -> None:
     async def run(number: int) -> tuple[str, int]:
         def answer(messages: list[object]) -> str:
-            contents = [{"content": str(getattr(each, "content", ""))} for each in messages]
-            said = paper_answer({"messages": contents})
-            assert said.latency == pytest.approx(waiting_time(contents[1]["content"]) * SCALE)
-            return said.text or ""
+            contents = [{"content": str(getattr(message, "content", ""))} for message in messages]
+            reply = paper_answer({"messages": contents})
+            assert reply.latency == pytest.approx(waiting_time(contents[1]["content"]) * SCALE)
+            return reply.text or ""
 
         graph = create_conmem_graph(
             ScriptedChatModel(rules=[("", answer)]), spec=CONMEM_PRESETS["paper"]
@@ -82,17 +82,17 @@ def test_a_case_follows_from_its_prompts() -> None:
         done = await graph.ainvoke(a_case(number))
         return done["decision"].reason, done["receipt"].usage.calls
 
-    found = [asyncio.run(run(number)) for number in range(16)]
-    assert found == [asyncio.run(run(number)) for number in range(16)]
-    assert sum(reason == "tie_break" for reason, _ in found) == 2
-    assert {calls for _, calls in found} <= {14, 15, 16, 17}
+    runs = [asyncio.run(run(number)) for number in range(16)]
+    assert runs == [asyncio.run(run(number)) for number in range(16)]
+    assert sum(reason == "tie_break" for reason, _ in runs) == 2
+    assert {calls for _, calls in runs} <= {14, 15, 16, 17}
 
 
 def test_the_plain_model_admits() -> None:
     def answer(messages: list[object]) -> str:
-        contents = [{"content": str(getattr(each, "content", ""))} for each in messages]
-        said = plain_answer({"messages": contents})
-        return said if isinstance(said, str) else said.text or ""
+        contents = [{"content": str(getattr(message, "content", ""))} for message in messages]
+        reply = plain_answer({"messages": contents})
+        return reply if isinstance(reply, str) else reply.text or ""
 
     model = ScriptedChatModel(rules=[("", answer)])
     done = create_conmem_graph(model).invoke(a_case(3))

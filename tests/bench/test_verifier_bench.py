@@ -30,7 +30,7 @@ def fact(text: str, *, window: str, unrelated: tuple[str, ...] = ()) -> Fact:
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("original", "expected"),
     [
         ("I have my dog.", "Anna has her dog."),
         ("I'm a nurse and I love my job.", "Anna is a nurse and she loves her job."),
@@ -41,8 +41,8 @@ def fact(text: str, *, window: str, unrelated: tuple[str, ...] = ()) -> Fact:
         ("I carry it myself.", "Anna carries it herself."),
     ],
 )
-def test_first_person_becomes_third(said: str, told: str) -> None:
-    assert third_person(said, name="Anna", pronouns=SHE) == told
+def test_first_person_becomes_third(original: str, expected: str) -> None:
+    assert third_person(original, name="Anna", pronouns=SHE) == expected
 
 
 def test_they_keeps_its_verb() -> None:
@@ -92,12 +92,12 @@ def test_each_kind_changes_one_thing(kind: str, text: str, window: str) -> None:
         ("Anna is a nurse", None),
     ],
 )
-def test_what_is_true_of_a_sister_said_of_the_subject(text: str, changed: str | None) -> None:
+def test_a_fact_about_a_sister_is_attributed_to_the_subject(text: str, changed: str | None) -> None:
     source = fact(text, window="Anna: it is so")
     assert CHANGES["owner"](source, FRAMES, random.Random(1)) == changed
 
 
-def test_what_is_trained_on_only_is_not_judged_on() -> None:
+def test_a_change_for_training_only_is_not_in_an_evaluation_set() -> None:
     assert "owner" not in WEIGHTS
 
 
@@ -174,7 +174,7 @@ def test_platt_recovers_a_scale() -> None:
 
 
 @given(st.text())
-def test_shares_are_shares(text: str) -> None:
+def test_shares_are_between_zero_and_one(text: str) -> None:
     assert 0.0 <= share(text) < 1.0
 
 
@@ -185,5 +185,5 @@ def test_equal_arrays_are_equal_files(tmp_path: Path) -> None:
     assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "two.npz").read_bytes()
     with np.load(tmp_path / "one.npz", allow_pickle=False) as stored:
         assert {name: stored[name].tolist() for name in stored.files} == {
-            name: each.tolist() for name, each in arrays.items()
+            name: item.tolist() for name, item in arrays.items()
         }

@@ -52,14 +52,14 @@ def test_a_folder_without_the_sets_is_named(
     assert str(tmp_path / "msc" / "msc_personasummary") in ended.err
 
 
-def test_a_model_stands_beside_the_verifier(
+def test_a_model_is_compared_with_the_verifier(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def answer(request: Any) -> str:
         prompt = request["messages"][-1]["content"]
-        found = re.search(r"<memory>\n(.*)\n</memory>", prompt)
-        assert found is not None
-        text = json.loads(found[1])
+        hit = re.search(r"<memory>\n(.*)\n</memory>", prompt)
+        assert hit is not None
+        text = json.loads(hit[1])
         if text == wordless:
             return "I would rather not say."
         return '{"score": 0.9}' if text in RIGHT else '{"score": 0.1}'
@@ -68,21 +68,21 @@ def test_a_model_stands_beside_the_verifier(
     with LoopbackModelServer(answer) as server:
         words = ["--limit", "4", "--json", "--k", "1"]
         words += ["--model", "openai:m", "--base-url", server.url]
-        told = json.loads(run(words, monkeypatch, capsys).out)
-    rows = {(each["language"], each["judge"]): each for each in told["sets"]}
+        ended = json.loads(run(words, monkeypatch, capsys).out)
+    rows = {(item["language"], item["judge"]): item for item in ended["sets"]}
     assert rows["de", "openai:m"]["auc"] == 1.0
     assert rows["de", "openai:m"]["tau"] == 0.7
     assert (rows["en", "openai:m"]["unusable"], rows["en", "openai:m"]["claims"]) == (1, 7)
     assert rows["en", "WriteAll"]["auc"] == 0.5
     assert rows["en", "WriteAll"]["contamination"]["value"] == 0.5
-    assert rows["en", "verifier"]["tau"] == told["tau"]
+    assert rows["en", "verifier"]["tau"] == ended["tau"]
     assert rows["en", "verifier"]["cpu_ms_median"] > 0
 
 
 def test_the_tables_have_a_row_per_kind_and_judge() -> None:
     chosen = read_sets(None, limit=None, skipped=lambda _: None)[0]
     labels = [claim.supported for _, claim in chosen.claims]
-    perfect = judged("verifier", chosen.claims, [float(each) for each in labels])
+    perfect = judged("verifier", chosen.claims, [float(item) for item in labels])
     blind = judged("blind", chosen.claims, [0.5] * len(labels))
     measured = [SetMeasurement(evaluation_set=chosen, judges=[perfect, blind])]
     assert [row[2:4] for row in judge_rows(measured)] == [("verifier", "1.000"), ("blind", "0.500")]

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Literal
 
 from memguard.local.pieces import looks_like_safety
-from memguard.local.verifier.lexicon import MONTHS
+from memguard.local.verifier.lexicon import MONTHS, word_set
 from memguard.schema.units import Epistemic, Kind, Temporal
 
 NAME = "local"
@@ -31,10 +31,6 @@ def _any(patterns: str) -> re.Pattern[str]:
     """Compile patterns, separated by two spaces or a line break, to match any as a whole word."""
     parts = re.split(r"\s{2,}|\n", patterns.strip())
     return re.compile(r"\b(?:" + "|".join(parts) + r")(?!\w)", _I)
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
 
 
 PEOPLE = (
@@ -59,7 +55,7 @@ USER = re.compile(
 OTHER = re.compile(
     rf"^(?:(?:the )?user['\u2019]s|my|our|[A-Z][\w-]+['\u2019]s) (?:[\w-]+ ){{0,2}}?{PEOPLE}\b", _I
 )
-# A capital letter alone is no name: a verb must follow, and `Baking bread` is not a person.
+# A capital letter alone is not a name: a verb must follow, and `Baking bread` is not a person.
 NAMED = re.compile(
     r"^(?!\w+ing\b)([A-Z][\w-]+)(?=,| (?:is|was|has|had|and|can|can['\u2019]t|cannot|does|did|went|"
     r"doesn['\u2019]t|don['\u2019]t|didn['\u2019]t|isn['\u2019]t|[a-z]+s|[a-z]+ed)\b)"
@@ -227,13 +223,13 @@ FOR_OTHER = re.compile(
 FIRST_PERSON = re.compile(
     r"\b(?:I|i|me|my|mine|myself|we|us|our|ours)\b|\b[Ii]['\u2019](?:m|ve|d|ll)\b"
 )
-ABROAD = _words(
+ABROAD = word_set(
     "soll wie wo wer welche welcher kann gibt mein meine quel quelle quels où comment dois je mon "
     "ma puis qué cómo dónde cuál mi puedo hacer para che cosa dove come quale posso fare"
 )
 """Words of questions in other languages, in addition to
 `memguard.local.verifier.lexicon.ABROAD`."""
-SHARED = _words("was die des a no me on in so am an man war fast come mi do or la pie")
+SHARED = word_set("was die des a no me on in so am an man war fast come mi do or la pie")
 """English words that are words of other languages as well, and so say nothing about the
 language."""
 POINTING = _any(
@@ -299,6 +295,7 @@ def about_whom(text: str, *, own_names: frozenset[str] = frozenset()) -> About:
         text: A unit.
         own_names: Names of the user, case-folded.
     """
+    # A label such as "Ana: " means that the local writer copied what the user said.
     label = LABEL.match(text)
     statement = without_label(text)
     # Before the label: in "Ana: My sister left", the speaker is not the subject.
@@ -334,6 +331,7 @@ def temporality_of(text: str, *, said_at: datetime | None, now: datetime | None)
     """
     updated = UPDATE.search(text) is not None
     if PAST.search(text):
+        # "used to smoke, now runs": which half a reader needs depends on the query.
         return "uncertain" if updated else "superseded"
     if now is None:
         return "current"

@@ -14,7 +14,14 @@ from memguard.local.encoder import LocalEmbeddings, Matrix
 from memguard.local.statements import split_sentences
 from memguard.local.verifier import lexicon
 from memguard.local.verifier.support import SupportVerifier
-from memguard.local.verifier.words import looks_foreign, read_words, split_words, stem, stems_of
+from memguard.local.verifier.words import (
+    OPPOSITE_STEMS,
+    looks_foreign,
+    read_words,
+    split_words,
+    stem,
+    stems_of,
+)
 from memguard.schema.decision import Inconclusive
 from memguard.schema.memory import Turn
 from memguard.schema.read import Evidence, Mode, ReadCase, Situation, Target
@@ -94,6 +101,7 @@ def _target(ask: str, *, query: str, mode: Mode, spoken: str) -> Target:
     back = f" {spoken}" if points_back(query) else ""
     if cues.FOR_OTHER.search(query + back):
         return "third_party"
+    # "What should I give my sister?" is about the sister, so this is tried second.
     if cues.FIRST_PERSON.search(ask):
         return "user"
     if mode in {"recommendation", "planning"}:
@@ -239,11 +247,6 @@ _LIKING = frozenset(
 _DISLIKING = frozenset(
     stem(w) for w in ("dislike", "hate", "detest", "avoid", "refuse", "quit", "stopped", "allergic")
 )
-_OPPOSITES = frozenset(
-    pair
-    for first, second in lexicon.OPPOSITES
-    for pair in ((stem(first), stem(second)), (stem(second), stem(first)))
-)
 _MEANINGLESS = (
     _LIKING | _DISLIKING | {stem(w) for w in ("user", "now", "longer", "anymore", "really")}
 )
@@ -280,7 +283,7 @@ def contradict(first: str, second: str) -> bool:
         return True
     # Without the pair of opposites itself, which the two cannot have in common.
     rest = shorter - 1
-    opposed = any((a, b) in _OPPOSITES for a in one - other for b in other - one)
+    opposed = any(OPPOSITE_STEMS.get(word, frozenset()) & (other - one) for word in one - other)
     return opposed and rest > 0 and len(one & other) / rest >= _SAME_STATEMENT
 
 
@@ -385,6 +388,7 @@ class EvidenceReader:
         ]
         stems = [stems_of(sentence) for sentence in sentences]
         stances: dict[str, Stance] = {}
+        # The nearest units come first; each costs a run of the verifier.
         for unit in units[:MAX_UNITS] if sentences else ():
             near = _about(unit.text, sentences, stems)
             stance = self._stance(unit.text, near) if near else None
@@ -396,7 +400,7 @@ class EvidenceReader:
         judged = self.verifier.judge(candidate=text, context="\n".join(sentences))
         if judged.ruling == "supported":
             return "confirms"
-        # Lack of support is no contradiction: the words must deny the unit.
+        # Lack of support is not a contradiction: the words must deny the unit.
         if any(contradict(text, sentence) for sentence in sentences):
             return "contradicts"
         return None

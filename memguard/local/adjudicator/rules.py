@@ -36,8 +36,7 @@ from memguard.schema.units import (
     Utility,
 )
 
-# Minimum cosine of two units to be compared. Our own choice: below it, no pair of our examples
-# contradicts each other.
+# Minimum cosine of two units to be compared. Our own choice: below it we found no contradictions.
 _COMPARED = 0.35
 # How many units must begin with a name for it to be the user's.
 _MIN_NAME_COUNT = 3

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from memguard.local.encoder import Matrix
 from memguard.local.verifier.encoded import EncodedText
-from memguard.local.verifier.numbers import is_stated
+from memguard.local.verifier.numbers import is_stated, values_of
 from memguard.local.verifier.words import Flags
 
 # Multiplications in one piece: safely below the size at which OpenBLAS starts its threads.
@@ -198,7 +198,7 @@ def _rivals(
     # The same value in other words, `seven` for `7`, is a match and no rival.
     for row in np.flatnonzero(words.number):
         for column in np.flatnonzero(number):
-            stated = frozenset(v for option in readings[int(pool[column])] for v in option)
+            stated = values_of(readings[int(pool[column])])
             numbers[row, column] &= not is_stated(words.readings[int(row)], stated)
     names = words.capital[:, None] & capital[None, :]
     nouns = plain[:, None] & ~(number | stop)[None, :] & (near > _TYPE_COSINE)

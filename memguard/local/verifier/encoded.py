@@ -13,7 +13,7 @@ from memguard.local.verifier.words import Span, Words, idf_of, read_words, split
 
 # The model reads 256 tokens; English has about 1.3 of them per word.
 _SLICE_WORDS = 100
-_Key = tuple[str, int, date | None]
+_TextKey = tuple[str, int, date | None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +58,7 @@ class WordEncoder:
         self._default_idf = default_idf
         self._size = cache_size
         self._lock = threading.Lock()
-        self._texts: OrderedDict[_Key, EncodedText] = OrderedDict()
+        self._texts: OrderedDict[_TextKey, EncodedText] = OrderedDict()
 
     def encode(
         self, texts: Sequence[str], *, labels: Sequence[int], dates: Sequence[date | None]
@@ -84,20 +84,20 @@ class WordEncoder:
     def __len__(self) -> int:
         return len(self._texts)
 
-    def _build(self, key: _Key, vectors: Matrix) -> EncodedText:
+    def _build(self, key: _TextKey, vectors: Matrix) -> EncodedText:
         text, label, at = key
         words = read_words(text, at=at)
         idf = idf_of(words, table=self._idf, default=self._default_idf)
         return EncodedText(text=text, words=words, idf=idf, vectors=vectors, label=label)
 
-    def _cached(self, keys: Sequence[_Key]) -> dict[_Key, EncodedText]:
+    def _cached(self, keys: Sequence[_TextKey]) -> dict[_TextKey, EncodedText]:
         with self._lock:
             cached = {key: self._texts[key] for key in keys if key in self._texts}
             for key in cached:
                 self._texts.move_to_end(key)
             return cached
 
-    def _cache(self, texts: Mapping[_Key, EncodedText]) -> None:
+    def _cache(self, texts: Mapping[_TextKey, EncodedText]) -> None:
         with self._lock:
             for key, text in texts.items():
                 self._texts[key] = text

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memguard.local.encoder import Matrix
-from memguard.local.verifier import lexicon
 from memguard.local.verifier.alignment import COLUMNS, Alignment, clause_columns, product
 from memguard.local.verifier.numbers import is_stated
-from memguard.local.verifier.words import Flags, Words, stem
+from memguard.local.verifier.words import OPPOSITE_STEMS, Flags, Words
 
 # Columns of `features._fact_scalars` and `features._context_scalars` used here.
 _MAX, _BEST, _OWN, _OTHERS, _POOL = range(5)
@@ -344,6 +343,9 @@ def _role_columns(alignment: Alignment) -> tuple[NDArray[np.generic], ...]:
     )
 
 
+# A word at this distance or further has nothing to do with the match.
+_FAR = 12.0
+
 # Columns of `_fact_scalars` counted from the end: a number, or a name, that no unit contains.
 _NUMBER_NOWHERE, _NAME_NOWHERE = -3, -2
 
@@ -376,7 +378,7 @@ def _opposites(words: Words, alignment: Alignment) -> Flags:
     stems = frozenset(alignment.sources[alignment.best].encoded.words.stems)
     return np.array(
         [
-            word not in stems and not _OPPOSITE_STEMS.get(word, frozenset()).isdisjoint(stems)
+            word not in stems and not OPPOSITE_STEMS.get(word, frozenset()).isdisjoint(stems)
             for word in words.stems
         ],
         dtype=bool,
@@ -404,14 +406,6 @@ def _context_scalars(alignment: Alignment, span: NDArray[np.int64]) -> Matrix:
     heavy = alignment.weight > 0
     content = toward[heavy] if heavy.any() else toward
     aligned = np.isin(span, alignment.pool[alignment.roles.position[heavy]])
-    # Distance of each word to the nearest word that a candidate word was found at.
-    spots = np.flatnonzero(aligned)
-    steps = np.arange(len(span))
-    distance = (
-        np.abs(steps[:, None] - spots[None, :]).min(axis=1)
-        if len(spots)
-        else np.full(len(span), 12)
-    )
     rivals = alignment.pool[alignment.roles.rival[alignment.roles.rival >= 0]]
     values = alignment.fact.words.values
     columns = (
@@ -423,7 +417,7 @@ def _context_scalars(alignment: Alignment, span: NDArray[np.int64]) -> Matrix:
         words.number[rows],
         np.array([any(option & values for option in words.readings[row]) for row in rows]),
         words.capital[rows],
-        np.minimum(distance, 12) / 12.0,
+        np.minimum(_distance_to_match(aligned), _FAR) / _FAR,
         source.encoded.idf[rows] / 10.0,
         words.positive[rows],
         words.negative[rows],
@@ -439,18 +433,15 @@ def _context_scalars(alignment: Alignment, span: NDArray[np.int64]) -> Matrix:
     return np.stack([np.asarray(column, dtype=np.float32) for column in columns], axis=1)
 
 
+def _distance_to_match(aligned: Flags) -> NDArray[np.int64]:
+    """Distance in words of each context word to the nearest one that a candidate word matched."""
+    matches = np.flatnonzero(aligned)
+    if not len(matches):
+        return np.full(len(aligned), int(_FAR))
+    return np.abs(np.arange(len(aligned))[:, None] - matches[None, :]).min(axis=1)
+
+
 def _softmax(scores: Matrix) -> Matrix:
     # Less the maximum, so that the exponential cannot overflow.
     powers = np.exp(SHARPNESS * (scores - scores.max(axis=1, keepdims=True)))
     return powers / powers.sum(axis=1, keepdims=True)
-
-
-def _opposite_stems() -> dict[str, frozenset[str]]:
-    table: dict[str, set[str]] = {}
-    for first, second in lexicon.OPPOSITES:
-        table.setdefault(stem(first), set()).add(stem(second))
-        table.setdefault(stem(second), set()).add(stem(first))
-    return {word: frozenset(others) for word, others in table.items()}
-
-
-_OPPOSITE_STEMS = _opposite_stems()

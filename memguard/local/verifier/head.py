@@ -32,7 +32,8 @@ class Head:
     """An ensemble of networks that differ in their random start; their logits are averaged.
 
     Args:
-        weights: Arrays by parameter name, as in `layers.Network`; their first axis is the network.
+        weights: Arrays by their names in `layers.AlignmentNetwork`; the first axis is
+            the network.
     """
 
     def __init__(self, weights: Mapping[str, Matrix]) -> None:

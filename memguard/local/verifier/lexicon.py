@@ -4,7 +4,8 @@ Hand-made and short on purpose: similarity of nouns and verbs is left to the wor
 """
 
 
-def _words(text: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text that are separated by white space."""
     return frozenset(text.split())
 
 
@@ -12,7 +13,7 @@ def _ordered(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-STOP = _words(
+STOP = word_set(
     "a an the this that these those i me my mine myself you your yours he him his she her hers it "
     "its we us our ours they them their theirs who whom whose which what where when why how am is "
     "are was were be been being do does did done doing have has had having will would shall should "
@@ -23,7 +24,7 @@ STOP = _words(
 )
 """Stop words; negations are not among them."""
 
-NEGATIONS = _words(
+NEGATIONS = word_set(
     "not no never none nobody nothing nowhere neither nor without cannot cant dont doesnt didnt "
     "isnt arent wasnt werent wont wouldnt couldnt shouldnt hasnt havent hadnt hardly barely"
 )
@@ -45,22 +46,22 @@ OPPOSITES: tuple[tuple[str, str], ...] = tuple(
 )
 """Pairs of which at most one can be true of the same thing."""
 
-FIRST_PERSON = _words("i me my mine myself we us our ours im ive")
+FIRST_PERSON = word_set("i me my mine myself we us our ours im ive")
 """Words of the first person."""
 
-ACTORS = _words("i we im ive")
+ACTORS = word_set("i we im ive")
 """Subject forms of the first person: the speaker does or is something."""
 
-SECOND_PERSON = _words("you your yours yourself u ur")
+SECOND_PERSON = word_set("you your yours yourself u ur")
 """Words of the second person: `you play the flute` is about the listener."""
 
-POSITIVE = _words(
+POSITIVE = word_set(
     "love like enjoy adore prefer favorite favourite fan great good happy glad excited awesome "
     "amazing wonderful passionate keen fond best"
 )
 """Words of liking."""
 
-NEGATIVE = _words(
+NEGATIVE = word_set(
     "hate dislike detest bad sad afraid scared fear terrible awful worst allergic avoid boring "
     "annoying upset angry tired sick refuse quit stop"
 )
@@ -204,10 +205,10 @@ IRREGULAR: dict[str, str] = {
 }
 """Irregular forms, and a few synonyms, with their base form."""
 
-BREAKS = _words("and but or while because so then although whereas whether unless")
+BREAKS = word_set("and but or while because so then although whereas whether unless")
 """Words that begin a new clause."""
 
-ABROAD = _words(
+ABROAD = word_set(
     "der die das und ist nicht ich hat mit eine einen auf für von bei wir sie aber auch wohnt "
     "arbeitet el la los las es una por con que de le les des est une dans avec pour sur il elle "
     "het een niet voor zij"

@@ -63,6 +63,11 @@ def read_numbers(
     return demanded, readings
 
 
+def values_of(reading: NumberReading) -> frozenset[str]:
+    """The values of all meanings of a reading."""
+    return frozenset[str]().union(*reading)
+
+
 def is_stated(reading: NumberReading, values: frozenset[str]) -> bool:
     """Whether all values of some meaning of a reading are among `values`."""
     return any(option <= values for option in reading)

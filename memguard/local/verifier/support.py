@@ -17,7 +17,7 @@ from memguard.local.verifier.alignment import Alignment
 from memguard.local.verifier.encoded import EncodedText, WordEncoder
 from memguard.local.verifier.features import pair_features
 from memguard.local.verifier.head import PINNED, Assets, load_assets
-from memguard.local.verifier.numbers import is_stated
+from memguard.local.verifier.numbers import is_stated, values_of
 from memguard.local.verifier.units import (
     Sentence,
     TextUnit,
@@ -32,7 +32,7 @@ from memguard.local.verifier.words import Flags, looks_foreign, same_script
 from memguard.schema.base import Frozen
 from memguard.schema.memory import CandidateMemory
 
-SupportRuling = Literal["supported", "unsupported", "inconclusive"]
+VerifierRuling = Literal["supported", "unsupported", "inconclusive"]
 """What the score means; `inconclusive` leaves the decision to a reviewer or a language model."""
 
 WordStatus = Literal["stated", "reworded", "misplaced", "missing"]
@@ -63,7 +63,7 @@ class WordEvidence(Frozen):
 class SupportJudgement(Frozen):
     """Whether a candidate is supported by its source turns, with the evidence for it."""
 
-    ruling: SupportRuling
+    ruling: VerifierRuling
     """What the score means."""
     score: float
     """Calibrated probability of support in [0, 1], on the assumption that half of all candidates
@@ -160,11 +160,11 @@ def _with_value(alignment: Alignment, row: int) -> np.ndarray:
         reading for source in alignment.sources for reading in source.encoded.words.readings
     ]
     wanted = alignment.fact.words.readings[row]
-    values = [frozenset(value for option in reading for value in option) for reading in readings]
+    values = [values_of(reading) for reading in readings]
     matches = [index for index, stated in enumerate(values) if is_stated(wanted, stated)]
     if not matches and is_stated(wanted, frozenset[str]().union(*values)):
         # `1990-03-03` is found in the three words of `3 March 1990`.
-        parts = frozenset[str]().union(*wanted)
+        parts = values_of(wanted)
         matches = [index for index, stated in enumerate(values) if stated & parts]
     return np.array(matches, dtype=np.int64)
 
@@ -243,16 +243,7 @@ class SupportVerifier:
         return self.version
 
     def score(self, *, candidate: Candidate, context: ConversationLike) -> float:
-        """Calibrated probability in [0, 1] that the context supports the candidate.
-
-        Args:
-            candidate: The memory, or its text.
-            context: A text, turns or messages, or a conversation.
-
-        Raises:
-            ConfigurationError: If the weights are missing, or are not the pinned ones.
-            InvalidInputError: If the context cannot be read as a conversation.
-        """
+        """Calibrated probability in [0, 1] that the context supports the candidate; see `judge`."""
         return self.judge(candidate=candidate, context=context).score
 
     def judge(self, *, candidate: Candidate, context: ConversationLike) -> SupportJudgement:
@@ -366,7 +357,7 @@ class SupportVerifier:
         turns = frozenset[int]().union(*(sentence.turns for sentence in judged))
         retrieved = any(sentence.retrieved for sentence in judged)
         notes = _notes(text, source.units, retrieved=retrieved, split=len(judged) > 1)
-        ruling: SupportRuling = "inconclusive"
+        ruling: VerifierRuling = "inconclusive"
         # The weights have seen English only: of another language a score means nothing.
         if not {"language", "script"} & set(notes):
             ruling = "supported" if score >= scale.high else ruling

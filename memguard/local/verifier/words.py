@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memguard.local.verifier import lexicon
-from memguard.local.verifier.numbers import NumberReading, read_numbers
+from memguard.local.verifier.numbers import NumberReading, read_numbers, values_of
 
 # Numbers keep their separators and ordinal endings; words keep one apostrophe; CJK stands alone,
 # or a whole Chinese sentence would be one word.
@@ -92,9 +92,7 @@ class Words:
     @property
     def values(self) -> frozenset[str]:
         """Every number or date value the text states."""
-        return frozenset(
-            value for reading in self.readings for option in reading for value in option
-        )
+        return frozenset[str]().union(*map(values_of, self.readings))
 
 
 @lru_cache(maxsize=512)
@@ -260,3 +258,15 @@ def _questions(text: str, spans: Sequence[Span]) -> list[bool]:
 # At the end, because they need `stem`.
 _POSITIVE_STEMS = frozenset(stem(word) for word in lexicon.POSITIVE)
 _NEGATIVE_STEMS = frozenset(stem(word) for word in lexicon.NEGATIVE)
+
+
+def _opposite_stems() -> dict[str, frozenset[str]]:
+    table: dict[str, set[str]] = {}
+    for first, second in lexicon.OPPOSITES:
+        table.setdefault(stem(first), set()).add(stem(second))
+        table.setdefault(stem(second), set()).add(stem(first))
+    return {word: frozenset(others) for word, others in table.items()}
+
+
+OPPOSITE_STEMS = _opposite_stems()
+"""For each stem with an opposite, the stems of its opposites."""

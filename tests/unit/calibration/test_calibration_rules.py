@@ -25,23 +25,23 @@ TARGETS = st.sampled_from([0.0, 0.05, 0.1, 0.3, 1.0])
     [(29, 50, 0.442, 0.706), (0, 10, 0.0, 0.278), (10, 10, 0.722, 1.0), (1, 1, 0.207, 1.0)],
 )
 def test_wilson_golden(count: int, total: int, low: float, high: float) -> None:
-    found = wilson(count, total)
-    assert found is not None
-    assert (round(found.low, 3), round(found.high, 3)) == (low, high)
+    interval = wilson(count, total)
+    assert interval is not None
+    assert (round(interval.low, 3), round(interval.high, 3)) == (low, high)
 
 
-def test_wilson_of_nothing_is_nothing() -> None:
+def test_wilson_of_an_empty_total_is_none() -> None:
     assert wilson(0, 0) is None
 
 
 @given(st.integers(1, 500), st.data())
-def test_wilson_holds_the_share_and_mirrors(total: int, data: st.DataObject) -> None:
+def test_wilson_contains_the_proportion_and_is_symmetric(total: int, data: st.DataObject) -> None:
     count = data.draw(st.integers(0, total))
-    found, mirrored = wilson(count, total), wilson(total - count, total)
-    assert found is not None
+    interval, mirrored = wilson(count, total), wilson(total - count, total)
+    assert interval is not None
     assert mirrored is not None
-    assert 0 <= found.low <= count / total <= found.high <= 1
-    assert math.isclose(found.low, 1 - mirrored.high, abs_tol=1e-12)
+    assert 0 <= interval.low <= count / total <= interval.high <= 1
+    assert math.isclose(interval.low, 1 - mirrored.high, abs_tol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -67,19 +67,19 @@ def test_area_is_the_share_of_pairs_in_order(supported: list[float], changed: li
     assert squared == area, "only the order counts"
 
 
-def test_area_of_one_side_is_no_number() -> None:
+def test_area_of_one_side_is_undefined() -> None:
     with pytest.raises(ValueError, match="both sides"):
         area_under_curve([], [0.5])
 
 
 @given(st.floats(0, 1), st.integers(1, 200), st.integers(1, 200))
-def test_the_interval_holds_the_area_and_mirrors(auc: float, a: int, b: int) -> None:
-    found = auc_interval(auc, supported=a, changed=b)
+def test_the_interval_contains_the_area_and_is_symmetric(auc: float, a: int, b: int) -> None:
+    interval = auc_interval(auc, supported=a, changed=b)
     mirrored = auc_interval(1 - auc, supported=a, changed=b)
-    assert -1e-12 <= found.low <= auc + 1e-12
-    assert auc - 1e-12 <= found.high <= 1 + 1e-12
-    assert math.isclose(found.low, 1 - mirrored.high, abs_tol=1e-9)
-    assert found.low < found.high, "not even a perfect area is certain"
+    assert -1e-12 <= interval.low <= auc + 1e-12
+    assert auc - 1e-12 <= interval.high <= 1 + 1e-12
+    assert math.isclose(interval.low, 1 - mirrored.high, abs_tol=1e-9)
+    assert interval.low < interval.high, "not even a perfect area is certain"
 
 
 @given(st.floats(0.05, 0.95), st.integers(2, 60))
@@ -91,8 +91,8 @@ def test_more_pairs_make_the_interval_narrower(auc: float, n: int) -> None:
 
 @pytest.mark.parametrize("auc", [0.55, 0.873, 0.97])
 def test_at_its_ends_the_interval_solves_hanley_and_mcneils_equation(auc: float) -> None:
-    found = auc_interval(auc, supported=30, changed=50)
-    for a in (found.low, found.high):
+    interval = auc_interval(auc, supported=30, changed=50)
+    for a in (interval.low, interval.high):
         q1, q2 = a / (2 - a), 2 * a * a / (1 + a)
         spread = a * (1 - a) + (40 - 1) * (q1 - a * a) + (40 - 1) * (q2 - a * a)
         assert math.isclose(abs(auc - a), 1.959964 * math.sqrt(spread / (30 * 50)), rel_tol=1e-5)
@@ -129,24 +129,28 @@ def test_a_suggestion_lies_between_the_scores() -> None:
     assert suggest_threshold([0.1], [0.9], target=0.1) is None
 
 
-def test_a_judge_that_cannot_tell_is_called_so() -> None:
-    found = calibrate_scores([0.5] * 30, [0.5] * 30, tau=0.7)
-    assert found is not None
-    assert (found.auc, found.is_chance, found.suggested) == (0.5, True, None)
-    assert found.admits_nothing
-    assert not found.admits_everything
-    assert found.now.contamination.value is None
+def test_a_judge_at_chance_is_recognised() -> None:
+    calibration = calibrate_scores([0.5] * 30, [0.5] * 30, tau=0.7)
+    assert calibration is not None
+    assert (calibration.auc, calibration.is_chance, calibration.suggested) == (0.5, True, None)
+    assert calibration.admits_nothing
+    assert not calibration.admits_everything
+    assert calibration.now.contamination.value is None
 
 
-def test_a_judge_that_says_yes_to_all_is_called_so() -> None:
-    found = calibrate_scores([1.0] * 30, [0.9] * 30, tau=0.7)
-    assert found is not None
-    assert (found.auc, found.is_chance, found.admits_everything) == (1.0, False, True)
-    assert found.suggested is not None
-    assert found.suggested.tau == 0.95
+def test_a_judge_that_admits_everything_is_recognised() -> None:
+    calibration = calibrate_scores([1.0] * 30, [0.9] * 30, tau=0.7)
+    assert calibration is not None
+    assert (calibration.auc, calibration.is_chance, calibration.admits_everything) == (
+        1.0,
+        False,
+        True,
+    )
+    assert calibration.suggested is not None
+    assert calibration.suggested.tau == 0.95
 
 
-def test_one_side_without_scores_says_nothing() -> None:
+def test_one_side_without_scores_has_no_figures() -> None:
     assert calibrate_scores([], [0.1], tau=0.7) is None
     assert calibrate_scores([0.1], [], tau=0.7) is None
 
@@ -155,8 +159,10 @@ def test_one_side_without_scores_says_nothing() -> None:
 def test_the_curve_shows_the_thresholds_that_matter(
     supported: list[float], changed: list[float], tau: float
 ) -> None:
-    found = calibrate_scores(supported, changed, tau=tau)
-    assert found is not None
-    assert found.now in found.curve
-    assert found.suggested is None or found.suggested in found.curve
-    assert [point.tau for point in found.curve] == sorted({point.tau for point in found.curve})
+    calibration = calibrate_scores(supported, changed, tau=tau)
+    assert calibration is not None
+    assert calibration.now in calibration.curve
+    assert calibration.suggested is None or calibration.suggested in calibration.curve
+    assert [point.tau for point in calibration.curve] == sorted(
+        {point.tau for point in calibration.curve}
+    )

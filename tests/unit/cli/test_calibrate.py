@@ -29,9 +29,9 @@ RIGHT = {one.text for one in load_pairs() if one.is_supported}
 
 
 def memory_in(prompt: str) -> str:
-    found = re.search(r"<memory>\n(.*)\n</memory>", prompt)
-    assert found is not None
-    return json.loads(found[1])
+    match = re.search(r"<memory>\n(.*)\n</memory>", prompt)
+    assert match is not None
+    return json.loads(match[1])
 
 
 def knowing(right: str, wrong: str) -> ScriptedChatModel:
@@ -79,26 +79,26 @@ def test_a_part_of_the_pairs_is_mixed() -> None:
 # --- the runner ---------------------------------------------------------------------------------
 
 
-async def test_a_judge_that_knows_gets_a_full_area() -> None:
-    seen: list[str] = []
+async def test_a_perfect_judge_has_an_area_of_one() -> None:
+    progress: list[str] = []
     measured = await measure_judge(
         knowing('{"score": 0.6}', '{"score": 0.2}'),
         memories=load_pairs(20),
         spec=ConsistencyGate(k=3),
-        on_judged=lambda judged: seen.append(judged.memory.id),
+        on_judged=lambda judged: progress.append(judged.memory.id),
     )
-    found = measured.calibration
-    assert found is not None
-    assert (found.auc, found.is_chance) == (1.0, False)
-    assert found.admits_nothing, "0.6 is below the threshold in force"
-    assert found.suggested is not None
-    assert found.suggested.tau == 0.4
-    assert (measured.usage.calls, len(seen)) == (20, 20)
+    figures = measured.calibration
+    assert figures is not None
+    assert (figures.auc, figures.is_chance) == (1.0, False)
+    assert figures.admits_nothing, "0.6 is below the threshold in force"
+    assert figures.suggested is not None
+    assert figures.suggested.tau == 0.4
+    assert (measured.usage.calls, len(progress)) == (20, 20)
     assert measured.prompt_digest
     assert [one.memory for one in measured.judged] == list(load_pairs(20))
 
 
-async def test_answers_that_cannot_be_used_are_no_scores() -> None:
+async def test_unusable_answers_are_not_scores() -> None:
     measured = await measure_judge(
         knowing('{"score": 0.9}', "I would rather not say."),
         memories=load_pairs(6),
@@ -226,19 +226,19 @@ def test_calibrate_prints_and_notes_and_doctor_reads(cli: Cli) -> None:
 
 def test_the_log_probability_variant(cli: Cli) -> None:
     with LoopbackModelServer(answering("yes", "no")) as server:
-        told = cli.json("calibrate", *ask_for(server), "--variant", "logprob", "--limit", "20")
-    assert told["record"]["variant"] == "logprob"
-    assert told["record"]["auc"] == 1.0
-    assert told["usage"]["calls"] == 20
+        ended = cli.json("calibrate", *ask_for(server), "--variant", "logprob", "--limit", "20")
+    assert ended["record"]["variant"] == "logprob"
+    assert ended["record"]["auc"] == 1.0
+    assert ended["usage"]["calls"] == 20
 
 
-def test_a_model_at_chance_is_called_so_and_doctor_warns(cli: Cli) -> None:
+def test_a_model_at_chance_is_reported_and_doctor_warns(cli: Cli) -> None:
     with LoopbackModelServer(lambda _: '{"score": 0.5}') as server:
-        told = cli.json("calibrate", *ask_for(server), "--k", "1")
-        assert told["record"]["auc"] == 0.5
-        assert any("no better than chance" in line for line in told["warnings"])
-        assert any("admits nothing" in line for line in told["warnings"])
-        assert any("No threshold" in line for line in told["warnings"])
+        ended = cli.json("calibrate", *ask_for(server), "--k", "1")
+        assert ended["record"]["auc"] == 0.5
+        assert any("no better than chance" in line for line in ended["warnings"])
+        assert any("admits nothing" in line for line in ended["warnings"])
+        assert any("No threshold" in line for line in ended["warnings"])
         assert "should not judge" in cli.json("doctor", *ask_for(server))["calibration"]["found"]
         said = cli.run("calibrate", *ask_for(server), "--k", "1", "--tau", "0.5")
         assert "At the threshold in force, 0.5, it admits everything" in said
@@ -259,10 +259,10 @@ def test_settings_of_a_model_in_this_process(cli: Cli, monkeypatch: pytest.Monke
     assert (used[0].n_threads, used[0].max_tokens) == (1, 64)
 
 
-def test_they_are_refused_for_another_judge(cli: Cli) -> None:
-    told = cli.json("calibrate", "--model", "local", "--max-tokens", "64", code=2)
-    assert told["error"]["code"] == ErrorCode.SPEC_INVALID
-    assert "llamacpp:" in told["error"]["message"]
+def test_settings_are_refused_for_another_judge(cli: Cli) -> None:
+    ended = cli.json("calibrate", "--model", "local", "--max-tokens", "64", code=2)
+    assert ended["error"]["code"] == ErrorCode.SPEC_INVALID
+    assert "llamacpp:" in ended["error"]["message"]
 
 
 def test_a_changed_prompt_needs_a_new_measurement(cli: Cli) -> None:
@@ -285,14 +285,14 @@ def test_a_judge_without_usable_answers_has_no_figures(cli: Cli) -> None:
 def test_a_server_that_fails_is_named_as_the_reason(cli: Cli) -> None:
     boom = ServerReply.error(400, "context length exceeded")
     with LoopbackModelServer(lambda _: boom) as server:
-        told = cli.json("calibrate", *ask_for(server), "--limit", "2", "--k", "1")
-    assert "context length exceeded" in told["why_inconclusive"][0]
+        ended = cli.json("calibrate", *ask_for(server), "--limit", "2", "--k", "1")
+    assert "context length exceeded" in ended["why_inconclusive"][0]
 
 
 def test_the_local_judge_costs_no_call(cli: Cli) -> None:
-    told = cli.json("calibrate", "--model", "local", "--store", "s")
-    assert told["usage"]["calls"] == 0
-    assert told["model"] == "local"
-    assert sum(told["inconclusive"].values()) < 60
+    ended = cli.json("calibrate", "--model", "local", "--store", "s")
+    assert ended["usage"]["calls"] == 0
+    assert ended["model"] == "local"
+    assert sum(ended["inconclusive"].values()) < 60
     checks = cli.json("doctor", "--store", "s")
     assert checks["calibration"]["state"] == "ok"

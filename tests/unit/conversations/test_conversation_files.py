@@ -48,7 +48,7 @@ def file(tmp_path: Path) -> Path:
         pytest.param(json.dumps({"conversation": TALK}).encode(), id="conversation"),
     ],
 )
-def test_one_talk_in_many_files(file: Path, raw: bytes) -> None:
+def test_one_conversation_in_many_formats(file: Path, raw: bytes) -> None:
     file.write_bytes(raw)
     assert contents(file) == [message["content"] for message in TALK]
 
@@ -62,7 +62,7 @@ def test_a_file_of_one_message_is_a_conversation_of_one_turn(tmp_path: Path, nam
 
 
 @pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85"])
-def test_a_separator_within_a_text_ends_no_line(file: Path, separator: str) -> None:
+def test_a_separator_within_a_text_does_not_end_a_line(file: Path, separator: str) -> None:
     text = f"I live in Porto.{separator}I cook."
     message = json.dumps({"role": "user", "content": text}, ensure_ascii=False)
     file.write_text(f"{message}\n{message}\n", encoding="utf-8")
@@ -80,8 +80,8 @@ def test_sessions_of_locomo_are_read_in_order(file: Path) -> None:
 def changed(**fields: Any) -> dict[str, Any]:
     """LoCoMo's conversation with other fields in its first turn; `None` leaves one out."""
     turn = {**LOCOMO["conversation"]["session_1"][0], **fields}
-    left = {name: value for name, value in turn.items() if value is not None}
-    return {"sample_id": "c", "conversation": {"session_1": [left]}}
+    present = {name: value for name, value in turn.items() if value is not None}
+    return {"sample_id": "c", "conversation": {"session_1": [present]}}
 
 
 TWICE = LOCOMO["conversation"]["session_1"] * 2
@@ -89,7 +89,7 @@ NAMED = {"speaker": "Ana", "dia_id": "D1:1", "text": "I live in Porto."}
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         pytest.param(changed(text=None), "turn 1 of session 1 has text None", id="no text"),
         pytest.param(changed(text=5), "turn 1 of session 1 has text 5", id="a number as text"),
@@ -113,17 +113,17 @@ NAMED = {"speaker": "Ana", "dia_id": "D1:1", "text": "I live in Porto."}
         pytest.param(None, "neither a list of messages", id="nothing"),
     ],
 )
-def test_what_cannot_be_read_is_named_with_its_file(file: Path, body: Any, said: str) -> None:
+def test_errors_name_the_file_and_the_problem(file: Path, body: Any, message: str) -> None:
     file.write_text(json.dumps(body), encoding="utf-8")
     with pytest.raises(InvalidInputError) as caught:
         load_conversation(file)
     assert caught.value.code == ErrorCode.FILE_UNREADABLE
-    assert said in caught.value.message
+    assert message in caught.value.message
     assert str(file) in caught.value.message
 
 
 @pytest.mark.parametrize(
-    ("raw", "said"),
+    ("raw", "message"),
     [
         pytest.param(b"", "it is empty", id="empty"),
         pytest.param(b"[" * 100_000, "nested too deep", id="deep"),
@@ -133,10 +133,10 @@ def test_what_cannot_be_read_is_named_with_its_file(file: Path, body: Any, said:
         pytest.param(bytes(range(256)), "UTF", id="bytes"),
     ],
 )
-def test_bytes_that_are_no_conversation(tmp_path: Path, raw: bytes, said: str) -> None:
+def test_bytes_that_are_not_a_conversation(tmp_path: Path, raw: bytes, message: str) -> None:
     file = tmp_path / "talk.json"
     file.write_bytes(raw)
-    with pytest.raises(InvalidInputError, match=said) as caught:
+    with pytest.raises(InvalidInputError, match=message) as caught:
         load_conversation(file)
     assert caught.value.code == ErrorCode.FILE_UNREADABLE
 
@@ -151,7 +151,7 @@ def test_one_conversation_of_several_is_picked_by_name(file: Path) -> None:
 
 
 @pytest.mark.parametrize("source", [None, 5, b"x", {"role": "user", "content": "x"}, {}], ids=repr)
-def test_what_is_no_conversation_is_refused_by_its_type(source: Any) -> None:
+def test_other_types_are_refused_by_name(source: Any) -> None:
     with pytest.raises(InvalidInputError, match=f"from a {type(source).__name__}") as caught:
         read_conversation(source)
     assert caught.value.code == ErrorCode.INPUT_INVALID

@@ -33,9 +33,9 @@ def token(text, logprob=-0.1, top=()):
 
 
 def test_g01_variants_add_up():
-    given = case_input("G-01")
-    top = [tuple(pair) for pair in given["tokens"][0]["top_logprobs"]]
-    want = given["want"]["score"]
+    case = case_input("G-01")
+    top = [tuple(pair) for pair in case["tokens"][0]["top_logprobs"]]
+    want = case["want"]["score"]
     assert yes_no_probability(top) == pytest.approx(want, abs=1e-4)
     random.Random(7).shuffle(top)
     assert yes_no_probability(top) == pytest.approx(want, abs=1e-4)
@@ -55,9 +55,9 @@ def test_g02_incomplete_log_probabilities():
 
 
 async def test_g01_over_http(loopback_model):
-    given = case_input("G-01")["tokens"][0]
+    tokens = case_input("G-01")["tokens"][0]
     loopback_model.answer = lambda _: ServerReply(
-        text="Yes", tokens=[token("Yes", -0.6, given["top_logprobs"])]
+        text="Yes", tokens=[token("Yes", -0.6, tokens["top_logprobs"])]
     )
     model = resolve_model("openai:m", base_url=loopback_model.url)
     answer = await yes_no_logprob(model, PROMPT)

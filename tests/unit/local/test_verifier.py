@@ -57,7 +57,7 @@ def test_a_changed_detail_scores_lower(verifier: SupportVerifier, true: str, fal
 
 
 @pytest.mark.parametrize(
-    ("said", "true", "false"),
+    ("turn", "true", "false"),
     [
         ("I have seven goats.", "Ana has 7 goats.", "Ana has 9 goats."),
         (
@@ -70,30 +70,30 @@ def test_a_changed_detail_scores_lower(verifier: SupportVerifier, true: str, fal
         ("I live in Porto.", "Ana lives in Porto.", "Ana lives in Braga."),
     ],
 )
-def test_a_number_date_or_name_that_is_nowhere_is_never_admitted(
-    verifier: SupportVerifier, said: str, true: str, false: str
+def test_a_missing_number_date_or_name_is_never_admitted(
+    verifier: SupportVerifier, turn: str, true: str, false: str
 ) -> None:
-    context = f"Ana: {said}"
+    context = f"Ana: {turn}"
     right = verifier.judge(candidate=true, context=context)
     wrong = verifier.judge(candidate=false, context=context)
     assert wrong.score <= wrong.band[0] < wrong.tau
     assert wrong.ruling != "supported"
     assert right.score > wrong.score
-    assert [each.word for each in right.words if each.status == "missing"] == []
+    assert [word.word for word in right.words if word.status == "missing"] == []
 
 
-def test_a_judgement_says_what_it_rests_on(verifier: SupportVerifier) -> None:
-    found = verifier.judge(candidate="Bob works as a nurse in Madrid.", context=TURNS)
-    assert found.ruling == "unsupported"
-    assert "Madrid" in found.unsupported_words
-    assert "nurse" not in found.unsupported_words
-    words = {each.word: each for each in found.words}
+def test_a_judgement_contains_its_evidence(verifier: SupportVerifier) -> None:
+    judgement = verifier.judge(candidate="Bob works as a nurse in Madrid.", context=TURNS)
+    assert judgement.ruling == "unsupported"
+    assert "Madrid" in judgement.unsupported_words
+    assert "nurse" not in judgement.unsupported_words
+    words = {word.word: word for word in judgement.words}
     assert (words["nurse"].status, words["nurse"].turn_id) == ("stated", "t2")
-    assert "Madrid" in found.reason
-    assert found.band[0] <= found.tau <= found.band[1]
-    assert (found.turns_read, found.turns_given, found.notes) == (3, 3, ())
-    assert found.version == verifier.version
-    assert SupportJudgement.model_validate_json(found.model_dump_json()) == found
+    assert "Madrid" in judgement.reason
+    assert judgement.band[0] <= judgement.tau <= judgement.band[1]
+    assert (judgement.turns_read, judgement.turns_given, judgement.notes) == (3, 3, ())
+    assert judgement.version == verifier.version
+    assert SupportJudgement.model_validate_json(judgement.model_dump_json()) == judgement
 
 
 def test_the_same_words_give_the_same_score(verifier: SupportVerifier) -> None:
@@ -122,12 +122,12 @@ def test_a_plain_text_and_messages_are_read(verifier: SupportVerifier) -> None:
 
 @pytest.mark.parametrize("context", ["", "   ", "…", [], Conversation()])
 def test_an_empty_source_supports_nothing(verifier: SupportVerifier, context: object) -> None:
-    found = verifier.judge(candidate="Ana is here.", context=context)  # type: ignore[arg-type]
-    assert (found.score, found.ruling) == (0.0, "unsupported")
-    assert "source" in found.reason
+    judgement = verifier.judge(candidate="Ana is here.", context=context)  # type: ignore[arg-type]
+    assert (judgement.score, judgement.ruling) == (0.0, "unsupported")
+    assert "source" in judgement.reason
 
 
-def test_a_prompt_memguard_wrote_is_no_source(verifier: SupportVerifier) -> None:
+def test_a_prompt_that_memguard_wrote_is_not_a_source(verifier: SupportVerifier) -> None:
     turn = Turn(id="1", role="user", content="Ana is a nurse.", rendered=True)
     assert verifier.score(candidate="Ana is a nurse.", context=[turn]) == 0.0
 
@@ -147,30 +147,30 @@ def test_a_prompt_memguard_wrote_is_no_source(verifier: SupportVerifier) -> None
 )
 def test_odd_candidates_and_sources_do_not_crash(verifier: SupportVerifier, text: str) -> None:
     for candidate, context in ((text, TURNS), ("Ana is here.", text), (text, text)):
-        found = verifier.judge(candidate=candidate, context=context)
-        assert 0.0 <= found.score <= 1.0
+        judgement = verifier.judge(candidate=candidate, context=context)
+        assert 0.0 <= judgement.score <= 1.0
 
 
 def test_a_long_candidate_is_judged_by_its_worst_sentence(verifier: SupportVerifier) -> None:
     true = "Bob works as a nurse in Lyon. "
-    found = verifier.judge(candidate=true * 300 + "Bob owns a yacht.", context=TURNS)
+    judgement = verifier.judge(candidate=true * 300 + "Bob owns a yacht.", context=TURNS)
     alone = verifier.judge(candidate="Bob owns a yacht.", context=TURNS)
-    assert found.score == pytest.approx(alone.score, abs=1e-6)
-    assert "sentences" in found.notes
+    assert judgement.score == pytest.approx(alone.score, abs=1e-6)
+    assert "sentences" in judgement.notes
 
 
-def test_of_five_hundred_turns_the_right_one_is_read(verifier: SupportVerifier) -> None:
+def test_the_right_one_of_five_hundred_turns_is_read(verifier: SupportVerifier) -> None:
     talk = [
         Turn(id=str(n), role="user", speaker="Ana", content=f"We talked about topic {n} again.")
         for n in range(500)
     ]
     talk[123] = TURNS.turns[1]
-    found = verifier.judge(candidate="Bob works as a nurse in Lyon.", context=talk)
-    assert found.turns_given == 500
-    assert found.turns_read < 500
-    assert "retrieved" in found.notes
-    assert found.supported
-    assert {each.turn_id for each in found.words if each.word == "nurse"} == {"t2"}
+    judgement = verifier.judge(candidate="Bob works as a nurse in Lyon.", context=talk)
+    assert judgement.turns_given == 500
+    assert judgement.turns_read < 500
+    assert "retrieved" in judgement.notes
+    assert judgement.supported
+    assert {word.turn_id for word in judgement.words if word.word == "nurse"} == {"t2"}
 
 
 @pytest.mark.parametrize(
@@ -181,12 +181,12 @@ def test_of_five_hundred_turns_the_right_one_is_read(verifier: SupportVerifier) 
         ("Bob is a nurse.", "安娜在里昂当护士", "script"),
     ],
 )
-def test_what_it_was_not_trained_on_is_flagged_and_not_ruled_on(
+def test_text_unlike_the_training_data_is_flagged_and_inconclusive(
     verifier: SupportVerifier, candidate: str, context: object, note: str
 ) -> None:
-    found = verifier.judge(candidate=candidate, context=context)  # type: ignore[arg-type]
-    assert note in found.notes
-    assert found.ruling == "inconclusive"
+    judgement = verifier.judge(candidate=candidate, context=context)  # type: ignore[arg-type]
+    assert note in judgement.notes
+    assert judgement.ruling == "inconclusive"
 
 
 async def test_the_event_loop_is_never_blocked(verifier: SupportVerifier) -> None:
@@ -218,8 +218,8 @@ def test_many_threads_and_loops(verifier: SupportVerifier) -> None:
 
 @pytest.mark.parametrize("name", PINNED)
 def test_an_altered_file_is_refused_with_its_digest(tmp_path: Path, name: str) -> None:
-    for each in PINNED:
-        shutil.copy(DATA / each, tmp_path / each)
+    for file in PINNED:
+        shutil.copy(DATA / file, tmp_path / file)
     load_assets(tmp_path)
     data = (tmp_path / name).read_bytes()
     for changed in (data[:-1], data[:-1] + bytes([data[-1] ^ 1]), b""):
@@ -232,9 +232,9 @@ def test_an_altered_file_is_refused_with_its_digest(tmp_path: Path, name: str) -
         load_assets(tmp_path)
 
 
-def test_files_of_your_own(tmp_path: Path, verifier: SupportVerifier) -> None:
-    for each in PINNED:
-        shutil.copy(DATA / each, tmp_path / each)
+def test_custom_weight_files(tmp_path: Path, verifier: SupportVerifier) -> None:
+    for name in PINNED:
+        shutil.copy(DATA / name, tmp_path / name)
     other = SupportVerifier(folder=tmp_path, sha256=dict(PINNED))
     assert other.score(candidate="Bob is a nurse.", context=TURNS) == verifier.score(
         candidate="Bob is a nurse.", context=TURNS
@@ -242,6 +242,6 @@ def test_files_of_your_own(tmp_path: Path, verifier: SupportVerifier) -> None:
     assert (tmp_path / WEIGHTS_FILE).stat().st_size < 2_000_000
 
 
-def test_a_cache_of_nothing_is_refused() -> None:
+def test_a_cache_size_of_zero_is_refused() -> None:
     with pytest.raises(InvalidInputError):
         SupportVerifier(cache_size=0)

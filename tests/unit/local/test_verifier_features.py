@@ -37,11 +37,11 @@ def laid(claim: str, *turns: tuple[str, str]):
     return align_claim(encoded(claim), units, rows)
 
 
-def test_the_best_unit_is_the_one_that_says_it() -> None:
-    found = laid("Anna has a goat", ("Ben", "How are you?"), ("Anna", "I have a goat"))
-    assert found.best == 1
-    assert found.subject.tolist() == [True, False, False, False]
-    assert [source.by_subject for source in found.sources] == [False, True]
+def test_the_best_unit_is_the_one_that_states_the_claim() -> None:
+    alignment = laid("Anna has a goat", ("Ben", "How are you?"), ("Anna", "I have a goat"))
+    assert alignment.best == 1
+    assert alignment.subject.tolist() == [True, False, False, False]
+    assert [source.by_subject for source in alignment.sources] == [False, True]
 
 
 def test_a_swap_is_pulled_to_its_rival() -> None:
@@ -54,15 +54,15 @@ def test_a_swap_is_pulled_to_its_rival() -> None:
     assert swapped.roles.deficit_clause[number] > true.roles.deficit_clause[number]
 
 
-def test_a_number_that_is_nowhere_is_shown_as_missing() -> None:
+def test_a_missing_number_is_a_feature() -> None:
     features = pair_features(laid("Anna has 7 goats", ("Anna", "I have 9 goats")))
     again = pair_features(laid("Anna has nine goats", ("Anna", "I have 9 goats")))
     assert features.fact_scalars[2, -3] == 1.0
     assert again.fact_scalars[2, -3] == 0.0
 
 
-def test_what_is_somebody_elses_is_told_from_what_is_ones_own() -> None:
-    own, _, _, _, matches, _, actor, theirs, possessive, dropped, added, *_ = range(COLUMNS)
+def test_possessions_of_others_are_distinguished_from_the_subjects_own() -> None:
+    by_subject, _, _, _, matches, _, actor, theirs, possessive, dropped, added, *_ = range(COLUMNS)
     turn = ("Anna", "My sister plays chess, I like goats")
     rows = [
         np.stack(clause_columns(laid(claim, turn)), axis=1)[-1]
@@ -73,14 +73,14 @@ def test_what_is_somebody_elses_is_told_from_what_is_ones_own() -> None:
             "Anna's dog likes goats",
         )
     ]
-    assert [row[own] for row in rows] == [1, 1, 1, 1]
+    assert [row[by_subject] for row in rows] == [1, 1, 1, 1]
     assert [row[matches] for row in rows] == [1, 1, 1, 1]
     assert [(row[actor], row[theirs]) for row in rows] == [(0, 1), (0, 1), (1, 0), (1, 0)]
     assert [row[possessive] for row in rows] == [0, 1, 0, 1]
     assert [(row[dropped], row[added]) for row in rows] == [(1, 0), (0, 0), (0, 0), (0, 1)]
 
 
-def test_a_denial_on_one_side_alone() -> None:
+def test_a_negation_on_one_side_only() -> None:
     turn = ("Anna", "I don't like goats")
     lost, gained = COLUMNS - 2, COLUMNS - 1
     for claim, expected in (
@@ -124,28 +124,28 @@ WORDS = st.lists(
     claim=WORDS,
     turns=st.lists(st.tuples(st.sampled_from(["Anna", "Ben", ""]), WORDS), min_size=1, max_size=5),
 )
-def test_features_of_anything_are_finite_and_of_one_size(
+def test_features_of_any_text_are_finite_and_have_one_size(
     claim: str, turns: list[tuple[str, str]]
 ) -> None:
     if not len(read_words(claim)) or not any(len(read_words(text)) for _, text in turns):
         return
-    kept = [turn for turn in turns if len(read_words(turn[1]))]
-    features = pair_features(laid(claim, *kept))
+    nonempty = [turn for turn in turns if len(read_words(turn[1]))]
+    features = pair_features(laid(claim, *nonempty))
     check(features)
     assert features.whole.shape == pair_features(laid("a b", ("", "c"))).whole.shape
 
 
-def test_a_turn_more_never_lowers_the_best_cosine() -> None:
+def test_another_turn_never_lowers_the_best_cosine() -> None:
     one = laid("Anna has a goat", ("Anna", "I have animals"))
     two = laid("Anna has a goat", ("Anna", "I have animals"), ("Ben", "My goat is white"))
     assert (two.cos.max(axis=1) >= one.cos.max(axis=1) - 1e-6).all()
 
 
-def test_align_without_any_weighty_word() -> None:
+def test_align_without_any_weighted_word() -> None:
     fact = encoded("it is")
-    found = align(
+    alignment = align(
         fact,
         laid("x", ("", "it was so")).sources,
         subject=np.zeros(2, dtype=bool),
     )
-    check(pair_features(found))
+    check(pair_features(alignment))

@@ -25,7 +25,7 @@ from memguard.local.verifier.words import (
 
 
 @pytest.mark.parametrize(
-    ("left", "right"),
+    ("first", "second"),
     [
         ("moved", "moving"),
         ("cities", "city"),
@@ -37,12 +37,12 @@ from memguard.local.verifier.words import (
         ("classes", "class"),
     ],
 )
-def test_forms_of_a_word_share_their_stem(left: str, right: str) -> None:
-    assert stem(left) == stem(right)
+def test_forms_of_a_word_share_their_stem(first: str, second: str) -> None:
+    assert stem(first) == stem(second)
 
 
 @pytest.mark.parametrize(
-    ("left", "right"),
+    ("first", "second"),
     [
         ("on 3 March", "on March 3rd"),
         ("on March 3rd, 2024", "2024-03-03"),
@@ -59,15 +59,15 @@ def test_forms_of_a_word_share_their_stem(left: str, right: str) -> None:
         ("every month", "a monthly visit"),
     ],
 )
-def test_the_same_number_or_date_in_two_forms(left: str, right: str) -> None:
-    values = read_words(right).values
-    readings = [each for each in read_words(left).readings if each]
+def test_the_same_number_or_date_in_two_forms(first: str, second: str) -> None:
+    values = read_words(second).values
+    readings = [reading for reading in read_words(first).readings if reading]
     assert readings
-    assert all(is_stated(each, values) for each in readings)
+    assert all(is_stated(reading, values) for reading in readings)
 
 
 @pytest.mark.parametrize(
-    ("left", "right"),
+    ("first", "second"),
     [
         ("3 March", "3 May"),
         ("7 years", "17 years"),
@@ -76,9 +76,9 @@ def test_the_same_number_or_date_in_two_forms(left: str, right: str) -> None:
         ("last week", "last year"),
     ],
 )
-def test_other_numbers_are_not_found(left: str, right: str) -> None:
-    values = read_words(right).values
-    assert not all(is_stated(each, values) for each in read_words(left).readings if each)
+def test_other_numbers_do_not_match(first: str, second: str) -> None:
+    values = read_words(second).values
+    assert not all(is_stated(reading, values) for reading in read_words(first).readings if reading)
 
 
 def test_may_and_march_are_months_only_where_they_can_be() -> None:
@@ -87,14 +87,14 @@ def test_may_and_march_are_months_only_where_they_can_be() -> None:
     assert read_words("on 5 march").values == {"5", "m3"}
 
 
-def test_one_as_a_pronoun_is_no_number() -> None:
+def test_one_as_a_pronoun_is_not_a_number() -> None:
     assert not read_words("He liked the blue house and this one of them").number.any()
     assert read_words("She has one brother").number.any()
 
 
 def test_relative_days_are_read_by_the_date_of_the_turn() -> None:
-    said = read_words("I saw it yesterday", at=date(2023, 5, 8))
-    assert {"7", "m5", "2023"} <= said.values
+    words = read_words("I saw it yesterday", at=date(2023, 5, 8))
+    assert {"7", "m5", "2023"} <= words.values
     assert "2022" in read_words("last year", at=date(2023, 5, 8)).values
     assert {"m1", "2024"} <= read_words("next month", at=date(2023, 12, 8)).values
 
@@ -110,7 +110,7 @@ def test_flags() -> None:
 
 
 @given(st.text(max_size=200))
-def test_any_text_reads(text: str) -> None:
+def test_any_text_can_be_read(text: str) -> None:
     words = read_words(text, at=date(2024, 2, 29))
     assert len(words) == len(words.stems) == len(words.readings) == len(words.number)
     assert all(text[span.start : span.end] == span.text for span in words.spans)
@@ -119,20 +119,20 @@ def test_any_text_reads(text: str) -> None:
 
 
 @given(st.text(alphabet="ab .!?\nÄ漢1", max_size=600), st.integers(5, 40))
-def test_cutting_loses_no_word(text: str, limit: int) -> None:
+def test_splitting_loses_no_word(text: str, limit: int) -> None:
     pieces = split_text(text, limit=limit)
     # Joined, because digits beside letters may be told apart otherwise once they are cut.
     whole = "".join(span.text for span in split_words(text))
     assert "".join(span.text for piece in pieces for span in split_words(piece)) == whole
     assert all(len(split_words(piece)) <= limit for piece in pieces)
     cut = split_candidate(text)
-    assert "".join(s.text for each in cut for s in split_words(each.text)) == whole
-    assert all(text[each.start :].startswith(each.text) for each in cut)
+    assert "".join(s.text for sentence in cut for s in split_words(sentence.text)) == whole
+    assert all(text[sentence.start :].startswith(sentence.text) for sentence in cut)
 
 
 def test_sentences() -> None:
     text = "Dr. Lim lives in Rome. She has two cats. Yes! She met J. Smith there."
-    assert [each.text.strip() for each in split_candidate(text)] == [
+    assert [piece.text.strip() for piece in split_candidate(text)] == [
         "Dr. Lim lives in Rome.",
         "She has two cats.",
         "Yes! She met J. Smith there.",
@@ -140,7 +140,7 @@ def test_sentences() -> None:
     assert split_candidate(" \n… ") == []
 
 
-def test_cjk_stands_character_by_character() -> None:
+def test_cjk_is_read_character_by_character() -> None:
     assert [span.text for span in split_words("安娜 lives 🙂 in 里昂")] == [
         "安", "娜", "lives", "in", "里", "昂",
     ]  # fmt: skip
@@ -171,23 +171,23 @@ def test_subject_is_the_label_named_first() -> None:
     assert find_subject("She has a cat", ["Anna", "Ben"], named="anna")[1] == "Anna"
 
 
-def test_of_many_units_the_ones_with_rare_shared_words_are_kept() -> None:
+def test_units_with_rare_shared_words_are_chosen_among_many() -> None:
     units = [TextUnit(speaker="Ana", text=f"small talk number {n}", turn=n) for n in range(100)]
     units[50] = TextUnit(speaker="Ana", text="The accordion cost 300", turn=50)
-    kept = best_units("Ana has an accordion", units, limit=6, idf={"small": 1.0}, default=9.0)
-    assert len(kept) == 6
-    assert {49, 50, 51} <= {unit.turn for unit in kept}
-    assert [unit.turn for unit in kept] == sorted(unit.turn for unit in kept)
+    chosen = best_units("Ana has an accordion", units, limit=6, idf={"small": 1.0}, default=9.0)
+    assert len(chosen) == 6
+    assert {49, 50, 51} <= {unit.turn for unit in chosen}
+    assert [unit.turn for unit in chosen] == sorted(unit.turn for unit in chosen)
 
 
-def test_long_turns_are_cut_at_sentence_ends() -> None:
+def test_long_turns_are_split_at_sentence_ends() -> None:
     text = " ".join(f"Sentence number {n} has eight words in it." for n in range(30))
     pieces = split_text(text)
     assert len(pieces) > 2
     assert all(piece.endswith(".") and len(split_words(piece)) <= UNIT_WORDS for piece in pieces)
 
 
-def test_of_whom_a_clause_speaks() -> None:
+def test_whom_a_clause_is_about() -> None:
     words = read_words("I play chess, but you play the flute. Do you like it? We do")
     flags = {span.text: index for index, span in enumerate(words.spans)}
     assert (words.first[flags["chess"]], words.second[flags["chess"]]) == (True, False)
@@ -197,7 +197,7 @@ def test_of_whom_a_clause_speaks() -> None:
     assert not words.question[flags["We"]]
 
 
-def test_who_does_it_and_whose_it_is() -> None:
+def test_actor_and_owner_of_a_clause() -> None:
     words = read_words("My colleague Tomas doesn't eat meat, I do.")
     flags = {span.text: index for index, span in enumerate(words.spans)}
     assert (words.first[flags["meat"]], words.actor[flags["meat"]]) == (True, False)

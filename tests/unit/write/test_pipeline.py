@@ -12,11 +12,11 @@ from langgraph.store.memory import InMemoryStore
 
 from memguard import ConMem, ConsistencyGate, create_write_guard, guard_store
 from memguard.errors import ConfigurationError, ErrorCode
-from memguard.guard_store.store import GuardedStore
 from memguard.llm.models import resolve_stages
 from memguard.methods.consistency_gate.state import GateInput, GateOutput
 from memguard.schema.base import is_blank
 from memguard.schema.memory import CandidateMemory, Conversation, Turn, record_key
+from memguard.store_guard.store import GuardedStore
 from memguard.testing import ScriptedChatModel, UnexpectedModelCallError
 from memguard.testing.conmem import ConMemScript
 from memguard.write.gates import ADMITTED, Gate, Pipeline, build_gates

@@ -8,7 +8,6 @@ from typing import Any, cast
 from langgraph.store.base import BaseStore, SearchItem
 
 from memguard.errors import ConfigurationError, ErrorCode, StoreConfigurationError
-from memguard.guard_store.writes import memory_text
 from memguard.journal.backing import Backing
 from memguard.journal.reads import ReadLog
 from memguard.read.admission import Admission
@@ -17,6 +16,7 @@ from memguard.schema.failures import error_of
 from memguard.schema.ledger import ReadReport, UnitVerdict
 from memguard.schema.memory import Conversation
 from memguard.schema.read import RecalledMemory
+from memguard.store_guard.writes import memory_text
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,8 +24,6 @@ from memguard import compat
 from memguard.conversations import read_conversation
 from memguard.conversations.messages import ConversationLike
 from memguard.errors import ErrorCode, GuardError
-from memguard.guard_store.reads import ReadGate
-from memguard.guard_store.writes import Write, WriteGate, digest_of_gates
 from memguard.journal.backing import Backing, Backings
 from memguard.journal.journal import Journal
 from memguard.journal.quarantine import Quarantine
@@ -40,6 +38,8 @@ from memguard.schema.memory import Conversation
 from memguard.schema.receipt import Receipt
 from memguard.schema.usage import Budget
 from memguard.state_keys import check_names
+from memguard.store_guard.reads import ReadGate
+from memguard.store_guard.writes import Write, WriteGate, digest_of_gates
 from memguard.write.gates import PROMPTS, STAGES, GateLike, Pipeline, build_gates
 
 SourceLike = Callable[[PutOp], ConversationLike | None] | ConversationLike
