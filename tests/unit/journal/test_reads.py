@@ -142,7 +142,7 @@ class TestReadLog:
         for table in ("read_receipts", "read_places", "read_memories"):
             for sql in (f"DELETE FROM {table}", f"UPDATE {table} SET seq = seq + 9"):
                 with pytest.raises(ReceiptError, match="append-only"):
-                    journal.write(lambda db, sql=sql: db.execute(sql))
+                    journal.write(sqlite3.Connection.execute, sql)
 
 
 class TestForgetting:
