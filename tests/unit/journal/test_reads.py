@@ -203,7 +203,6 @@ def test_a_journal_of_version_1_is_brought_up_to_date(
     path = tmp_path / "log.sqlite3"
     with monkeypatch.context() as old:
         old.setattr(journal_tables, "VERSION", 1)
-        old.setattr(journal_tables, "_read_layout", list)
         with Journal.open(path) as journal:
             ReceiptLog(journal).append(make_receipt("r1"))
     with sqlite3.connect(path) as db:
