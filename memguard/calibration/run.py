@@ -70,6 +70,7 @@ def find_records(folder: Path, *, model: str) -> tuple[CalibrationRecord, ...]:
         StoreConfigurationError: If the file exists and cannot be read.
     """
     records = [record for record in _read(folder / RECORD_FILE).records if record.model == model]
+    # As text, because a time may be missing.
     return tuple(sorted(records, key=lambda record: str(record.at)))
 
 
@@ -107,10 +108,10 @@ def _read(path: Path) -> _RecordsFile:
     except FileNotFoundError:
         return _RecordsFile()
     except OSError as error:
-        problem = f"{error.strerror}); check its rights, or name another --store"
-    except ValueError as error:  # no JSON, or another shape
-        problem = f"{str(error).splitlines()[0]}); delete it and calibrate again"
-    msg = f"{str(path)!r} cannot be read ({problem}"
+        reason, advice = error.strerror, "check its rights, or name another --store"
+    except ValueError as error:  # not JSON, or another layout
+        reason, advice = str(error).splitlines()[0], "delete it and calibrate again"
+    msg = f"{str(path)!r} cannot be read ({reason}); {advice}"
     raise StoreConfigurationError(msg, code=ErrorCode.STORE_PATH)
 
 
@@ -215,7 +216,7 @@ async def measure_judge(
             on_judged(judged)
         return judged
 
-    # One meter for all calls: after a wrong key fails once, the calls that wait are not made.
+    # One meter for all calls: after one call fails because of a wrong key, the others are not made.
     with use_meter(Meter()):
         tasks = [asyncio.create_task(judge(memory)) for memory in memories]
     try:

@@ -84,6 +84,7 @@ async def audit(journal: Journal, store: BaseStore, *, namespace: Namespace = ()
     """
     missing, altered, receipts = await _check_receipts(journal, store, namespace)
     unaccounted, records = await _check_records(journal, store, namespace)
+    # Last: writes that end during the audit are not reported as interrupted.
     pending = await journal.aread(pending_intents)
     return Audit(
         without_receipt=unaccounted,
@@ -179,5 +180,6 @@ def _accounted(
 def _matches(item: Item, expected: _Expected) -> bool:
     if expected.value is not None:
         return item.value == json.loads(expected.value)
+    # As commits compare: of two texts with the same form, only the first is stored.
     content = item.value.get("content")
     return isinstance(content, str) and same_text_form(content) == same_text_form(expected.text)

@@ -114,6 +114,7 @@ def _load(db: sqlite3.Connection, seq: int) -> LoggedExtraction:
         "SELECT conversation_key, writer_digest, run_id FROM extractions WHERE seq = ?", (seq,)
     ).fetchone()
     turns = db.execute("SELECT turn_key FROM reads WHERE extraction = ? ORDER BY seq", (seq,))
+    # Forgotten candidates are missing here. Their turns stay, so that they are not read again.
     candidates = db.execute("SELECT body FROM extracted WHERE extraction = ? ORDER BY seq", (seq,))
     return LoggedExtraction(
         conversation_key=conversation,
@@ -181,10 +182,6 @@ class DecompositionLog:
         """Delete all entries; returns their number."""
         return self._journal.write(_clear)
 
-    async def aclear(self) -> int:
-        """See `clear`."""
-        return await self._journal.awrite(_clear)
-
 
 def _get(db: sqlite3.Connection, keys: tuple[str, ...]) -> tuple[Pieces | None, ...]:
     rows = db.execute(
@@ -192,6 +189,7 @@ def _get(db: sqlite3.Connection, keys: tuple[str, ...]) -> tuple[Pieces | None, 
         (to_json(keys),),
     )
     pieces_by_key = {key: Pieces.model_validate_json(body) for key, body in rows}
+    # SQLite returns the rows in any order, and none for a missing key.
     return tuple(pieces_by_key.get(key) for key in keys)
 
 

@@ -125,14 +125,15 @@ def to_json(value: object) -> str:
 def add_event(
     db: sqlite3.Connection,
     kind: EventKind,
-    *,
     receipt_id: str,
     candidate_id: str,
+    *,
     actor: str,
     at: datetime,
     body: str = "{}",
 ) -> bool:
     """Log an event; returns `False` if it is in the log already."""
+    # A repeated event is ignored by a trigger, and then no row has changed.
     cursor = db.execute(
         "INSERT INTO events (receipt_id, candidate_id, kind, actor, at, body) "
         "VALUES (?, ?, ?, ?, ?, ?)",
@@ -146,14 +147,8 @@ def end_intents(
 ) -> None:
     """Log that the records of these intents are in the memory store."""
     for intent in intents:
-        add_event(
-            db,
-            DONE_BY[intent.kind],
-            receipt_id=intent.receipt_id,
-            candidate_id=intent.record.provenance.candidate_id,
-            actor=actor,
-            at=at,
-        )
+        candidate_id = intent.record.provenance.candidate_id
+        add_event(db, DONE_BY[intent.kind], intent.receipt_id, candidate_id, actor=actor, at=at)
 
 
 def pending_intents(

@@ -138,6 +138,7 @@ class Quarantine:
             InvalidInputError: If it is not in quarantine.
             StoreError: If the store failed; the next `recover` finishes the release.
         """
+        # Not a second copy of the steps for sync stores: a release must store as a commit does.
         return run_sync(self.arelease(receipt_id, actor=actor, store=store, reason=reason))
 
     async def arelease(
@@ -182,6 +183,7 @@ def _hold(db: sqlite3.Connection, receipt: Receipt, *, actor: str, at: datetime)
 
 def _show(db: sqlite3.Connection, receipt_id: str) -> QuarantineEntry:
     receipt = RECEIPTS.get(db, receipt_id)
+    # By the full id: `receipt_id` may be the beginning of it.
     state = state_of(db, receipt.id)
     if receipt.outcome != "quarantined" or state is None:
         raise _wrong_state(receipt, state, action="show")
@@ -200,16 +202,10 @@ def _intend_release(
     # A release that was interrupted is completed by calling it again.
     if state not in {"held", "releasing"}:
         raise _wrong_state(receipt, state, action="release")
-    add_event(
-        db,
-        "release_intended",
-        receipt_id=receipt.id,
-        candidate_id=receipt.candidate.id,
-        actor=actor,
-        at=at,
-        body=to_json({"record": record.model_dump(mode="json"), "reason": reason}),
-    )
-    return Intent(receipt_id=receipt.id, kind="release_intended", record=record)
+    body = to_json({"record": record.model_dump(mode="json"), "reason": reason})
+    kind = "release_intended"
+    add_event(db, kind, receipt.id, receipt.candidate.id, actor=actor, at=at, body=body)
+    return Intent(receipt_id=receipt.id, kind=kind, record=record)
 
 
 def _discard(
@@ -220,15 +216,8 @@ def _discard(
     # Not "releasing": its memory may be in the store already.
     if state not in {"held", "discarded"}:
         raise _wrong_state(receipt, state, action="discard")
-    add_event(
-        db,
-        "discarded",
-        receipt_id=receipt.id,
-        candidate_id=receipt.candidate.id,
-        actor=actor,
-        at=at,
-        body=to_json({"reason": reason}),
-    )
+    body = to_json({"reason": reason})
+    add_event(db, "discarded", receipt.id, receipt.candidate.id, actor=actor, at=at, body=body)
     return QuarantineEntry(receipt=receipt, state="discarded", history=events_of(db, receipt.id))
 
 

@@ -299,15 +299,7 @@ def record_decision(
     elif record is not None and receipt.effect == "commit":
         events.append(("intended", f'{{"record":{record.model_dump_json()}}}'))
     for kind, body in events:
-        add_event(
-            db,
-            kind,
-            receipt_id=receipt.id,
-            candidate_id=receipt.candidate.id,
-            actor=actor,
-            at=at,
-            body=body,
-        )
+        add_event(db, kind, receipt.id, receipt.candidate.id, actor=actor, at=at, body=body)
     return receipt
 
 
@@ -377,16 +369,9 @@ def _forget(
     )
     # The events come first: the triggers allow a deletion only after a `forgotten` event. A
     # candidate without receipts gets one as well, with an empty receipt id.
+    body = to_json({"reason": reason})
     for receipt_id in (*(receipt_ids or ("",)), *read_ids):
-        add_event(
-            db,
-            "forgotten",
-            receipt_id=receipt_id,
-            candidate_id=candidate_id,
-            actor=actor,
-            at=at,
-            body=to_json({"reason": reason}),
-        )
+        add_event(db, "forgotten", receipt_id, candidate_id, actor=actor, at=at, body=body)
     for receipt_id in receipt_ids:
         db.execute("DELETE FROM events WHERE receipt_id = ? AND kind <> 'forgotten'", (receipt_id,))
         db.execute("DELETE FROM receipts WHERE id = ?", (receipt_id,))
@@ -415,6 +400,7 @@ def candidate_of(db: sqlite3.Connection, which: str) -> str:
     Raises:
         InvalidInputError: If the log has no such id.
     """
+    # A candidate may have extractions but no receipt, or be known from its erasure alone.
     row = db.execute(
         """SELECT candidate_id FROM receipts WHERE candidate_id = :id
         UNION SELECT candidate_id FROM extracted WHERE candidate_id = :id

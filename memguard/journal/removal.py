@@ -83,6 +83,7 @@ def _log_deletion(
     reason: str,
     at: datetime,
 ) -> tuple[str, ...]:
+    body = to_json({"reason": reason})
     deleted: list[str] = []
     for namespace, key in locations:
         # CROSS JOIN makes SQLite look up the receipts first; there are many more stored events.
@@ -93,14 +94,6 @@ def _log_deletion(
             (to_json(namespace), key),
         ).fetchall()
         for receipt_id, candidate_id in rows:
-            add_event(
-                db,
-                "deleted",
-                receipt_id=receipt_id,
-                candidate_id=candidate_id,
-                actor=actor,
-                at=at,
-                body=to_json({"reason": reason}),
-            )
+            add_event(db, "deleted", receipt_id, candidate_id, actor=actor, at=at, body=body)
             deleted.append(receipt_id)
     return tuple(deleted)

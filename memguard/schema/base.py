@@ -14,6 +14,7 @@ _INVISIBLE = frozenset("\u200b\u200c\u200d\u2060\ufeff\u00ad")
 class Frozen(BaseModel):
     """An immutable value, compared and hashed by content; unknown fields are refused."""
 
+    # The docstrings of fields become the descriptions in JSON schemas.
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 

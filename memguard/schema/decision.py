@@ -15,6 +15,7 @@ Outcome = Literal["admit", "quarantine", "reject"]
 OnInconclusive = Literal["quarantine", "reject", "admit", "raise"]
 """What happens to a candidate that could not be judged."""
 
+# On every receipt: a code may be added, but an existing one must not be renamed.
 ReasonCode = Literal[
     "supported",
     "low_support",
@@ -69,6 +70,7 @@ INCONCLUSIVE_OUTCOMES: dict[OnInconclusive, Outcome] = {
 }
 """The outcome of an inconclusive candidate, by setting."""
 
+# Policy never sees a guess: each way in which an answer can fail has its own reason.
 InconclusiveReason = Literal[
     "parse_failure", "off_menu", "refusal", "timeout", "provider_error", "truncated", "too_close"
 ]

@@ -34,6 +34,7 @@ Withheld = Literal["denied", "duplicate", "max_units", "max_tokens"]
 * `max_units`, `max_tokens`: permitted, but the section was full; never applies to a constraint.
 """
 
+# On every report: a flag may be added, but an existing one must not be renamed.
 Flag = Literal[
     "recall_failed",
     "recall_late",
@@ -62,6 +63,7 @@ Flag = Literal[
 * `limits_exceeded`: constraints alone exceed `max_units` or `max_tokens`.
 """
 
+# Without the flags of a read that judged everything, though with rules or with less evidence.
 DEGRADED: frozenset[Flag] = frozenset(
     {
         "recall_failed",
@@ -163,6 +165,7 @@ class UnitVerdict(Frozen):
     """The row in one sentence for a person."""
     withheld: Withheld | None = None
     """Why it is not in the prompt; `None` if it is."""
+    # Under its old name as well, since the log has receipts of earlier versions.
     position: int | None = Field(default=None, validation_alias=AliasChoices("position", "place"))
     """Its number among the units in the prompt, from 1; `None` if withheld. Receipts of earlier
     versions call it `place`."""

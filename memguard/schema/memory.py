@@ -57,11 +57,6 @@ class Conversation(Frozen):
     id: Text = ""
     """Identifies the conversation in receipts; empty if it has no id."""
 
-    def select(self, turn_ids: tuple[str, ...]) -> tuple[Turn, ...]:
-        """The turns with these ids, in the order they were said; unknown ids are left out."""
-        wanted = frozenset(turn_ids)
-        return tuple(turn for turn in self.turns if turn.id in wanted)
-
     @property
     def evidence(self) -> tuple[Turn, ...]:
         """The turns that a memory may be based on."""

@@ -153,6 +153,7 @@ class ReadSpec(Frozen):
 
 READ_PRESETS: dict[str, dict[str, Any]] = {
     "default": {},
+    # What is ours is off, and the paper states no limits.
     "paper": {
         "evidence_conflict": False,
         "memory_conflict": False,

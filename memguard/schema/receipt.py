@@ -31,6 +31,7 @@ Effect = Literal["commit", "caller", "shadow"]
 * `shadow`: the caller, whatever the decision; the decision is only recorded.
 """
 
+# Without these reasons, the outcome follows from the decision alone.
 _REASON_OUTCOMES: dict[str, WriteOutcome] = {
     "duplicate": "duplicate",
     "blank_text": "refused",
@@ -106,6 +107,8 @@ class Receipt(Frozen):
     """Key of the record in the store, if the candidate was stored or is a duplicate."""
     policy_digest: str = ""
     """Digest of gates, models and prompts; a candidate is judged once under each policy."""
+    # The next two are left out of JSON if they have their default. A receipt of an earlier version
+    # is then written as it was, and its repetition is recognised by its content.
     effect: Effect = Field(default="commit", exclude_if=_is_commit)
     """Who stores an admitted candidate."""
     value: dict[str, JsonValue] | None = Field(default=None, exclude_if=is_none)
@@ -115,6 +118,7 @@ class Receipt(Frozen):
     @property
     def usage(self) -> Usage:
         """Model calls of all methods together."""
+        # Methods that did not run, because an earlier one rejected, have no report.
         return sum((report.usage for report in self.reports), Usage())
 
     @property

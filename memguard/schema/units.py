@@ -169,6 +169,7 @@ Channel = Literal[
 ]
 """The channel of an entry of Factor-Compiled Admission; `EXCLUDED` is not in the prompt."""
 
+# The two methods use different names in the paper for what is the same in a prompt.
 CHANNEL_OF: dict[Permission, Channel] = {
     "APPLY_CONSTRAINT": "CONSTRAINTS",
     "PERSONALIZE": "PERSONALIZATION",
@@ -179,11 +180,6 @@ CHANNEL_OF: dict[Permission, Channel] = {
 }
 """The channel of each permission."""
 
-PERMISSION_OF: dict[Channel, Permission] = {
-    channel: permission for permission, channel in CHANNEL_OF.items()
-}
-"""The permission of each channel."""
-
 SECTIONS: tuple[Permission, ...] = (
     "APPLY_CONSTRAINT",
     "PERSONALIZE",
@@ -193,6 +189,7 @@ SECTIONS: tuple[Permission, ...] = (
 )
 """The sections of a rendering, in their fixed order."""
 
+# Where two rules apply to a unit, policy compares their permissions by this order.
 WIDTH: dict[Permission, int] = {
     "DENY": 0,
     "CONTEXT_UNCERTAIN": 1,
