@@ -70,7 +70,7 @@ INCONCLUSIVE_OUTCOMES: dict[OnInconclusive, Outcome] = {
 }
 """The outcome of an inconclusive candidate, by setting."""
 
-# Policy never sees a guess: each way in which an answer can fail has its own reason.
+# Each way in which an answer can fail has its own reason, and none is read as a verdict.
 InconclusiveReason = Literal[
     "parse_failure", "off_menu", "refusal", "timeout", "provider_error", "truncated", "too_close"
 ]
