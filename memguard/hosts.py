@@ -116,7 +116,7 @@ def create_guards(
         (models, (*writing.STAGES, *reading.STAGES), "models"),
         (prompts, (*writing.PROMPTS, *reading.PROMPTS), "prompts"),
     ):
-        check_names(values, known=tuple(dict.fromkeys(names)), what=parameter)
+        check_names(values, allowed=tuple(dict.fromkeys(names)), what=parameter)
     _check_effect(read, {"admission": admission, "recall": recall}, parameter="read")
     _check_effect(write, {"gates": gates}, parameter="write")
     shared: dict[str, Any] = {"store": store, "namespace": namespace, "receipts": receipts}

@@ -66,13 +66,13 @@ def chat(
     from langgraph.checkpoint.memory import InMemorySaver
 
     from memguard.agent import create_memory_agent
-    from memguard.llm.models import HOW_TO_GIVE_ONE
+    from memguard.llm.models import MODEL_HINT
     from memguard.presets import choose_admission, choose_gates, split_presets
 
     answering = pick_model(model, base_url=base_url)
     # `pick_model` falls back to "local", which can judge but not answer.
     if isinstance(answering, str):
-        msg = f"chat needs a model that answers; {HOW_TO_GIVE_ONE}"
+        msg = f"chat needs a model that answers; {MODEL_HINT}"
         raise ModelConfigurationError(msg, code=ErrorCode.MODEL_MISSING)
     gates = gate or ["consistency"]
     for_gates, for_admission = split_presets(preset or (), gates=gates, admission=admission)

@@ -71,12 +71,12 @@ def _versions() -> Result:
 
 
 def _model(model: str | None, *, base_url: str | None) -> Result:
-    from memguard.llm.models import reach
+    from memguard.llm.models import check_server
     from memguard.portal import run_sync
 
     if model in {None, "local"}:
         return True, "the local writer and judge are used, which are weaker than a strong model"
-    return True, run_sync(reach(open_model(model, base_url=base_url)))
+    return True, run_sync(check_server(open_model(model, base_url=base_url)))
 
 
 def _calibration(store: str, *, model: str | None) -> Result:

@@ -76,11 +76,11 @@ def pick_model(model: str | None, *, base_url: str | None) -> "Model | str":
         return "local"
     if model is not None:
         return open_model(model, base_url=base_url)
-    from memguard.llm.models import served
+    from memguard.llm.models import list_models
     from memguard.portal import run_sync
 
     # A client needs some name; listing the models of a server does not use it.
-    names = run_sync(served(open_model("openai:unnamed", base_url=base_url)))
+    names = run_sync(list_models(open_model("openai:unnamed", base_url=base_url)))
     if len(names) == 1:
         return open_model(f"openai:{names[0]}", base_url=base_url)
     msg = (

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from memguard.llm.ask import Answer
+from memguard.llm.ask import ParsedAnswer
 from memguard.llm.parsing import parse_json
 from memguard.methods.conmem.config import ROLES, ProbeRole
 from memguard.methods.conmem.ladder import (
@@ -92,7 +92,7 @@ async def write_round(
     before = probe_states(state.rounds)
     open_roles: list[ProbeRole] = [role for role in ROLES if not before[role].is_valid]
     written: dict[ProbeRole, str] = {}
-    answers: Sequence[Answer[Any]]
+    answers: Sequence[ParsedAnswer[Any]]
     if step == "repair":
         answers = await _repair_each(state, open_roles, models=models)
         for role, answer in zip(open_roles, answers, strict=True):
@@ -140,7 +140,7 @@ def _new_round(
 
 async def _write_set(
     state: ConMemState, *, step: LadderStep, models: StageModels
-) -> Answer[ProbeSetAnswer]:
+) -> ParsedAnswer[ProbeSetAnswer]:
     prompt, slots = "probe", case_slots(state)
     if step == "regenerate":
         prompt, slots = "regenerate", {**slots, **_verdict_slots(state)}
@@ -153,7 +153,7 @@ async def _write_set(
 
 async def _repair_each(
     state: ConMemState, roles: Sequence[ProbeRole], *, models: StageModels
-) -> list[Answer[ProbeAnswer]]:
+) -> list[ParsedAnswer[ProbeAnswer]]:
     slots = {**case_slots(state), **_verdict_slots(state)}
     calls = [
         models.ask("repair", ProbeAnswer, slots={**slots, "role": role}, parse=None)
@@ -161,7 +161,7 @@ async def _repair_each(
     ]
     # An exhausted budget must not cancel calls that are already running and paid for; it is
     # raised when all of them are done.
-    answers: list[Answer[ProbeAnswer]] = []
+    answers: list[ParsedAnswer[ProbeAnswer]] = []
     for answer in await asyncio.gather(*calls, return_exceptions=True):
         if isinstance(answer, BaseException):
             raise answer

@@ -9,7 +9,7 @@ from langgraph.config import get_stream_writer
 from pydantic import BaseModel, Field
 
 from memguard.conversations.messages import AnyCandidate, AnyConversation
-from memguard.llm.ask import Answer, TextAnswer
+from memguard.llm.ask import ParsedAnswer, TextAnswer
 from memguard.methods.conmem.config import ProbeRole
 from memguard.methods.conmem.log import (
     AttributionVerdict,
@@ -64,7 +64,7 @@ class StageCall(Frozen):
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def from_answer(cls, prompt: str, answer: Answer[Any] | TextAnswer) -> Self:
+    def from_answer(cls, prompt: str, answer: ParsedAnswer[Any] | TextAnswer) -> Self:
         """The call that gave this answer."""
         return cls(prompt=prompt, usage=answer.usage, notes=answer.notes)
 

@@ -16,7 +16,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from pydantic import BaseModel, BeforeValidator, Field
 
-from memguard.llm.ask import Answer, TextAnswer
+from memguard.llm.ask import ParsedAnswer, TextAnswer
 from memguard.llm.parsing import parse_json
 from memguard.llm.texts import parse_choice
 from memguard.methods.conmem.config import ProbeRole
@@ -216,7 +216,12 @@ def _responses(parts: Sequence[TrialPart]) -> dict[TrialStep, Response] | None:
 
 
 def _part(
-    state: TrialState, step: TrialStep, *, value: Any, prompt: str, answer: Answer[Any] | TextAnswer
+    state: TrialState,
+    step: TrialStep,
+    *,
+    value: Any,
+    prompt: str,
+    answer: ParsedAnswer[Any] | TextAnswer,
 ) -> dict[str, Any]:
     part = TrialPart(role=state["role"], query=state["query"], step=step, value=value)
     return {"parts": [part], "calls": [StageCall.from_answer(prompt, answer)]}
