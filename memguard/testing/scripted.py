@@ -133,8 +133,8 @@ class ScriptedChatModel(BaseChatModel):
         script = self._script
         unused = [rule[0] for i, rule in enumerate(self.rules) if i not in script.used_rules]
         assert not script.unexpected, f"{script.unexpected} calls were not in the script"
-        assert not script.steps, f"{len(script.steps)} steps were never asked for: {script.steps!r}"
-        assert not unused, f"rules never used: {unused!r}"
+        assert not script.steps, f"{len(script.steps)} steps were not used: {script.steps!r}"
+        assert not unused, f"rules that were not used: {unused!r}"
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:
         """The model with tools; to call one, put an `AIMessage` with tool calls in the script."""
@@ -192,7 +192,8 @@ class ScriptedChatModel(BaseChatModel):
         script = self._script
         call = ScriptedCall(tuple(messages), dict(kwargs))
         count = int(kwargs.get("n") or 1) if self.supports_n else 1
-        # Parallel nodes of a graph call the model from several threads.
+        # Parallel nodes of a graph call the model from several threads. The steps are taken in the
+        # order in which calls begin, not in that of their latency.
         with script.lock:
             script.calls.append(call)
             steps = [self._take(call) for _ in range(count)]
@@ -213,6 +214,7 @@ class ScriptedChatModel(BaseChatModel):
                 return step
         if script.steps:
             return script.steps.pop(0)
+        # Counted as well as raised, because the code under test may catch any error.
         script.unexpected += 1
         msg = f"call {len(script.calls)} is not in the script; its prompt: {call.text[-500:]!r}"
         script.error = UnexpectedModelCallError(msg)
@@ -221,6 +223,7 @@ class ScriptedChatModel(BaseChatModel):
     def _result(self, messages: list[BaseMessage], steps: Sequence[Step]) -> ChatResult:
         try:
             answers = [_message(step, messages) for step in steps]
+        # A function of the script may assert; code under test would catch it as a provider's error.
         except AssertionError as error:
             self._script.error = ScriptError(f"an assertion in the script failed: {error}")
             raise self._script.error from error

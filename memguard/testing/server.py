@@ -122,12 +122,12 @@ class LoopbackModelServer:
     @property
     def chats(self) -> list[ServedRequest]:
         """The chat requests so far."""
-        return [one for one in self.requests if one.path.endswith("/chat/completions")]
+        return [request for request in self.requests if request.path.endswith("/chat/completions")]
 
     @property
     def keys(self) -> set[str]:
         """The keys of all requests so far."""
-        return {one.key for one in self.requests}
+        return {request.key for request in self.requests}
 
     @property
     def high_water(self) -> int:
@@ -191,8 +191,9 @@ class LoopbackModelServer:
     async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._counts.connections += 1
         try:
-            while (got := await _read_request(reader)) is not None:
-                reply = await self._reply(*got)
+            # Clients of HTTP/1.1 send many requests over one connection.
+            while (request := await _read_request(reader)) is not None:
+                reply = await self._reply(*request)
                 if reply.drops:
                     return
                 writer.write(_http(reply))
@@ -214,6 +215,7 @@ class LoopbackModelServer:
         try:
             key = headers.get("authorization", "").removeprefix("Bearer ")
             body: dict[str, Any] = json.loads(raw) if raw else {}
+            # Recorded before it is answered, so that refused requests are counted too.
             self.requests.append(ServedRequest(path=path, body=body, key=key))
             reply = self._answered(path, body, key)
             await asyncio.sleep(self.latency if reply.latency is None else reply.latency)
@@ -237,6 +239,7 @@ class LoopbackModelServer:
         modes = {"n": self.n, "logprobs": self.logprobs, "response_format": self.json_schema}
         refused = self.refuses | {name for name, mode in modes.items() if mode == "refused"}
         for name in sorted(refused):
+            # `n=1` asks for what every provider does by default.
             if body.get(name) and not (name == "n" and body[name] == 1):
                 return refusal_of_setting(name)
         count = int(body.get("n") or 1) if self.n == "yes" else 1
@@ -244,6 +247,7 @@ class LoopbackModelServer:
         for _ in range(count):
             answer = self._script.pop(0) if self._script else self.answer(body)
             reply = ServerReply(text=answer) if isinstance(answer, str) else answer
+            # An error or a broken body stands for the whole request, as with a real provider.
             if reply.is_whole:
                 return reply
             answers.append(reply)
@@ -299,6 +303,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     with server:
         sys.stdout.write(f"{server.url}\n")
+        # The parent process waits for this line.
         sys.stdout.flush()
         try:
             threading.Event().wait()
