@@ -9,13 +9,11 @@ euros" have a cosine of 0.92, and "Bob is allergic to peanuts" and the same of "
 """
 
 import asyncio
-import hashlib
 import os
 import re
 import threading
 import weakref
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import resources
@@ -28,6 +26,7 @@ from numpy.typing import NDArray
 
 from memguard import compat
 from memguard.errors import ConfigurationError, ErrorCode, GuardError, InvalidInputError
+from memguard.local.recent import RecentItems, text_key
 from memguard.local.weights import WeightsFile, find_weights, read_weights
 
 if TYPE_CHECKING:
@@ -286,7 +285,7 @@ class LocalEmbeddings(Embeddings):
 
     def after_fork(self) -> None:
         """Create the objects with locks and threads; called again in a forked process."""
-        self._cache = _VectorCache(self._cache_size)
+        self._cache = RecentItems[bytes, Matrix](self._cache_size)
         # One thread, because parallel runs would compete for the same cores.
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memguard-embedder")
 
@@ -300,12 +299,13 @@ class LocalEmbeddings(Embeddings):
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Vectors of texts, in the same order; equal texts are computed once."""
-        keys = [_key(text) for text in _check_texts(texts)]
+        keys = [text_key(text) for text in _check_texts(texts)]
         rows = self._cache.get(keys)
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in rows}
         if missing:
             computed = self.encoder.encode(list(missing.values()))
-            fresh = dict(zip(missing, computed, strict=True))
+            # Copies, or one cached row would keep its whole batch in memory.
+            fresh = {key: row.copy() for key, row in zip(missing, computed, strict=True)}
             self._cache.put(fresh)
             rows |= fresh
         return [rows[key].tolist() for key in keys]
@@ -322,31 +322,6 @@ class LocalEmbeddings(Embeddings):
     async def aembed_query(self, text: str) -> list[float]:
         """As `embed_query`, in the worker thread."""
         return (await self.aembed_documents([text]))[0]
-
-
-class _VectorCache:
-    """The vectors that were used last, by a digest of their text, which may be long."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._lock = threading.Lock()
-        self._rows: OrderedDict[bytes, Matrix] = OrderedDict()
-
-    def get(self, keys: Iterable[bytes]) -> dict[bytes, Matrix]:
-        with self._lock:
-            rows = {key: self._rows[key] for key in keys if key in self._rows}
-            for key in rows:
-                self._rows.move_to_end(key)
-            return rows
-
-    def put(self, rows: Mapping[bytes, Matrix]) -> None:
-        with self._lock:
-            for key, row in rows.items():
-                # A copy, or one cached row would keep its whole batch alive.
-                self._rows[key] = row.copy()
-                self._rows.move_to_end(key)
-            while len(self._rows) > self._size:
-                self._rows.popitem(last=False)
 
 
 _models = _Models()
@@ -419,7 +394,3 @@ def _check_texts(texts: Sequence[object]) -> list[str]:
         msg = f"Only text can be embedded, not {wrong!r}. Pass strings"
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
     return checked
-
-
-def _key(text: str) -> bytes:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

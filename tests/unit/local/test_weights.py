@@ -203,7 +203,7 @@ def test_a_failed_download_says_what_else_to_do(
     chroma = functions.ONNXMiniLM_L6_V2
     monkeypatch.setattr(chroma, "DOWNLOAD_PATH", home / "fetched")
     monkeypatch.setattr(chroma, "MODEL_DOWNLOAD_URL", "http://127.0.0.1:9/onnx.tar.gz")
-    with pytest.raises(ConfigurationError, match="could not fetch") as caught:
+    with pytest.raises(ConfigurationError, match="could not download") as caught:
         find_weights(download=True)
     assert caught.value.__cause__ is not None
 

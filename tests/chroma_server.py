@@ -41,7 +41,7 @@ class ChromaServer:
         log = self.path / "server.log"
         command = [_program(), "run", "--path", str(self.path), "--host", self.host]
         with log.open("ab") as output:
-            self._process = subprocess.Popen(  # noqa: S603  # our own command
+            self._process = subprocess.Popen(  # our own command
                 [*command, "--port", str(self.port)],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
