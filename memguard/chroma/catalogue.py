@@ -23,7 +23,7 @@ from chromadb.errors import NotFoundError
 from memguard import compat
 from memguard.chroma.connection import Connection
 from memguard.chroma.rows import as_matrix, spread_vector
-from memguard.chroma.values import NS, decode_namespace, encode_namespace, is_under
+from memguard.chroma.values import NS, encode_namespace, is_under, namespace_of
 from memguard.errors import ErrorCode, StoreConfigurationError
 from memguard.schema.base import Namespace
 
@@ -319,19 +319,15 @@ class Catalogue:
         if catalogue is None:
             return listed
         where: Any = {_PREFIXES: {"$contains": encode_namespace(prefix)}} if prefix else None
-        read = 0
-        while True:
-            page = self._connection.call(
-                catalogue.get, where=where, include=["metadatas"], limit=_ROWS_PER_CALL, offset=read
-            )
+        for page in self._connection.pages(
+            catalogue, where=where, include=["metadatas"], size=_ROWS_PER_CALL
+        ):
             for row in page["metadatas"] or []:
-                namespace = decode_namespace(str(row[NS]))
+                namespace = namespace_of(row)
                 # `$contains` compares whole entries, but the check costs nothing.
                 if is_under(namespace, prefix or ()):
                     listed[namespace] = bool(row[_EXPIRING])
-            read += len(page["ids"])
-            if len(page["ids"]) < _ROWS_PER_CALL:
-                return listed
+        return listed
 
 
 def _row_id(namespace: Namespace) -> str:

@@ -6,12 +6,13 @@ index loses rows when two processes write to one path, so a lock file keeps the 
 
 import functools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import chromadb
 import httpx
+from chromadb.api.models.Collection import Collection
 from chromadb.config import Settings
 from chromadb.errors import ChromaError, NotFoundError
 from filelock import FileLock, Timeout
@@ -81,6 +82,25 @@ class Connection:
                 f"returned are stored; read the message and try again"
             )
             raise StoreError(msg, code=ErrorCode.STORE_FAILED) from error
+
+    def rows(self, collection: Collection, **query: Any) -> dict[str, Mapping[str, Any]]:
+        """The metadata of the rows that a query selects, by id."""
+        page = self.call(collection.get, **query, include=["metadatas"])
+        return dict(zip(page["ids"], page["metadatas"] or [], strict=True))
+
+    def pages(
+        self, collection: Collection, *, where: Any, include: list[Any], size: int
+    ) -> Iterator[Any]:
+        """The rows that meet a condition, in pages of at most `size` rows."""
+        offset = 0
+        while True:
+            page = self.call(
+                collection.get, where=where, include=include, limit=size, offset=offset
+            )
+            yield page
+            offset += len(page["ids"])
+            if len(page["ids"]) < size:
+                return
 
     def close(self) -> None:
         """Close the client and release the lock."""

@@ -5,7 +5,6 @@ one process opens on the same location share one connection, and those of the sa
 one engine, with its locks and its blocks.
 """
 
-import itertools
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -86,20 +85,11 @@ class Engine:
             groups.setdefault(shard, []).append(item)
         return groups
 
-    def addresses_by_shard(
-        self, addresses: Iterable[Address]
-    ) -> Iterator[tuple[int, Collection, list[Address]]]:
-        """Addresses by shard, with its collection; a shard that does not exist has no items."""
-        groups = self.by_shard(addresses, attrgetter("namespace"))
-        for shard, group in groups.items():
-            if (collection := self.collections.shard(shard)) is not None:
-                yield shard, collection, group
-
-    def namespaces_by_shard(
-        self, namespaces: Iterable[Namespace]
-    ) -> Iterator[tuple[int, Collection, list[Namespace]]]:
-        """Namespaces by shard, with its collection; a shard that does not exist has no items."""
-        for shard, group in self.by_shard(namespaces, lambda namespace: namespace).items():
+    def existing_shards(
+        self, items: Iterable[T], namespace_of_item: Callable[[T], Namespace]
+    ) -> Iterator[tuple[int, Collection, list[T]]]:
+        """As `by_shard`, with the collection of each shard, for the shards that exist."""
+        for shard, group in self.by_shard(items, namespace_of_item).items():
             if (collection := self.collections.shard(shard)) is not None:
                 yield shard, collection, group
 
@@ -111,10 +101,10 @@ class Engine:
             block = self.blocks.get(address.namespace)
             if block is None:
                 missing.append(address)
-            # A block has all items of its namespace: a key that it lacks need not be asked for.
+            # A block has all items of its namespace: a key that it lacks is not read from Chroma.
             elif (item := block.get(address.key)) is not None:
                 items[address] = item
-        for _, collection, group in self.addresses_by_shard(missing):
+        for _, collection, group in self.existing_shards(missing, attrgetter("namespace")):
             items |= self._fetch_heads(collection, group)
         return items
 
@@ -136,7 +126,7 @@ class Engine:
         """
         blocks = {name: self.blocks.get(name) for name in namespaces}
         missing = [name for name, block in blocks.items() if block is None]
-        for shard, collection, group in self.namespaces_by_shard(missing):
+        for shard, collection, group in self.existing_shards(missing, tuple):
             for start in range(0, len(group), _NAMESPACES_PER_CALL):
                 part = group[start : start + _NAMESPACES_PER_CALL]
                 # A write that lands between reading and keeping the block would be lost.
@@ -179,35 +169,22 @@ class Engine:
     ) -> dict[Namespace, list[RawRow]]:
         include: list[Any] = ["metadatas", "embeddings"] if vectors else ["metadatas"]
         rows: dict[Namespace, list[RawRow]] = {name: [] for name in namespaces}
-        offset = 0
-        while True:
-            page = self.connection.call(
-                collection.get,
-                where=scope(NS, namespaces),
-                include=include,
-                limit=_PAGE,
-                offset=offset,
-            )
+        where = scope(NS, namespaces)
+        for page in self.connection.pages(collection, where=where, include=include, size=_PAGE):
             ids, metadatas = page["ids"], page["metadatas"] or []
-            embeddings: Any = (
-                page["embeddings"] if vectors and ids else itertools.repeat(None, len(ids))
-            )
+            embeddings = page["embeddings"] if vectors and ids else [None] * len(ids)
             for row in zip(ids, metadatas, embeddings, strict=True):
                 # Checked here too, whatever Chroma's filter let through.
                 if (namespace := namespace_of(row[1])) in rows:
                     rows[namespace].append(row)
-            offset += len(ids)
-            if len(ids) < _PAGE:
-                return rows
+        return rows
 
     def _fetch_heads(
         self, collection: Collection, addresses: Sequence[Address]
     ) -> dict[Address, Stored]:
         by_id = {head_id(address): address for address in addresses}
-        page = self.connection.call(collection.get, ids=list(by_id), include=["metadatas"])
         items: dict[Address, Stored] = {}
-        # Chroma returns rows in its own order, not in that of the ids.
-        for row_id, metadata in zip(page["ids"], page["metadatas"] or [], strict=True):
+        for row_id, metadata in self.connection.rows(collection, ids=list(by_id)).items():
             address = by_id[row_id]
             item = head_from(metadata)
             # An id is a digest, so the row itself has to confirm whose it is.

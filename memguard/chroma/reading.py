@@ -7,12 +7,14 @@ namespaces are read as a whole.
 """
 
 import heapq
+import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 from chromadb.api.models.Collection import Collection
+from langgraph.store.base import SearchOp
 
 from memguard.chroma.engine import Engine, scope
 from memguard.chroma.rows import (
@@ -44,10 +46,7 @@ _MAX_ROWS = 2_000
 class Search:
     """One search, checked and embedded."""
 
-    prefix: Namespace
-    limit: int
-    offset: int
-    filter: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    op: SearchOp
     vector: Sequence[float] | None = None
     """The query's vector; `None` for a search without ranking, the latest change first."""
     now: float | None = None
@@ -56,14 +55,14 @@ class Search:
     @property
     def need(self) -> int:
         """Number of items up to the end of the page."""
-        return self.offset + self.limit
+        return self.op.offset + self.op.limit
 
     def accepts(self, item: Stored) -> bool:
         """Whether an item has not expired and passes the filter."""
         # The cheap test first: the filter has to parse the value.
         if self.now is not None and not item.is_live(self.now):
             return False
-        return not self.filter or matches(item.record.value(), self.filter)
+        return not self.op.filter or matches(item.record.value(), self.op.filter)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,19 +76,21 @@ class Hit:
 
 def search(engine: Engine, request: Search) -> list[Hit]:
     """The requested page of items: ranked ones first, then those without a vector."""
-    if request.limit == 0:
+    if request.op.limit == 0:
         return []
     pending = _query_ahead(engine, request)
-    namespaces = engine.catalogue.under(request.prefix)
-    hits = pending.result() if pending is not None and namespaces == [request.prefix] else None
+    prefix = request.op.namespace_prefix
+    namespaces = engine.catalogue.under(prefix)
+    hits = pending.result() if pending is not None and namespaces == [prefix] else None
     if hits is not None and len(hits) >= request.need:
         return _page(hits, request)
     if request.vector is None:
         # A few small namespaces are worth keeping with their vectors: a ranked search may follow.
         vectors = engine.blocks.budget > 0 and not _uses_index(engine, namespaces)
-        return _page(_listed(engine.load(namespaces, vectors=vectors), request), request)
+        blocks = engine.load(namespaces, vectors=vectors)
+        return _page(_listed(blocks, request, need=request.need), request)
     query = normalised(as_matrix([request.vector], dims=len(request.vector)))[0]
-    # A query ahead has asked the index already, and found too few.
+    # A query ahead has used the index already, and found too few.
     if hits is None and _uses_index(engine, namespaces):
         hits = _query_index(engine, namespaces, request)
         # Too few may mean that the index missed some, so the exact way is tried.
@@ -123,14 +124,14 @@ def live_namespaces(engine: Engine, prefix: Namespace, *, now: float | None) -> 
 
 
 def _page(hits: Sequence[Hit], request: Search) -> list[Hit]:
-    return list(hits[request.offset : request.need])
+    return list(hits[request.op.offset : request.need])
 
 
-def _listed(blocks: Sequence[Block], request: Search) -> list[Hit]:
+def _listed(blocks: Sequence[Block], request: Search, *, need: int) -> list[Hit]:
     """Items without ranking: the latest change first, as LangGraph's SQL stores list them."""
     # Namespace and key decide between equal times, or pages could overlap.
     latest = heapq.nsmallest(
-        request.need,
+        need,
         (item for block in blocks for item in block.items() if request.accepts(item)),
         key=lambda item: (-item.record.updated, item.namespace, item.record.key),
     )
@@ -150,7 +151,7 @@ def _ranked(blocks: Sequence[Block], query: Matrix, request: Search) -> list[Hit
     if len(hits) < request.need:
         # Without a limit: which of them were ranked is known only after they are listed. The sets
         # in `ranked` are complete here, because no block had as many items as were needed.
-        rest = _listed(blocks, replace(request, limit=1 << 60, offset=0, vector=None))
+        rest = _listed(blocks, request, need=sys.maxsize)
         hits += [hit for hit in rest if hit.item.record.key not in ranked[hit.item.namespace]]
     return hits
 
@@ -171,15 +172,16 @@ def _query_ahead(engine: Engine, request: Search) -> "Future[list[Hit]] | None":
     Where others write, that list is a request of its own, and usually there is nothing below. Two
     requests in turn took twice as long as one.
     """
-    if engine.ahead is None or request.vector is None or not request.prefix:
+    prefix = request.op.namespace_prefix
+    if engine.ahead is None or request.vector is None or not prefix:
         return None
-    return engine.ahead.submit(_query_index, engine, [request.prefix], request)
+    return engine.ahead.submit(_query_index, engine, [prefix], request)
 
 
 def _query_index(engine: Engine, namespaces: Sequence[Namespace], request: Search) -> list[Hit]:
     """The best items by Chroma's index, which is approximate; perhaps too few for the page."""
     hits: list[Hit] = []
-    for _, collection, group in engine.namespaces_by_shard(namespaces):
+    for _, collection, group in engine.existing_shards(namespaces, tuple):
         hits += _query_shard(engine, collection, group, request)
     # Each shard answered in its own order.
     hits.sort(key=lambda hit: -(hit.score or 0.0))
@@ -189,7 +191,7 @@ def _query_index(engine: Engine, namespaces: Sequence[Namespace], request: Searc
 def _query_shard(
     engine: Engine, collection: Collection, namespaces: Sequence[Namespace], request: Search
 ) -> list[Hit]:
-    count = request.need * (_ROWS_PER_FILTERED_ITEM if request.filter else 1) + _SLACK
+    count = request.need * (_ROWS_PER_FILTERED_ITEM if request.op.filter else 1) + _SLACK
     inside = set(namespaces)
     while True:
         page: Any = engine.connection.call(
@@ -219,12 +221,13 @@ def _merge_rows(
     distances: Sequence[float],
 ) -> list[Hit]:
     """Items from rows, each with its nearest row; rows of an older revision are ignored."""
-    heads = {row_id: row for row_id, row in zip(ids, metadatas, strict=True) if is_head(row_id)}
+    heads: dict[str, Mapping[str, Any]] = {
+        row_id: row for row_id, row in zip(ids, metadatas, strict=True) if is_head(row_id)
+    }
     # The nearest row of an item with several vectors need not be its head.
     missing = sorted({head_of(row_id) for row_id in ids} - set(heads))
     if missing:
-        page = engine.connection.call(collection.get, ids=missing, include=["metadatas"])
-        heads |= dict(zip(page["ids"], page["metadatas"] or [], strict=True))
+        heads |= engine.connection.rows(collection, ids=missing)
     hits: dict[str, Hit] = {}
     for row_id, metadata, distance in zip(ids, metadatas, distances, strict=True):
         # Rows come nearest first, so the first one of an item gives its score.

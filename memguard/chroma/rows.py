@@ -74,7 +74,7 @@ class UpsertRows(NamedTuple):
 
 
 RawRow = tuple[str, Mapping[str, Any], Sequence[float] | None]
-"""Id, metadata and vector as Chroma returns them; `None` where vectors were not asked for."""
+"""Id, metadata and vector as Chroma returns them; the vector is `None` if it was not requested."""
 
 
 def row_ids(address: Address, count: int, *, start: int = 0) -> list[str]:
@@ -298,7 +298,7 @@ class Blocks:
             self._calls += 1
             if self._calls % _CALLS_PER_TRIM:
                 return
-            # Blocks grow without this class, so their sizes are added up anew.
+            # Blocks grow without this class, so their sizes are added up each time.
             total = sum(block.bytes for block in self._blocks.values())
             while total > self.budget and self._blocks:
                 _, oldest = self._blocks.popitem(last=False)

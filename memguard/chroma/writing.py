@@ -147,18 +147,10 @@ def _run_gets(engine: Engine, plan: Plan, results: list[Any], *, now: float | No
 def _run_search(
     engine: Engine, planned: PlannedSearch, queries: Mapping[str, Vector], *, now: float | None
 ) -> Sequence[Hit]:
-    op = planned.op
-    request = Search(
-        prefix=op.namespace_prefix,
-        limit=op.limit,
-        offset=op.offset,
-        filter=op.filter or {},
-        vector=queries[planned.query] if planned.query else None,
-        now=now,
-    )
-    if request.vector is not None:
-        _check_dims(engine.collections.stamp, request.vector)
-    return search(engine, request)
+    vector = queries[planned.query] if planned.query else None
+    if vector is not None:
+        _check_dims(engine.collections.stamp, vector)
+    return search(engine, Search(op=planned.op, vector=vector, now=now))
 
 
 def _run_list(engine: Engine, op: ListNamespacesOp, *, now: float | None) -> list[Namespace]:
@@ -239,7 +231,7 @@ def write(engine: Engine, plan: Plan, *, vectors: Mapping[str, Vector], moment: 
 def refresh(engine: Engine, items: Iterable[Stored], *, now: float) -> None:
     """Restart the time to live of items that were read, unless they have changed since."""
     gaining = {item.address: item for item in items if _gains(item, now=now)}
-    for shard, collection, group in engine.addresses_by_shard(gaining):
+    for shard, collection, group in engine.existing_shards(gaining, attrgetter("namespace")):
         with engine.lock(shard), _rereading_on_failure(engine, group):
             unchanged = [
                 item
@@ -262,17 +254,17 @@ def delete_namespace(engine: Engine, namespace: Namespace, *, now: float) -> int
     with engine.lock(shard):
         # First: if a request below fails, the next read loads what is left.
         engine.blocks.drop(namespace)
-        page = engine.connection.call(
-            collection.get, where=scope(NS, [namespace]), include=["metadatas"]
-        )
-        rows = [
-            (row_id, metadata)
-            for row_id, metadata in zip(page["ids"], page["metadatas"] or [], strict=True)
+        rows = {
+            row_id: metadata
+            for row_id, metadata in engine.connection.rows(
+                collection, where=scope(NS, [namespace])
+            ).items()
             if namespace_of(metadata) == namespace
-        ]
-        engine.delete_rows(collection, [row_id for row_id, _ in rows])
+        }
+        engine.delete_rows(collection, list(rows))
         _unlist_empty(engine, collection, [namespace])
-    return sum(is_head(row_id) and head_from(metadata).is_live(now) for row_id, metadata in rows)
+    heads = [head_from(metadata) for row_id, metadata in rows.items() if is_head(row_id)]
+    return sum(head.is_live(now) for head in heads)
 
 
 def sweep(engine: Engine, *, now: float) -> int:
@@ -458,12 +450,12 @@ def _refresh_shard(
 def _sweep_shard(engine: Engine, shard: int, collection: Collection, *, now: float) -> int:
     expired: Any = {EXPIRES: {"$lte": now}}
     with engine.lock(shard):
-        page = engine.connection.call(collection.get, where=expired, include=["metadatas"])
-        namespaces = {namespace_of(metadata) for metadata in page["metadatas"] or []}
-        for ids in engine.connection.batches(page["ids"]):
+        rows = engine.connection.rows(collection, where=expired)
+        namespaces = {namespace_of(metadata) for metadata in rows.values()}
+        for ids in engine.connection.batches(list(rows)):
             # With the condition again: another client may have refreshed an item meanwhile.
             engine.connection.call(collection.delete, ids=ids, where=expired)
         for namespace in namespaces:
             engine.blocks.drop(namespace)
         _unlist_empty(engine, collection, namespaces)
-    return sum(map(is_head, page["ids"]))
+    return sum(map(is_head, rows))

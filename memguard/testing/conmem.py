@@ -217,13 +217,6 @@ def attribution(outcome: ProbeOutcome) -> dict[str, Any]:
     return {"reason": f"seen as {label}", "used": changed, "changed": changed, "label": label}
 
 
-def conmem_answer(request: Mapping[str, Any]) -> str:
-    """Answers for a separate server process: every candidate is helpful on the relevant probe."""
-    # A plain function, because the server's `--answer` option imports one by its name.
-    answer = ConMemScript({"relevant": "helpful"}).serve(request)
-    return answer if isinstance(answer, str) else ""
-
-
 def _quoted(prompt: str, tag: str) -> str:
     inner = prompt.partition(f"<{tag}>\n")[2].partition(f"\n</{tag}>")[0]
     # Most prompts quote a text as JSON, and some contain it as it is.

@@ -7,6 +7,7 @@ them once with the sync methods and once with the async ones.
 
 import asyncio
 import math
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -357,6 +358,23 @@ SPACES: tuple[tuple[str, ...], ...] = (
 )
 
 
+# What `list_namespaces` returns of SPACES.
+LISTINGS: tuple[tuple[dict[str, Any], Sequence[tuple[str, ...]]], ...] = (
+    ({}, sorted(SPACES)),
+    ({"prefix": ("a", "b")}, sorted(space for space in SPACES if space[:2] == ("a", "b"))),
+    ({"suffix": ("f",)}, [("a", "b", "f"), ("a", "c", "f"), ("b", "a", "f")]),
+    ({"prefix": ("*", "b", "d")}, [("a", "b", "d", "e"), ("a", "b", "d", "i")]),
+    ({"suffix": ("d", "*")}, [("a", "b", "d", "e"), ("a", "b", "d", "i")]),
+    ({"prefix": ("a",), "suffix": ("f",), "max_depth": 2}, [("a", "b"), ("a", "c")]),
+    (
+        {"prefix": ("a", "b"), "max_depth": 3},
+        [("a", "b", "c"), ("a", "b", "d"), ("a", "b", "f")],
+    ),
+    ({"limit": 2, "offset": 3}, sorted(SPACES)[3:5]),
+    ({"prefix": ("nowhere",)}, []),
+)
+
+
 class NamespaceTests(Suite):
     """Which items a namespace contains."""
 
@@ -399,34 +417,8 @@ class NamespaceTests(Suite):
     async def test_listing(self, calls: Calls) -> None:
         """Namespaces are listed by prefix, suffix, wildcard and depth, in order and in pages."""
         await _fill_spaces(calls)
-        assert await calls.namespaces() == sorted(SPACES)
-        assert await calls.namespaces(prefix=("a", "b")) == sorted(
-            space for space in SPACES if space[:2] == ("a", "b")
-        )
-        assert await calls.namespaces(suffix=("f",)) == [
-            ("a", "b", "f"),
-            ("a", "c", "f"),
-            ("b", "a", "f"),
-        ]
-        assert await calls.namespaces(prefix=("*", "b", "d")) == [
-            ("a", "b", "d", "e"),
-            ("a", "b", "d", "i"),
-        ]
-        assert await calls.namespaces(suffix=("d", "*")) == [
-            ("a", "b", "d", "e"),
-            ("a", "b", "d", "i"),
-        ]
-        assert await calls.namespaces(prefix=("a",), suffix=("f",), max_depth=2) == [
-            ("a", "b"),
-            ("a", "c"),
-        ]
-        assert await calls.namespaces(prefix=("a", "b"), max_depth=3) == [
-            ("a", "b", "c"),
-            ("a", "b", "d"),
-            ("a", "b", "f"),
-        ]
-        assert await calls.namespaces(limit=2, offset=3) == sorted(SPACES)[3:5]
-        assert await calls.namespaces(prefix=("nowhere",)) == []
+        for options, expected in LISTINGS:
+            assert (await calls.namespaces(**options), options) == (list(expected), options)
 
     async def test_emptied_namespace_is_not_listed(self, calls: Calls) -> None:
         """A namespace without items is not listed; a new item lists it again."""
