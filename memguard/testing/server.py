@@ -14,7 +14,7 @@ import json
 import sys
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeAlias, get_args
 
 from memguard.testing.replies import (
@@ -52,14 +52,6 @@ class ServedRequest:
         """The text of all messages of a chat request."""
         contents = [message.get("content") for message in self.body.get("messages", [])]
         return "\n".join(text for text in contents if isinstance(text, str))
-
-
-@dataclass
-class _Counts:
-    in_flight: int = 0
-    high_water: int = 0
-    connections: int = 0
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class LoopbackModelServer:
@@ -106,9 +98,14 @@ class LoopbackModelServer:
         self.refuses = frozenset(refuses)
         self.requests: list[ServedRequest] = []
         """Requests so far, including those that were answered with an error."""
+        self.high_water = 0
+        """The largest number of requests that were in flight at once."""
+        self.connections = 0
+        """Connections accepted so far."""
+        # Changed by the server's thread alone, so without a lock.
+        self._in_flight = 0
         self._script = list(script)
         self._port = port
-        self._counts = _Counts()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._ready = threading.Event()
@@ -128,16 +125,6 @@ class LoopbackModelServer:
     def keys(self) -> set[str]:
         """The keys of all requests so far."""
         return {request.key for request in self.requests}
-
-    @property
-    def high_water(self) -> int:
-        """The largest number of requests that were in flight at once."""
-        return self._counts.high_water
-
-    @property
-    def connections(self) -> int:
-        """Connections accepted so far."""
-        return self._counts.connections
 
     def start(self) -> Self:
         """Start the server; returns when the port is open."""
@@ -189,7 +176,7 @@ class LoopbackModelServer:
         await server.wait_closed()
 
     async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._counts.connections += 1
+        self.connections += 1
         try:
             # Clients of HTTP/1.1 send many requests over one connection.
             while (request := await _read_request(reader)) is not None:
@@ -208,10 +195,8 @@ class LoopbackModelServer:
                 await writer.wait_closed()
 
     async def _reply(self, path: str, headers: Mapping[str, str], raw: bytes) -> ServerReply:
-        counts = self._counts
-        with counts.lock:
-            counts.in_flight += 1
-            counts.high_water = max(counts.high_water, counts.in_flight)
+        self._in_flight += 1
+        self.high_water = max(self.high_water, self._in_flight)
         try:
             key = headers.get("authorization", "").removeprefix("Bearer ")
             body: dict[str, Any] = json.loads(raw) if raw else {}
@@ -221,8 +206,7 @@ class LoopbackModelServer:
             await asyncio.sleep(self.latency if reply.latency is None else reply.latency)
             return reply
         finally:
-            with counts.lock:
-                counts.in_flight -= 1
+            self._in_flight -= 1
 
     def _answered(self, path: str, body: dict[str, Any], key: str) -> ServerReply:
         if self.api_key is not None and key != self.api_key:
