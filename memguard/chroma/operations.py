@@ -1,7 +1,7 @@
 """LangGraph's store operations: the methods that create them, and the plan of a batch of them.
 
 A wrong value, namespace or filter is reported when the batch is planned. That is before an embedder
-is paid and before anything is written, so a batch is carried out as a whole or not at all.
+is paid and before anything is written, so a batch with a mistake changes nothing.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
