@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from memguard.methods.adjudication.relevance import gate_by_relevance
 from memguard.methods.adjudication.rendering import frame, quote_marked, render_memories, unit_line
+from memguard.methods.relevance_gate import gate_by_relevance
 from memguard.quoting import FIXED_SENTENCE
 from memguard.schema.base import is_blank
 from memguard.schema.ledger import Ledger

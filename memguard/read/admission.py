@@ -20,10 +20,12 @@ from memguard.journal.caches import DecompositionLog, owned_by
 from memguard.journal.journal import Journal
 from memguard.llm.models import ModelLike, model_of
 from memguard.local.pieces import pieces_key
-from memguard.methods.adjudication.factory import create_decomposer
 from memguard.methods.adjudication.steps import NoAdjudicator, Steps, read_without_adjudicator
 from memguard.methods.factor_compiled import create_factor_compiled_graph
-from memguard.methods.permission_semantic import create_permission_semantic_graph
+from memguard.methods.permission_semantic.graph import (
+    create_decomposer,
+    create_permission_semantic_graph,
+)
 from memguard.methods.relevance_gate import create_relevance_gate_graph
 from memguard.prompts import Prompt, prompt_or_own
 from memguard.schema.failures import Failure, failure_of

@@ -25,22 +25,26 @@ from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
-from pydantic import JsonValue
+from pydantic import BaseModel, Field, JsonValue
 
+from memguard.conversations import read_conversation
+from memguard.conversations.messages import AnyConversation
 from memguard.errors import ConfigurationError, ErrorCode, MemguardError
 from memguard.journal.backing import Backings
 from memguard.journal.journal import Journal
 from memguard.journal.reads import ReadLog
 from memguard.llm.models import LOCAL, ModelLike, resolve_stages
+from memguard.methods.adjudication.state import Evidences
 from memguard.namespaces import NamespaceLike, resolve_namespace, templates_of
 from memguard.portal import dual
 from memguard.prompts import Prompt
 from memguard.read.admission import PROMPTS, STAGES, Admission, AdmissionLike, build_admission
 from memguard.read.recall import recall
-from memguard.read.request import ReadGuardInput, ReadGuardOutput, ReadGuardState, read_request
+from memguard.schema.base import Namespace, Text, is_blank
 from memguard.schema.failures import Failure, error_of, failure_of
-from memguard.schema.ledger import Flag, ReadReport
-from memguard.schema.read import Recall, Recalled
+from memguard.schema.ledger import Flag, ReadReport, UnitVerdict
+from memguard.schema.memory import Conversation, Turn
+from memguard.schema.read import Evidence, Recall, Recalled
 from memguard.schema.usage import Budget
 from memguard.state_keys import check_names, rename_keys
 from memguard.uncheckpointed import uncheckpointed
@@ -56,6 +60,63 @@ _MIN_RECEIPT_SECONDS = 0.05
 receipt cannot be explained afterwards."""
 _FORBIDDEN_IN_NODE = str.maketrans({":": "_", "|": "_"})
 """LangGraph separates the levels of a namespace by these two characters."""
+_EVIDENCE_TURNS = 30
+"""Turns before the query among which a tool's results still count as evidence."""
+
+
+class ReadGuardInput(BaseModel):
+    """A request to find memories for: `messages`, or a `query` with its `dialogue`."""
+
+    messages: list[Any] = Field(
+        default=[],
+        description="Chat messages; the last one of the user is the query, tools give evidence.",
+        examples=[[{"role": "user", "content": "A restaurant for my birthday, please."}]],
+    )
+    query: Text | None = Field(
+        default=None, description="What is asked now, instead of the last message of the user."
+    )
+    dialogue: AnyConversation | None = Field(
+        default=None, description="The turns before the query, instead of the messages."
+    )
+    evidence: Evidences = Field(
+        default=(),
+        description="Text that came with the query: tool output, search results, documents.",
+    )
+
+
+class ReadGuardOutput(BaseModel):
+    """What may enter the prompt, and why the rest may not."""
+
+    memory_context: str = Field(description="The section for the prompt; empty for nothing.")
+    admitted: tuple[UnitVerdict, ...] = Field(description="The units in it, in their order.")
+    withheld: tuple[UnitVerdict, ...] = Field(description="The units left out, with the reason.")
+    read: ReadReport = Field(description="The receipt of the read.")
+
+
+class ReadGuardState(ReadGuardInput):
+    """What passes from node to node."""
+
+    # The input's keys stay as the caller set them, because a host may read them again; what the
+    # guard makes of them has names of its own.
+    run_id: str = ""
+    request_query: Text = ""
+    """What is asked: the input's `query`, or the last message of the user."""
+    request_dialogue: Conversation = Conversation()
+    """The turns before it, without the results of tools."""
+    request_evidence: tuple[Evidence, ...] = ()
+    """The input's evidence, then what tools returned."""
+    recalled: Recalled = Recalled()
+    namespaces: tuple[Namespace, ...] = ()
+    """The namespaces that were searched, or would have been."""
+    seconds: float = 0.0
+    """How long the read has taken so far."""
+    flags: tuple[Flag, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    memory_context: str = ""
+    admitted: tuple[UnitVerdict, ...] = ()
+    withheld: tuple[UnitVerdict, ...] = ()
+    # From the method, and completed by `report`.
+    read: ReadReport | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,102 +129,6 @@ class ReadGuard:
     admission: Admission
     clock: Callable[[], datetime]
     on_failure: OnFailure
-
-
-async def recall_memories(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
-    """Read the request, resolve the namespaces, fetch the memories that may matter to it."""
-    start = time.monotonic()
-    # Outside the `try`: an unknown user or unreadable messages are the caller's mistake, and no
-    # reason to answer without memory.
-    request = read_request(state)
-    store = guard.backings.current().store
-    namespaces = tuple(resolve_namespace(template, store=store) for template in guard.namespaces)
-    flags: tuple[Flag, ...] = ()
-    failures: tuple[Failure, ...] = ()
-    recalled = Recalled(namespaces=namespaces)
-    try:
-        async with asyncio.timeout(guard.admission.deadline):
-            recalled = await recall(
-                store,
-                query=request.query,
-                namespaces=namespaces,
-                spec=guard.spec,
-                k=guard.admission.k,
-                now=guard.clock(),
-            )
-    except TimeoutError:
-        flags = ("recall_late",)
-    except MemguardError as error:
-        flags, failures = ("recall_failed",), (failure_of(error, step="recall"),)
-    _emit("recalled", memories=len(recalled.memories))
-    return {
-        "run_id": uuid.uuid4().hex,
-        "request_query": request.query,
-        "request_dialogue": request.dialogue,
-        "request_evidence": request.evidence,
-        "recalled": recalled,
-        "namespaces": namespaces,
-        "seconds": time.monotonic() - start,
-        "flags": flags,
-        "failures": failures,
-    }
-
-
-async def admit(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
-    """Run the method, or its fallback where it fails or is late."""
-    start = time.monotonic()
-    values = {
-        "query": state.request_query,
-        "memories": state.recalled.memories,
-        "dialogue": state.request_dialogue,
-        "evidence": state.request_evidence,
-        "now": guard.clock(),
-        "run_id": state.run_id,
-    }
-    if state.flags:
-        # Recall failed or was late: there is nothing to judge, and perhaps no time to.
-        result = await guard.admission.without(values)
-    else:
-        result = await guard.admission.judge(
-            values,
-            journal=guard.backings.current().journal,
-            seconds=guard.admission.deadline - state.seconds,
-        )
-    output = result.output
-    _emit("admitted", admitted=len(output["admitted"]), withheld=len(output["withheld"]))
-    return {
-        "memory_context": output["memory_context"],
-        "admitted": output["admitted"],
-        "withheld": output["withheld"],
-        "read": output["report"],
-        "seconds": state.seconds + time.monotonic() - start,
-        "flags": (*state.flags, *result.flags),
-        "failures": (*state.failures, *result.failures),
-    }
-
-
-async def report(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
-    """Make the receipt durable, then raise a mistake in the settings, which it names."""
-    journal = guard.backings.current().journal
-    read = _complete(state, guard=guard, in_memory=journal.path is None)
-    seconds = max(_MIN_RECEIPT_SECONDS, guard.admission.deadline - state.seconds)
-    try:
-        async with asyncio.timeout(seconds):
-            await ReadLog(journal).aappend(read)
-    except TimeoutError:
-        # The log's own thread still writes it; the answer does not wait for that.
-        note = "the receipt was not on disk within the deadline"
-        read = read.model_copy(update={"notes": (*read.notes, note)})
-    except MemguardError as error:
-        failures = (*read.failures, failure_of(error, step="log"))
-        read = read.model_copy(update={"failures": failures})
-    _emit("reported", flags=list(read.flags))
-    # Last, so that the receipt of a run that raises is in the log.
-    for failure in read.failures:
-        error = error_of(failure)
-        if guard.on_failure == "raise" or isinstance(error, ConfigurationError):
-            raise error
-    return {"read": read}
 
 
 def create_read_guard(
@@ -269,6 +234,102 @@ def _check_deadline(deadline: float | None) -> None:
         raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID)
 
 
+async def recall_memories(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
+    """Read the request, resolve the namespaces, fetch the memories that may matter to it."""
+    start = time.monotonic()
+    # Outside the `try`: an unknown user or unreadable messages are the caller's mistake, and no
+    # reason to answer without memory.
+    request = read_request(state)
+    store = guard.backings.current().store
+    namespaces = tuple(resolve_namespace(template, store=store) for template in guard.namespaces)
+    flags: tuple[Flag, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    recalled = Recalled(namespaces=namespaces)
+    try:
+        async with asyncio.timeout(guard.admission.deadline):
+            recalled = await recall(
+                store,
+                query=request.query,
+                namespaces=namespaces,
+                spec=guard.spec,
+                k=guard.admission.k,
+                now=guard.clock(),
+            )
+    except TimeoutError:
+        flags = ("recall_late",)
+    except MemguardError as error:
+        flags, failures = ("recall_failed",), (failure_of(error, step="recall"),)
+    _emit("recalled", memories=len(recalled.memories))
+    return {
+        "run_id": uuid.uuid4().hex,
+        "request_query": request.query,
+        "request_dialogue": request.dialogue,
+        "request_evidence": request.evidence,
+        "recalled": recalled,
+        "namespaces": namespaces,
+        "seconds": time.monotonic() - start,
+        "flags": flags,
+        "failures": failures,
+    }
+
+
+async def admit(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
+    """Run the method, or its fallback where it fails or is late."""
+    start = time.monotonic()
+    values = {
+        "query": state.request_query,
+        "memories": state.recalled.memories,
+        "dialogue": state.request_dialogue,
+        "evidence": state.request_evidence,
+        "now": guard.clock(),
+        "run_id": state.run_id,
+    }
+    if state.flags:
+        # Recall failed or was late: there is nothing to judge, and perhaps no time to.
+        result = await guard.admission.without(values)
+    else:
+        result = await guard.admission.judge(
+            values,
+            journal=guard.backings.current().journal,
+            seconds=guard.admission.deadline - state.seconds,
+        )
+    output = result.output
+    _emit("admitted", admitted=len(output["admitted"]), withheld=len(output["withheld"]))
+    return {
+        "memory_context": output["memory_context"],
+        "admitted": output["admitted"],
+        "withheld": output["withheld"],
+        "read": output["report"],
+        "seconds": state.seconds + time.monotonic() - start,
+        "flags": (*state.flags, *result.flags),
+        "failures": (*state.failures, *result.failures),
+    }
+
+
+async def report(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
+    """Make the receipt durable, then raise a mistake in the settings, which it names."""
+    journal = guard.backings.current().journal
+    read = _complete(state, guard=guard, in_memory=journal.path is None)
+    seconds = max(_MIN_RECEIPT_SECONDS, guard.admission.deadline - state.seconds)
+    try:
+        async with asyncio.timeout(seconds):
+            await ReadLog(journal).aappend(read)
+    except TimeoutError:
+        # The log's own thread still writes it; the answer does not wait for that.
+        note = "the receipt was not on disk within the deadline"
+        read = read.model_copy(update={"notes": (*read.notes, note)})
+    except MemguardError as error:
+        failures = (*read.failures, failure_of(error, step="log"))
+        read = read.model_copy(update={"failures": failures})
+    _emit("reported", flags=list(read.flags))
+    # Last, so that the receipt of a run that raises is in the log.
+    for failure in read.failures:
+        error = error_of(failure)
+        if guard.on_failure == "raise" or isinstance(error, ConfigurationError):
+            raise error
+    return {"read": read}
+
+
 def _complete(state: ReadGuardState, *, guard: ReadGuard, in_memory: bool) -> ReadReport:
     """The method's receipt, completed by recall and by the run around the method."""
     # The node before this one always writes it.
@@ -301,3 +362,60 @@ def _recall_notes(recalled: Recalled) -> tuple[str, ...]:
 def _emit(step: str, **details: JsonValue) -> None:
     """Send `{"memguard": "read", "step": ..., ...}` to whoever streams custom events."""
     get_stream_writer()({"memguard": "read", "step": step, **details})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What is asked, with its dialogue and evidence."""
+
+    query: str
+    """What is asked now; empty when the user said nothing."""
+    dialogue: Conversation
+    """The turns before it, without tools' results."""
+    evidence: tuple[Evidence, ...]
+    """The input's evidence, then the results of tools."""
+
+
+def read_request(state: ReadGuardState) -> Request:
+    """The request that the input states.
+
+    The last message of the user is the query, unless the input has one. What a tool returned is
+    evidence, never dialogue: the adjudicator sees the two separately.
+
+    Raises:
+        InvalidInputError: If the messages cannot be read.
+    """
+    conversation = state.dialogue or read_conversation(state.messages)
+    turns = conversation.turns
+    last = _last_of_user(turns)
+    if state.query is None:
+        if last is None:
+            return Request(query="", dialogue=conversation, evidence=state.evidence)
+        query, before, after = turns[last].content, turns[:last], turns[last + 1 :]
+    else:
+        # A host may pass the query and also the messages that end with it.
+        repeated = last is not None and turns[last].content.strip() == state.query.strip()
+        end = last if repeated and last is not None else len(turns)
+        query, before, after = state.query, turns[:end], turns[end + 1 :]
+    tools = [turn for turn in (*before[-_EVIDENCE_TURNS:], *after) if turn.role == "tool"]
+    results = tuple(
+        Evidence(text=turn.content, source=turn.speaker or "tool", at=turn.at)
+        for turn in tools
+        if not is_blank(turn.content)
+    )
+    dialogue = tuple(turn for turn in before if turn.role != "tool")
+    return Request(
+        query=query,
+        dialogue=Conversation(turns=dialogue, id=conversation.id),
+        evidence=(*state.evidence, *results),
+    )
+
+
+def _last_of_user(turns: tuple[Turn, ...]) -> int | None:
+    # A turn that memguard rendered repeats memories; nobody said it.
+    of_user = (
+        index
+        for index in reversed(range(len(turns)))
+        if turns[index].role == "user" and not turns[index].rendered
+    )
+    return next(of_user, None)

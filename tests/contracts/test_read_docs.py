@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 
 from memguard import FactorCompiled, PermissionSemantic, RelevanceGate
-from memguard.methods.adjudication.permissions import PS_PERSONALIZATION, PS_SAFETY, PS_TABLE
-from memguard.methods.adjudication.tables import (
+from memguard.methods.adjudication.permissions import (
     FC_PERSONALIZATION,
     FC_SAFETY,
     FC_TABLE,
-    Table,
-    print_table,
+    PS_PERSONALIZATION,
+    PS_SAFETY,
+    PS_TABLE,
 )
+from memguard.methods.adjudication.tables import Table, print_table
 from memguard.schema.units import CHANNEL_OF
 
 ROOT = Path(__file__).parents[2]

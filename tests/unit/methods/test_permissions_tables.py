@@ -5,15 +5,15 @@ from functools import cache
 
 import pytest
 
-from memguard.methods.adjudication.permissions import PS_PERSONALIZATION, PS_SAFETY, PS_TABLE
-from memguard.methods.adjudication.tables import (
+from memguard.methods.adjudication.permissions import (
     FC_PERSONALIZATION,
     FC_SAFETY,
     FC_TABLE,
-    UNKNOWN,
-    Table,
-    TableRow,
+    PS_PERSONALIZATION,
+    PS_SAFETY,
+    PS_TABLE,
 )
+from memguard.methods.adjudication.tables import UNKNOWN, Table, TableRow
 from memguard.schema.units import WIDTH, Permission
 
 TABLES = (FC_TABLE, FC_SAFETY, FC_PERSONALIZATION, PS_TABLE, PS_SAFETY, PS_PERSONALIZATION)
