@@ -35,28 +35,6 @@ FAR = TableRow(id="far", then="DENY", why="not near enough to the query")
 UNRANKED = TableRow(id="not-ranked", then="DENY", why="its nearness to the query is not known")
 
 
-def create_relevance_gate_graph(
-    *,
-    spec: RelevanceGate | None = None,
-    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-    new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
-) -> CompiledStateGraph[Any, Any, Any, Any]:
-    """The gate as a graph: `{"query", "memories"}` in, the section out.
-
-    Args:
-        spec: The threshold; the default one when left out.
-        clock: Gives the time of reports.
-        new_id: Gives ids of reports.
-    """
-    builder = StateGraph(ReadState, input_schema=ReadInput, output_schema=ReadOutput)
-    node = partial(gate, spec=spec or RelevanceGate(), clock=clock, new_id=new_id)
-    builder.add_node("gate", dual(node))
-    builder.add_edge(START, "gate")
-    builder.add_edge("gate", END)
-    # A graph although it has one node, so that it can be drawn and replaced like any admission.
-    return uncheckpointed(builder.compile(name=NAME))
-
-
 async def gate(
     state: ReadState,
     *,
@@ -122,3 +100,25 @@ def _row(memory: RecalledMemory, *, theta: float) -> TableRow:
     if memory.score is None:
         return UNRANKED
     return NEAR if memory.score >= theta else FAR
+
+
+def create_relevance_gate_graph(
+    *,
+    spec: RelevanceGate | None = None,
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
+) -> CompiledStateGraph[Any, Any, Any, Any]:
+    """The gate as a graph: `{"query", "memories"}` in, the section out.
+
+    Args:
+        spec: The threshold; the default one when left out.
+        clock: Gives the time of reports.
+        new_id: Gives ids of reports.
+    """
+    builder = StateGraph(ReadState, input_schema=ReadInput, output_schema=ReadOutput)
+    node = partial(gate, spec=spec or RelevanceGate(), clock=clock, new_id=new_id)
+    builder.add_node("gate", dual(node))
+    builder.add_edge(START, "gate")
+    builder.add_edge("gate", END)
+    # A graph although it has one node, so that it can be drawn and replaced like any admission.
+    return uncheckpointed(builder.compile(name=NAME))

@@ -131,109 +131,6 @@ class ReadGuard:
     on_failure: OnFailure
 
 
-def create_read_guard(
-    model: "ModelLike | None" = None,
-    *,
-    store: BaseStore | None = None,
-    namespace: NamespaceLike | list[NamespaceLike] = ("memories", "{user_id}"),
-    admission: AdmissionLike = "ps",
-    recall: Recall | None = None,
-    models: Mapping[str, ModelLike] | None = None,
-    prompts: Mapping[str, Prompt] | None = None,
-    receipts: Journal | str | Path | None = None,
-    budget: Budget | None = None,
-    deadline: float | None = None,
-    keys: Mapping[str, str] | None = None,
-    on_failure: OnFailure = "report",
-    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-) -> CompiledStateGraph[Any, Any, Any, Any]:
-    """A graph that recalls, and admits what may be used for this request; a node of any host graph.
-
-    Args:
-        model: Who adjudicates and decomposes memories: `"provider:model"`, a chat model, a resolved
-            model, or `"local"`, which needs no language model and is weaker. The local one when
-            left out: no model spends money unasked.
-        store: The memory store; the host graph's store when left out.
-        namespace: Template with placeholders, or a function of the run's `Runtime`; a list of
-            them searches several namespaces. Namespaces above and below them are not searched.
-        admission: `"ps"`, `"fc"`, `"relevance"`, a spec, or a graph of your own.
-        recall: Which memories are looked at; see `Recall`.
-        models: Other models by stage: `adjudicator`, `decomposer`.
-        prompts: Your own prompts by name, for example `permission_semantic/adjudicate`.
-        receipts: Where receipts and the pieces of memories are stored; next to a local store when
-            left out.
-        budget: The most one read may spend.
-        deadline: Seconds that a whole read may take; the admission's own when left out, 20.
-        keys: The host's state key for each of the guard's, for example `{"messages": "chat"}`.
-            Of the keys that are not named, only `messages` is then read from the host's state.
-        on_failure: What to do when the store or the log fails: `report` it in `read.failures` and
-            answer without memory, or `raise` it. A mistake in the settings, such as a wrong API
-            key, is always raised.
-        clock: Gives the time of the read.
-
-    Returns:
-        A graph that takes `messages`, or `query` with `dialogue`, and `evidence`, and returns
-        `memory_context`, `admitted`, `withheld` and `read`, a `ReadReport`.
-
-    Raises:
-        ConfigurationError: If a model, admission, prompt or deadline cannot be used.
-    """
-    check_names(models or {}, known=STAGES, what="models")
-    check_names(prompts or {}, known=PROMPTS, what="prompts")
-    _check_deadline(deadline)
-    guard = ReadGuard(
-        backings=Backings(store, receipts),
-        namespaces=templates_of(namespace),
-        spec=recall or Recall(),
-        admission=build_admission(
-            admission,
-            models=resolve_stages(model, models, default=LOCAL),
-            prompts=prompts or {},
-            budget=budget or Budget(),
-            deadline=deadline,
-            clock=clock,
-        ),
-        clock=clock,
-        on_failure=on_failure,
-    )
-    graph = _compile(guard)
-    if keys is not None:
-        graph = rename_keys(graph, keys=keys, takes=ReadGuardInput, gives=ReadGuardOutput)
-    # After the renaming, which wraps the graph in another one.
-    return uncheckpointed(graph)
-
-
-def _compile(guard: ReadGuard) -> CompiledStateGraph[Any, Any, Any, Any]:
-    builder = StateGraph(ReadGuardState, input_schema=ReadGuardInput, output_schema=ReadGuardOutput)
-    builder.add_node("recall", dual(partial(recall_memories, guard=guard), name="recall"))
-    builder.add_node("report", dual(partial(report, guard=guard)))
-    method = _node_name(guard.admission.name)
-    # A node that runs the graph rather than the graph itself: it has to keep the deadline, and to
-    # fall back. LangGraph shows both alike, in drawings, streams and `get_subgraphs`.
-    builder.add_node(
-        method, dual(partial(admit, guard=guard), name=method, asks=[guard.admission.graph])
-    )
-    builder.add_edge(START, "recall")
-    builder.add_edge("recall", method)
-    builder.add_edge(method, "report")
-    builder.add_edge("report", END)
-    return builder.compile(name=NAME)
-
-
-def _node_name(method: str) -> str:
-    """The method's name, or a name derived from it where LangGraph would refuse it as a node."""
-    name = method.translate(_FORBIDDEN_IN_NODE) or "admission"
-    # LangGraph refuses a second node of a name, and a node with the name of a state key.
-    reserved = {"recall", "report", START, END, *ReadGuardState.model_fields}
-    return f"{name}_admission" if name in reserved else name
-
-
-def _check_deadline(deadline: float | None) -> None:
-    if deadline is not None and not deadline > 0:
-        msg = f"the deadline {deadline!r} leaves no time to read: pass seconds above 0"
-        raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID)
-
-
 async def recall_memories(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
     """Read the request, resolve the namespaces, fetch the memories that may matter to it."""
     start = time.monotonic()
@@ -419,3 +316,106 @@ def _last_of_user(turns: tuple[Turn, ...]) -> int | None:
         if turns[index].role == "user" and not turns[index].rendered
     )
     return next(of_user, None)
+
+
+def create_read_guard(
+    model: "ModelLike | None" = None,
+    *,
+    store: BaseStore | None = None,
+    namespace: NamespaceLike | list[NamespaceLike] = ("memories", "{user_id}"),
+    admission: AdmissionLike = "ps",
+    recall: Recall | None = None,
+    models: Mapping[str, ModelLike] | None = None,
+    prompts: Mapping[str, Prompt] | None = None,
+    receipts: Journal | str | Path | None = None,
+    budget: Budget | None = None,
+    deadline: float | None = None,
+    keys: Mapping[str, str] | None = None,
+    on_failure: OnFailure = "report",
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> CompiledStateGraph[Any, Any, Any, Any]:
+    """A graph that recalls, and admits what may be used for this request; a node of any host graph.
+
+    Args:
+        model: Who adjudicates and decomposes memories: `"provider:model"`, a chat model, a resolved
+            model, or `"local"`, which needs no language model and is weaker. The local one when
+            left out: no model spends money unasked.
+        store: The memory store; the host graph's store when left out.
+        namespace: Template with placeholders, or a function of the run's `Runtime`; a list of
+            them searches several namespaces. Namespaces above and below them are not searched.
+        admission: `"ps"`, `"fc"`, `"relevance"`, a spec, or a graph of your own.
+        recall: Which memories are looked at; see `Recall`.
+        models: Other models by stage: `adjudicator`, `decomposer`.
+        prompts: Your own prompts by name, for example `permission_semantic/adjudicate`.
+        receipts: Where receipts and the pieces of memories are stored; next to a local store when
+            left out.
+        budget: The most one read may spend.
+        deadline: Seconds that a whole read may take; the admission's own when left out, 20.
+        keys: The host's state key for each of the guard's, for example `{"messages": "chat"}`.
+            Of the keys that are not named, only `messages` is then read from the host's state.
+        on_failure: What to do when the store or the log fails: `report` it in `read.failures` and
+            answer without memory, or `raise` it. A mistake in the settings, such as a wrong API
+            key, is always raised.
+        clock: Gives the time of the read.
+
+    Returns:
+        A graph that takes `messages`, or `query` with `dialogue`, and `evidence`, and returns
+        `memory_context`, `admitted`, `withheld` and `read`, a `ReadReport`.
+
+    Raises:
+        ConfigurationError: If a model, admission, prompt or deadline cannot be used.
+    """
+    check_names(models or {}, known=STAGES, what="models")
+    check_names(prompts or {}, known=PROMPTS, what="prompts")
+    _check_deadline(deadline)
+    guard = ReadGuard(
+        backings=Backings(store, receipts),
+        namespaces=templates_of(namespace),
+        spec=recall or Recall(),
+        admission=build_admission(
+            admission,
+            models=resolve_stages(model, models, default=LOCAL),
+            prompts=prompts or {},
+            budget=budget or Budget(),
+            deadline=deadline,
+            clock=clock,
+        ),
+        clock=clock,
+        on_failure=on_failure,
+    )
+    graph = _compile(guard)
+    if keys is not None:
+        graph = rename_keys(graph, keys=keys, takes=ReadGuardInput, gives=ReadGuardOutput)
+    # After the renaming, which wraps the graph in another one.
+    return uncheckpointed(graph)
+
+
+def _compile(guard: ReadGuard) -> CompiledStateGraph[Any, Any, Any, Any]:
+    builder = StateGraph(ReadGuardState, input_schema=ReadGuardInput, output_schema=ReadGuardOutput)
+    builder.add_node("recall", dual(partial(recall_memories, guard=guard), name="recall"))
+    builder.add_node("report", dual(partial(report, guard=guard)))
+    method = _node_name(guard.admission.name)
+    # A node that runs the graph rather than the graph itself: it has to keep the deadline, and to
+    # fall back. LangGraph shows both alike, in drawings, streams and `get_subgraphs`.
+    builder.add_node(
+        method, dual(partial(admit, guard=guard), name=method, asks=[guard.admission.graph])
+    )
+    builder.add_edge(START, "recall")
+    builder.add_edge("recall", method)
+    builder.add_edge(method, "report")
+    builder.add_edge("report", END)
+    return builder.compile(name=NAME)
+
+
+def _node_name(method: str) -> str:
+    """The method's name, or a name derived from it where LangGraph would refuse it as a node."""
+    name = method.translate(_FORBIDDEN_IN_NODE) or "admission"
+    # LangGraph refuses a second node of a name, and a node with the name of a state key.
+    reserved = {"recall", "report", START, END, *ReadGuardState.model_fields}
+    return f"{name}_admission" if name in reserved else name
+
+
+def _check_deadline(deadline: float | None) -> None:
+    if deadline is not None and not deadline > 0:
+        msg = f"the deadline {deadline!r} leaves no time to read: pass seconds above 0"
+        raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID)

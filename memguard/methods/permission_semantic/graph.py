@@ -63,6 +63,229 @@ load_prompt(NAME, "adjudicate")
 load_prompt(NAME, "decompose")
 
 
+async def decompose(
+    state: ReadState, *, steps: Steps, decomposer: Decomposer, cache: DecompositionCache
+) -> dict[str, Any]:
+    """Split the memories that will be judged into units; cached ones cost nothing."""
+    start = time.monotonic()
+    memories, _ = distinct(state.memories)
+    # Others are denied unjudged, so their units are never needed.
+    texts = {
+        memory.id: memory.text
+        for memory in memories
+        if not (memory.superseded or is_blank(state.query))
+    }
+    keys = {
+        name: pieces_key(text, fingerprint=decomposer.fingerprint) for name, text in texts.items()
+    }
+    entries = zip(keys, await cache.aget(list(keys.values())), strict=True)
+    cached = {memory_id: entry for memory_id, entry in entries if entry is not None}
+    missing = {memory_id: text for memory_id, text in texts.items() if memory_id not in cached}
+    decomposition: Decomposition | None = None
+    new: dict[str, Pieces] = {}
+    if missing:
+        with use_meter(steps.meter(spent=Usage(), seconds=0.0)):
+            decomposition = await decomposer.decompose(
+                list(missing.values()), seconds=_DECOMPOSE_SHARE * steps.spec.deadline
+            )
+        answers = zip(missing, decomposition.pieces, strict=True)
+        new = {memory_id: entry for memory_id, entry in answers if isinstance(entry, Pieces)}
+        # A failure is not cached, so that the next read tries again.
+        await cache.aput({keys[memory_id]: entry for memory_id, entry in new.items()})
+    pieces = {**cached, **new}
+    notes = [
+        *(decomposition.notes if decomposition else ()),
+        *(entry.note for entry in pieces.values()),
+    ]
+    return {
+        **steps.units(state.memories, pieces=pieces),
+        "decomposition": decomposition,
+        "decomposed": len(new),
+        "cached": len(cached),
+        "seconds": time.monotonic() - start,
+        "flags": ("decomposition_failed",) if len(new) < len(missing) else (),
+        "notes": tuple(dict.fromkeys(note for note in notes if note)),
+    }
+
+
+class InMemoryPieces:
+    """The most recently used pieces; safe to share between threads and event loops.
+
+    Args:
+        max_memories: Memories whose pieces are cached.
+    """
+
+    def __init__(self, *, max_memories: int = 10_000) -> None:
+        self._max_memories = max_memories
+        self._lock = threading.Lock()
+        self._pieces: OrderedDict[str, Pieces] = OrderedDict()
+
+    async def aget(self, keys: Sequence[str]) -> Sequence[Pieces | None]:
+        """The cached pieces, one entry per key."""
+        # A thread lock, because sync and async reads share the cache; nothing is awaited inside.
+        with self._lock:
+            for key in keys:
+                if key in self._pieces:
+                    self._pieces.move_to_end(key)
+            return [self._pieces.get(key) for key in keys]
+
+    async def aput(self, entries: Mapping[str, Pieces]) -> None:
+        """Cache pieces; those unused for longest are dropped first."""
+        with self._lock:
+            self._pieces.update(entries)
+            while len(self._pieces) > self._max_memories:
+                self._pieces.popitem(last=False)
+
+
+class _PieceForm(BaseModel):
+    text: str
+    kind: Kind
+
+
+class _MemoryForm(BaseModel):
+    memory: str
+    units: list[_PieceForm]
+
+
+def _as_entries(value: Any) -> list[dict[str, Any]]:
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return []
+    return [dict(entry) for entry in value if isinstance(entry, Mapping)]
+
+
+# Written by hand: pydantic would put the inner form into `$defs`, which not every server resolves.
+def _schema() -> dict[str, Any]:
+    piece = _PieceForm.model_json_schema()
+    memory = _MemoryForm.model_json_schema()
+    memory.pop("$defs", None)
+    memory["properties"]["units"] = {"type": "array", "items": piece}
+    return {"type": "array", "items": memory}
+
+
+class DecomposeAnswer(BaseModel):
+    """The units of some memories, before they are checked."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    memories: Annotated[
+        list[dict[str, Any]], BeforeValidator(_as_entries), WithJsonSchema(_schema())
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelDecomposer:
+    """A decomposer that asks a model."""
+
+    model: Model
+    prompt: Prompt
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self.model.name
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the model, by name, and the prompt."""
+        return f"{self.model.name}:{self.prompt.version}:{self.prompt.digest}"
+
+    async def decompose(self, texts: Sequence[str], *, seconds: float) -> Decomposition:
+        """Split each text; see `memguard.protocols.Decomposer`.
+
+        A text whose units add words to it, or lose some, stays one unit, with a note.
+
+        Raises:
+            ModelConfigurationError: If the model cannot be used.
+        """
+        deadline = Deadline.after(seconds)
+        numbered = list(enumerate(texts, start=1))
+        # Numbers stand for ids in the prompt; they are those of `texts`, so that parts can be joined.
+        short = [(number, text) for number, text in numbered if len(text) <= MAX_CHARS]
+        # Twice, because the answer repeats the text.
+        costs = [2 * estimate_tokens(text) for _, text in short]
+        parts = split_parts(short, costs=costs, max_tokens=_PART_TOKENS, max_items=_PART_MEMORIES)
+        with use_meter(current_meter().scope()) as meter:
+            answers = await gather_all([self._ask(part, deadline=deadline) for part in parts])
+        entries = {number: pieces for answer in answers for number, pieces in answer.items()}
+        notes = [
+            f"not split ({entry.reason}): {entry.detail}"
+            for entry in entries.values()
+            if isinstance(entry, Inconclusive)
+        ]
+        return Decomposition(
+            pieces=tuple(entries.get(number) or self._too_long(text) for number, text in numbered),
+            usage=meter.usage,
+            prompts=(self.prompt.stamp,) if short else (),
+            notes=tuple(dict.fromkeys(notes)),
+        )
+
+    async def _ask(
+        self, part: Sequence[tuple[int, str]], *, deadline: Deadline
+    ) -> dict[int, Pieces | Inconclusive]:
+        lines = "\n".join(f"[m{number}] {quote_marked(text)}" for number, text in part)
+        result = await ask_until(
+            self.model,
+            self.prompt.render(memories=lines),
+            DecomposeAnswer,
+            deadline=deadline,
+            name="memguard.decompose",
+            repair=True,
+        )
+        return {number: self._checked(number, text, result) for number, text in part}
+
+    def _checked(
+        self, number: int, text: str, result: AskResult[DecomposeAnswer]
+    ) -> Pieces | Inconclusive:
+        value = result.answer.value
+        if isinstance(value, Inconclusive):
+            return value
+        entries = [entry for entry in value.memories if _is_named(entry, number)]
+        # Two entries for one memory contradict each other, so neither is used.
+        pieces = _pieces_of(entries[0]) if len(entries) == 1 else ()
+        if len(pieces) == 1:
+            # Not split: the memory's own words are used, with the kind that the model gave them.
+            pieces = (Piece(text=text, kind=pieces[0].kind),)
+        problem = problem_of(pieces, source=text)
+        # A unit that says something else than its memory would be shown as if it were remembered.
+        if problem:
+            note = f"not split, because {problem}"
+            return whole(text, fingerprint=self.fingerprint, note=note)
+        spans = tuple(with_span(piece, source=text) for piece in pieces)
+        return Pieces(pieces=spans, fingerprint=self.fingerprint)
+
+    def _too_long(self, text: str) -> Pieces:
+        note = f"not split, because it has more than {MAX_CHARS} characters"
+        return whole(text, fingerprint=self.fingerprint, note=note)
+
+
+def _is_named(entry: Mapping[str, Any], number: int) -> bool:
+    name = str(entry.get("memory", entry.get("id", ""))).strip(" []\"'").casefold()
+    return name in {f"m{number}", str(number)}
+
+
+def _pieces_of(entry: Mapping[str, Any]) -> tuple[Piece, ...]:
+    """The pieces of an answer; a kind outside the list counts as none."""
+    pieces: list[Piece] = []
+    for unit in _as_entries(entry.get("units")):
+        kind = str(unit.get("kind", "")).strip().casefold()
+        text = str(unit.get("text") or "").strip()
+        pieces.append(
+            Piece.model_validate({"text": text, "kind": kind if kind in _KINDS else None})
+        )
+    return tuple(pieces)
+
+
+def create_decomposer(model: "ModelLike | None", *, prompt: Prompt) -> Decomposer:
+    """The decomposer that a model argument asks for.
+
+    Raises:
+        ConfigurationError: If the model cannot be used.
+    """
+    if model == LOCAL:
+        return LocalDecomposer()
+    return ModelDecomposer(model=resolve_model(model), prompt=prompt)
+
+
 def create_permission_semantic_graph(
     model: "ModelLike | None" = None,
     *,
@@ -115,258 +338,3 @@ def create_permission_semantic_graph(
         cache=cache if cache is not None else InMemoryPieces(),
     )
     return compile_method(steps, decompose=first)
-
-
-async def decompose(
-    state: ReadState, *, steps: Steps, decomposer: Decomposer, cache: DecompositionCache
-) -> dict[str, Any]:
-    """Split the memories that will be judged into units; cached ones cost nothing."""
-    start = time.monotonic()
-    memories, _ = distinct(state.memories)
-    blank = is_blank(state.query)
-    with use_meter(steps.meter(spent=Usage(), seconds=0.0)):
-        result = await split_memories(
-            # Others are denied unjudged, so their units are never needed.
-            [memory for memory in memories if not (memory.superseded or blank)],
-            decomposer=decomposer,
-            cache=cache,
-            seconds=_DECOMPOSE_SHARE * steps.spec.deadline,
-        )
-    notes = [
-        *(result.decomposition.notes if result.decomposition else ()),
-        *(entry.note for entry in result.pieces.values()),
-    ]
-    return {
-        **steps.units(state.memories, pieces=result.pieces),
-        "decomposition": result.decomposition,
-        "decomposed": len(result.new),
-        "cached": len(result.cached),
-        "seconds": time.monotonic() - start,
-        "flags": ("decomposition_failed",) if result.failed else (),
-        "notes": tuple(dict.fromkeys(note for note in notes if note)),
-    }
-
-
-@dataclass(frozen=True, kw_only=True)
-class MemoryPieces:
-    """The pieces of the memories of one read."""
-
-    cached: dict[str, Pieces]
-    """Pieces from the cache, by memory id."""
-    new: dict[str, Pieces]
-    """Pieces from this read; a memory that could not be split is missing."""
-    decomposition: Decomposition | None = None
-    """The decomposer's answer; `None` where everything was cached."""
-    failed: bool = False
-    """Whether a memory could not be split."""
-
-    @property
-    def pieces(self) -> dict[str, Pieces]:
-        """All pieces, by memory id."""
-        return {**self.cached, **self.new}
-
-
-async def split_memories(
-    memories: Sequence[RecalledMemory],
-    *,
-    decomposer: Decomposer,
-    cache: DecompositionCache,
-    seconds: float,
-) -> MemoryPieces:
-    """The pieces of every memory, from the cache or from the decomposer."""
-    keys = {
-        memory.id: pieces_key(memory.text, fingerprint=decomposer.fingerprint)
-        for memory in memories
-    }
-    entries = zip(keys, await cache.aget(list(keys.values())), strict=True)
-    cached = {memory_id: entry for memory_id, entry in entries if entry is not None}
-    missing = {memory.id: memory.text for memory in memories if memory.id not in cached}
-    if not missing:
-        return MemoryPieces(cached=cached, new={})
-    decomposition = await decomposer.decompose(list(missing.values()), seconds=seconds)
-    new = {
-        memory_id: entry
-        for memory_id, entry in zip(missing, decomposition.pieces, strict=True)
-        if isinstance(entry, Pieces)
-    }
-    # A failure is not cached, so that the next read tries again.
-    await cache.aput({keys[memory_id]: entry for memory_id, entry in new.items()})
-    return MemoryPieces(
-        cached=cached, new=new, decomposition=decomposition, failed=len(new) < len(missing)
-    )
-
-
-class InMemoryPieces:
-    """The most recently used pieces; safe to share between threads and event loops.
-
-    Args:
-        max_memories: Memories whose pieces are cached.
-    """
-
-    def __init__(self, *, max_memories: int = 10_000) -> None:
-        self._max_memories = max_memories
-        self._lock = threading.Lock()
-        self._pieces: OrderedDict[str, Pieces] = OrderedDict()
-
-    async def aget(self, keys: Sequence[str]) -> Sequence[Pieces | None]:
-        """The cached pieces, one entry per key."""
-        # A thread lock, because sync and async reads share the cache; nothing is awaited inside.
-        with self._lock:
-            for key in keys:
-                if key in self._pieces:
-                    self._pieces.move_to_end(key)
-            return [self._pieces.get(key) for key in keys]
-
-    async def aput(self, entries: Mapping[str, Pieces]) -> None:
-        """Cache pieces; those unused for longest are dropped first."""
-        with self._lock:
-            self._pieces.update(entries)
-            while len(self._pieces) > self._max_memories:
-                self._pieces.popitem(last=False)
-
-
-def create_decomposer(model: "ModelLike | None", *, prompt: Prompt) -> Decomposer:
-    """The decomposer that a model argument asks for.
-
-    Raises:
-        ConfigurationError: If the model cannot be used.
-    """
-    if model == LOCAL:
-        return LocalDecomposer()
-    return ModelDecomposer(model=resolve_model(model), prompt=prompt)
-
-
-class _PieceForm(BaseModel):
-    text: str
-    kind: Kind
-
-
-class _MemoryForm(BaseModel):
-    memory: str
-    units: list[_PieceForm]
-
-
-def _as_entries(value: Any) -> list[dict[str, Any]]:
-    if not isinstance(value, Sequence) or isinstance(value, str):
-        return []
-    return [dict(entry) for entry in value if isinstance(entry, Mapping)]
-
-
-# Written by hand: pydantic would put the inner form into `$defs`, which not every server resolves.
-def _schema() -> dict[str, Any]:
-    piece = _PieceForm.model_json_schema()
-    memory = _MemoryForm.model_json_schema()
-    memory.pop("$defs", None)
-    memory["properties"]["units"] = {"type": "array", "items": piece}
-    return {"type": "array", "items": memory}
-
-
-class DecomposeAnswer(BaseModel):
-    """The units of some memories, before they are checked."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    memories: Annotated[
-        list[dict[str, Any]], BeforeValidator(_as_entries), WithJsonSchema(_schema())
-    ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelDecomposer:
-    """A model with the prompt that decomposes."""
-
-    model: Model
-    prompt: Prompt
-
-    @property
-    def name(self) -> str:
-        """The model's name."""
-        return self.model.name
-
-    @property
-    def fingerprint(self) -> str:
-        """Of the model, by name, and the prompt."""
-        return f"{self.model.name}:{self.prompt.version}:{self.prompt.digest}"
-
-    async def decompose(self, texts: Sequence[str], *, seconds: float) -> Decomposition:
-        """Split each text; see `memguard.protocols.Decomposer`.
-
-        A text whose units add words to it, or lose some, stays one unit, with a note.
-
-        Raises:
-            ModelConfigurationError: If the model cannot be used.
-        """
-        deadline = Deadline.after(seconds)
-        numbered = list(enumerate(texts, start=1))
-        short = [(number, text) for number, text in numbered if len(text) <= MAX_CHARS]
-        # Twice, because the answer repeats the text.
-        costs = [2 * estimate_tokens(text) for _, text in short]
-        parts = split_parts(short, costs=costs, max_tokens=_PART_TOKENS, max_items=_PART_MEMORIES)
-        with use_meter(current_meter().scope()) as meter:
-            answers = await gather_all([self._ask(part, deadline=deadline) for part in parts])
-        entries = {number: pieces for answer in answers for number, pieces in answer.items()}
-        notes = [
-            f"not split ({entry.reason}): {entry.detail}"
-            for entry in entries.values()
-            if isinstance(entry, Inconclusive)
-        ]
-        return Decomposition(
-            pieces=tuple(entries.get(number) or self._too_long(text) for number, text in numbered),
-            usage=meter.usage,
-            prompts=(self.prompt.stamp,) if short else (),
-            notes=tuple(dict.fromkeys(notes)),
-        )
-
-    async def _ask(
-        self, part: Sequence[tuple[int, str]], *, deadline: Deadline
-    ) -> dict[int, Pieces | Inconclusive]:
-        lines = "\n".join(f"[m{number}] {quote_marked(text)}" for number, text in part)
-        result = await ask_until(
-            self.model,
-            self.prompt.render(memories=lines),
-            DecomposeAnswer,
-            deadline=deadline,
-            name="memguard.decompose",
-            repair=True,
-        )
-        return {number: self._checked(number, text, result) for number, text in part}
-
-    def _checked(
-        self, number: int, text: str, result: AskResult[DecomposeAnswer]
-    ) -> Pieces | Inconclusive:
-        value = result.answer.value
-        if isinstance(value, Inconclusive):
-            return value
-        entries = [entry for entry in value.memories if _is_named(entry, number)]
-        # Two entries for one memory contradict each other, so neither is used.
-        pieces = _pieces_of(entries[0]) if len(entries) == 1 else ()
-        if len(pieces) == 1:
-            # Not split: the memory's own words are used, with the kind that the model gave them.
-            pieces = (Piece(text=text, kind=pieces[0].kind),)
-        problem = problem_of(pieces, source=text)
-        if problem:
-            note = f"not split, because {problem}"
-            return whole(text, fingerprint=self.fingerprint, note=note)
-        spans = tuple(with_span(piece, source=text) for piece in pieces)
-        return Pieces(pieces=spans, fingerprint=self.fingerprint)
-
-    def _too_long(self, text: str) -> Pieces:
-        note = f"not split, because it has more than {MAX_CHARS} characters"
-        return whole(text, fingerprint=self.fingerprint, note=note)
-
-
-def _is_named(entry: Mapping[str, Any], number: int) -> bool:
-    name = str(entry.get("memory", entry.get("id", ""))).strip(" []\"'").casefold()
-    return name in {f"m{number}", str(number)}
-
-
-def _pieces_of(entry: Mapping[str, Any]) -> tuple[Piece, ...]:
-    """The pieces of an answer; a kind outside the list counts as none."""
-    pieces: list[Piece] = []
-    for unit in _as_entries(entry.get("units")):
-        kind = str(unit.get("kind", "")).strip().casefold()
-        text = str(unit.get("text") or "").strip()
-        pieces.append(
-            Piece.model_validate({"text": text, "kind": kind if kind in _KINDS else None})
-        )
-    return tuple(pieces)
