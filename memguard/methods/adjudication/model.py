@@ -189,13 +189,10 @@ class ModelAdjudicator:
             msg = f"this adjudicator has no prompt for {scheme!r}; it has {sorted(self.prompts)}"
             raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID)
         run = _Run(
-            model=self.model,
-            prompt=self.prompts[scheme],
-            conflicts_prompt=self.conflicts_prompt,
+            adjudicator=self,
             case=case,
             units=tuple(units),
             scheme=scheme,
-            limits=self.limits,
             deadline=Deadline.after(seconds),
         )
         with use_meter(current_meter().scope()) as meter:
@@ -222,28 +219,31 @@ class _Part:
 class _Run:
     """One adjudication in progress."""
 
-    model: Model
-    prompt: Prompt
-    conflicts_prompt: Prompt
+    adjudicator: ModelAdjudicator
     case: ReadCase
     units: tuple[Unit, ...]
     scheme: Scheme
-    limits: Limits
     deadline: Deadline
     notes: list[str] = field(default_factory=list[str])
     flags: list[Flag] = field(default_factory=list[Flag])
 
     def __post_init__(self) -> None:
-        """Give the units their names, which are the same in every part."""
+        """Name the units; a name is the same in every part, so that conflicts can cross parts."""
+        self.limits = self.adjudicator.limits
+        self.prompt = self.adjudicator.prompts[self.scheme]
         self.names = names_of(self.units)
         self.lines = prompt_lines(self.units, names=self.names)
         self.slots = case_slots(self.case)
 
     async def finish(self) -> Adjudication:
         """Ask what is needed, and combine the answers."""
-        parts = await gather_all(
-            [self._ask(part, repair=self.limits.repair) for part in self._split()]
+        split = split_parts(
+            self.units,
+            costs=line_costs(self.lines),
+            max_tokens=self.limits.part_tokens,
+            max_items=self.limits.part_units,
         )
+        parts = await gather_all([self._ask(part, repair=self.limits.repair) for part in split])
         again = await self._ask_again(parts)
         # What was judged once is not replaced: a second answer counts for the missing rows alone.
         rows = _merged(parts, again)
@@ -252,7 +252,7 @@ class _Run:
         # A single part has seen all units together, so its conflicts are complete.
         if len(parts) > 1:
             conflicts += await self._find_conflicts()
-            prompts.append(self.conflicts_prompt.stamp)
+            prompts.append(self.adjudicator.conflicts_prompt.stamp)
         situation = self._situation([*parts, *again])
         self._flag_unjudged(rows)
         if isinstance(situation, Inconclusive):
@@ -261,18 +261,10 @@ class _Run:
             situation=situation,
             rows=rows,
             conflicts=tuple(dict.fromkeys(conflicts)),
-            adjudicator=self.model.name,
+            adjudicator=self.adjudicator.model.name,
             prompts=tuple(prompts),
             flags=tuple(dict.fromkeys(self.flags)),
             notes=tuple(dict.fromkeys(self.notes)),
-        )
-
-    def _split(self) -> tuple[tuple[Unit, ...], ...]:
-        return split_parts(
-            self.units,
-            costs=line_costs(self.lines),
-            max_tokens=self.limits.part_tokens,
-            max_items=self.limits.part_units,
         )
 
     async def _ask(self, units: Sequence[Unit], *, repair: bool) -> _Part:
@@ -281,7 +273,7 @@ class _Run:
         is_whole = len(units) == len(self.units)
         lines = self.lines if is_whole else prompt_lines(units, names=self.names)
         result = await ask_until(
-            self.model,
+            self.adjudicator.model,
             self.prompt.render(units="\n".join(lines), **self.slots),
             ANSWERS[self.scheme],
             deadline=self.deadline,
@@ -361,8 +353,8 @@ class _Run:
     async def _ask_conflicts(self, units: Sequence[Unit]) -> AskResult[ConflictsAnswer]:
         lines = prompt_lines(units, names=self.names)
         return await ask_until(
-            self.model,
-            self.conflicts_prompt.render(units="\n".join(lines)),
+            self.adjudicator.model,
+            self.adjudicator.conflicts_prompt.render(units="\n".join(lines)),
             ConflictsAnswer,
             deadline=self.deadline,
             name="memguard.conflicts",
@@ -372,6 +364,7 @@ class _Run:
     def _situation(self, parts: Sequence[_Part]) -> Situation | Inconclusive:
         readings = [part.reading.situation for part in parts]
         situations = [reading for reading in readings if isinstance(reading, Situation)]
+        # A read has one query, so parts that disagree are an error of the model, not of the read.
         if len(set(situations)) > 1:
             self.notes.append("the calls did not agree on the situation; the first one applies")
         return situations[0] if situations else readings[0]

@@ -406,6 +406,29 @@ _CLAIMS = (
     _row("claim-doubt", "DENY", "an unverified statement fails closed", kind="claim"),
 )
 
+
+def _lesser_rows(kind: Kind) -> tuple[TableRow, ...]:
+    """The last rows of facts and of experience, which differ in the kind alone."""
+    return (
+        _row(
+            f"{kind}-inferred",
+            "CONTEXT_UNCERTAIN",
+            "inferred, not stated",
+            kind=kind,
+            **_GROUNDED_DIRECT,
+        ),
+        # What was verified stays useful even where its time or its person is doubtful.
+        _row(
+            f"{kind}-verified-doubt",
+            "CONTEXT_UNCERTAIN",
+            "verified, and something else about it is doubtful",
+            kind=kind,
+            epistemic="verified",
+        ),
+        _row(f"{kind}-doubt", "DENY", f"a doubtful {kind} fails closed", kind=kind),
+    )
+
+
 _FACTS = (
     _row(
         "fact-of-another",
@@ -424,21 +447,7 @@ _FACTS = (
         **_STATED,
         **_WITH_BACKGROUND,
     ),
-    _row(
-        "fact-inferred",
-        "CONTEXT_UNCERTAIN",
-        "inferred, not stated",
-        kind="fact",
-        **_GROUNDED_DIRECT,
-    ),
-    _row(
-        "fact-verified-doubt",
-        "CONTEXT_UNCERTAIN",
-        "verified, and something else about it is doubtful",
-        kind="fact",
-        epistemic="verified",
-    ),
-    _row("fact-doubt", "DENY", "a doubtful fact fails closed", kind="fact"),
+    *_lesser_rows("fact"),
 )
 
 # A past act is not a wish: experience explains and supports, and is never taken for a preference.
@@ -475,21 +484,7 @@ _EXPERIENCES = (
         **_STATED,
         **_WITH_BACKGROUND,
     ),
-    _row(
-        "experience-inferred",
-        "CONTEXT_UNCERTAIN",
-        "inferred, not stated",
-        kind="experience",
-        **_GROUNDED_DIRECT,
-    ),
-    _row(
-        "experience-verified-doubt",
-        "CONTEXT_UNCERTAIN",
-        "verified, and something else about it is doubtful",
-        kind="experience",
-        epistemic="verified",
-    ),
-    _row("experience-doubt", "DENY", "a doubtful experience fails closed", kind="experience"),
+    *_lesser_rows("experience"),
 )
 
 PS_TABLE = Table(

@@ -40,7 +40,7 @@ from memguard.protocols import Adjudicator, Decomposer, DecompositionCache
 from memguard.schema.base import is_blank
 from memguard.schema.decision import Inconclusive
 from memguard.schema.ledger import Decomposition
-from memguard.schema.read import PermissionSemantic, RecalledMemory
+from memguard.schema.read import PermissionSemantic
 from memguard.schema.units import Kind, Piece, Pieces
 from memguard.schema.usage import Budget, Usage
 from memguard.uncheckpointed import Graph
@@ -199,7 +199,7 @@ class ModelDecomposer:
         """
         deadline = Deadline.after(seconds)
         numbered = list(enumerate(texts, start=1))
-        # Numbers stand for ids in the prompt; they are those of `texts`, so that parts can be joined.
+        # Numbered over all texts, so that the answers on the parts can be joined.
         short = [(number, text) for number, text in numbered if len(text) <= MAX_CHARS]
         # Twice, because the answer repeats the text.
         costs = [2 * estimate_tokens(text) for _, text in short]
