@@ -96,8 +96,8 @@ def annotated(
 ) -> str:
     """Every memory with its influence on the answer, in place of being admitted or not.
 
-    The answer is told to acknowledge a memory but not to adopt it (section 5.4). With `min_influence`
-    the same text loses the memories below it: the presentation stays, admission is stricter.
+    The prompt says to acknowledge a memory but not to adopt it (section 5.4). With `min_influence`
+    the memories below it are left out: the presentation is the same, admission is stricter.
 
     Args:
         ledger: The verdicts; the influence of a memory is the highest of its units.

@@ -72,6 +72,7 @@ def gate_by_relevance(memories: Sequence[RecalledMemory], *, spec: RelevanceGate
     ranked = sorted(texts, key=lambda memory: -(memory.score if memory.score is not None else -1.0))
     verdicts: list[UnitVerdict] = []
     count = 0
+    # After the sort, so that the limit leaves out the memories farthest from the query.
     for memory in ranked:
         row = _row(memory, theta=spec.theta)
         withheld: Withheld | None = None

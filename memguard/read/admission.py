@@ -251,6 +251,7 @@ def _check_output(output: Mapping[str, Any], *, name: str) -> None:
     Raises:
         ConfigurationError: If an output is missing.
     """
+    # Before the guard reads them: a missing key would look like a defect of the guard.
     required = ("memory_context", "admitted", "withheld", "report")
     missing = [key for key in required if output.get(key) is None]
     if missing:

@@ -7,8 +7,8 @@ START -> recall -> permission_semantic -> report -> END
 The node in the middle is the admission method, under its own name and with its own steps inside.
 
 A read never delays an answer beyond its deadline. What is late or fails is left out, except that a
-safety constraint or a preference that can be told by its words stays as context. A flag on the
-receipt says so.
+safety constraint or a preference that can be recognized by its words stays as context. A flag on
+the receipt says so.
 """
 
 import asyncio
@@ -156,6 +156,7 @@ async def recall_memories(state: ReadGuardState, *, guard: ReadGuard) -> dict[st
         flags = ("recall_late",)
     except MemguardError as error:
         flags, failures = ("recall_failed",), (failure_of(error, step="recall"),)
+    # Counts only: a stream of custom events must not carry memories that are withheld later.
     _emit("recalled", memories=len(recalled.memories))
     return {
         "run_id": uuid.uuid4().hex,
@@ -263,10 +264,10 @@ def _emit(step: str, **details: JsonValue) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is asked, with its dialogue and evidence."""
+    """The query of a request, with its dialogue and evidence."""
 
     query: str
-    """What is asked now; empty when the user said nothing."""
+    """The query; empty when the user said nothing."""
     dialogue: Conversation
     """The turns before it, without tools' results."""
     evidence: tuple[Evidence, ...]
@@ -339,7 +340,7 @@ def create_read_guard(
     Args:
         model: Who adjudicates and decomposes memories: `"provider:model"`, a chat model, a resolved
             model, or `"local"`, which needs no language model and is weaker. The local one when
-            left out: no model spends money unasked.
+            left out: a model costs money only where you pass one.
         store: The memory store; the host graph's store when left out.
         namespace: Template with placeholders, or a function of the run's `Runtime`; a list of
             them searches several namespaces. Namespaces above and below them are not searched.

@@ -32,6 +32,7 @@ from memguard.schema.units import (
 )
 
 _ID_KEYS = ("unit", "unit_id", "id")
+# Models write `[u1]`, `"u1"` or `u1.` for the name that the prompt shows as `[u1]`.
 _ID_MARKUP = " \t\n\"'`[](){}#."
 # A server that ignores the schema may send anything; these bound what it adds to a receipt.
 _MAX_REASON = 300
@@ -156,8 +157,8 @@ def read_answer_rows(
     """Read every row of an answer.
 
     Args:
-        situation: The situation as it was written.
-        rows: The rows as they were written.
+        situation: The situation in the answer.
+        rows: The rows of the answer.
         scheme: Which attributes they have.
         requested: Unit ids by their short names in the prompt, for the units of this call.
         names: The same for all units of the read; a conflict may name a unit of another part.
@@ -171,6 +172,7 @@ def read_answer_rows(
     for written in rows:
         name = _name_of(written)
         if name not in requested:
+            # An invented name affects no unit, so it is noted and not an error.
             label = name or str(written.get("broken", ""))[:_MAX_QUOTED]
             notes.append(f"a row for {label!r}, which is not one of the units; left out")
             continue
@@ -179,6 +181,7 @@ def read_answer_rows(
         for other in _ids(written.get("conflicts_with")):
             if other not in names:
                 notes.append(f"{name} is said to conflict with {other!r}, which is not a unit")
+            # A unit that is named as conflicting with itself is ignored.
             elif names[other] != row.unit_id:
                 conflicts.append(Conflict(first=row.unit_id, second=names[other]))
     return AnswerReading(

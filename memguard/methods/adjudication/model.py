@@ -1,13 +1,12 @@
 """The adjudicator that is a model: the batched call, its repair, and conflicts across parts.
 
-All units of a read go into one call where they fit, else into parts that are asked for at the same
-time. Units without a usable row are asked for once more. With several parts, a second question
+All units of a read go into one call where they fit, else into parts that are requested at the same
+time. Units without a usable row are requested once more. With several parts, a second question
 finds conflicts between units of different parts. Every question has a deadline and ends in an
 answer or in the typed reason why there is none.
 """
 
 import asyncio
-import time
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -52,23 +51,6 @@ SETTINGS = CallSettings(temperature=0.0, max_tokens=8192)
 
 _MAX_STATEMENT_CHARS = 400
 """Characters of a statement; what two memories disagree about is near their beginning."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Deadline:
-    """When the model calls of a read have to be over, on the monotonic clock."""
-
-    at: float
-
-    @classmethod
-    def after(cls, seconds: float) -> "Deadline":
-        """A deadline that many seconds from now."""
-        return cls(at=time.monotonic() + seconds)
-
-    @property
-    def seconds_left(self) -> float:
-        """Seconds until the deadline; 0 once it has passed."""
-        return max(0.0, self.at - time.monotonic())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,14 +128,14 @@ def _local_adjudicator() -> LocalAdjudicator:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """How much goes into one call, and whether defects are asked about again."""
+    """How much goes into one call, and whether missing rows are requested again."""
 
     part_tokens: int = 6000
     """Tokens of units and of their rows, estimated."""
     part_units: int = 60
     """Units."""
     repair: bool = True
-    """Whether units without a usable row are asked for once more."""
+    """Whether units without a usable row are requested once more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,7 +175,7 @@ class ModelAdjudicator:
             case=case,
             units=tuple(units),
             scheme=scheme,
-            deadline=Deadline.after(seconds),
+            deadline=asyncio.get_running_loop().time() + seconds,
         )
         with use_meter(current_meter().scope()) as meter:
             adjudication = await run.finish()
@@ -202,7 +184,7 @@ class ModelAdjudicator:
 
 @dataclass(frozen=True, kw_only=True)
 class _Part:
-    """Units that were asked about in one call, and the answer."""
+    """The units of one call, and the answer."""
 
     units: tuple[Unit, ...]
     result: AskResult[RowsAnswer]
@@ -223,7 +205,8 @@ class _Run:
     case: ReadCase
     units: tuple[Unit, ...]
     scheme: Scheme
-    deadline: Deadline
+    deadline: float
+    """On the clock of the event loop, as `asyncio.timeout_at` takes it."""
     notes: list[str] = field(default_factory=list[str])
     flags: list[Flag] = field(default_factory=list[Flag])
 
@@ -302,7 +285,7 @@ class _Run:
         return reading
 
     async def _ask_again(self, parts: Sequence[_Part]) -> list[_Part]:
-        """Ask once more for the units without a usable row, these alone."""
+        """Request once more the units without a usable row, and no others."""
         if not self.limits.repair:
             return []
         open_parts = [part for part in parts if part.result.may_improve]
@@ -397,17 +380,25 @@ async def ask_until(
     messages: Sequence[BaseMessage],
     schema: type[M],
     *,
-    deadline: Deadline,
+    deadline: float,
     name: str,
     repair: bool,
 ) -> AskResult[M]:
     """Ask, and give up at the deadline or when the budget is spent.
 
+    Args:
+        model: The model.
+        messages: The rendered prompt.
+        schema: The form of the answer.
+        deadline: When to give up, on the clock of the event loop.
+        name: Names the call in traces.
+        repair: Whether a malformed answer is requested once more.
+
     Raises:
         ModelConfigurationError: If no request to this model can succeed as it is set up.
     """
     try:
-        async with asyncio.timeout(deadline.seconds_left):
+        async with asyncio.timeout_at(deadline):
             answer = await ask(model, messages, schema, settings=SETTINGS, name=name, repair=repair)
     # Both are outcomes, not errors: policy decides what a read without a verdict permits.
     except TimeoutError:

@@ -104,6 +104,7 @@ FC_TABLE = Table(
             "a doubtful constraint fails open: it is shown as context",
             role="constraint",
         ),
+        # Before the two rows that admit: this one holds for certain preferences as well.
         _row(
             "6-preference-on-facts",
             "DENY",
@@ -184,7 +185,7 @@ FC_SAFETY = Table(
         _row(
             "safety",
             "APPLY_CONSTRAINT",
-            "a safety constraint holds through doubt",
+            "a safety constraint applies even where other attributes are doubtful",
             **_LIVE_ENTRY,
             subject="match",
             temporal="current",
@@ -192,12 +193,12 @@ FC_SAFETY = Table(
         _row(
             "safety-doubt",
             "CONTEXT",
-            "a safety constraint whose person or time is doubtful stays in sight",
+            "a safety constraint whose person or time is doubtful is still shown",
             **_LIVE_ENTRY,
             subject=("match", "uncertain"),
             temporal=("current", "uncertain"),
         ),
-        _row("safety-not-here", "DENY", "certainly not for this answer"),
+        _row("safety-not-here", "DENY", "certainly does not apply to this answer"),
     ),
 )
 """The minimum that an entry about safety gets, whatever its role; ours, switched by `safety`."""
@@ -220,7 +221,7 @@ FC_PERSONALIZATION = Table(
         _row(
             "preference-kept",
             "PERSONALIZE",
-            "a current preference of the user holds through doubt when advising the user",
+            "advice respects a current preference even where other attributes are doubtful",
             **_LIVE_PREFERENCE,
             scope=("in", "uncertain"),
         ),
@@ -232,7 +233,7 @@ FC_PERSONALIZATION = Table(
             scope="partial",
             allowed="given",
         ),
-        _row("no-preference", "DENY", "not such a preference"),
+        _row("no-preference", "DENY", "not a current preference of the user, or not advice"),
     ),
 )
 """The minimum that a current preference gets; ours, switched by `personalization_guard`."""
@@ -267,7 +268,7 @@ _GROUNDED_DIRECT: Values = {**_GROUNDED, "relevance": ("direct",)}
 _EXCLUSIONS = (
     _row("bystander", "DENY", "about somebody the answer is not about", subject="bystander"),
     _row("superseded", "DENY", "no longer holds", temporality="superseded"),
-    _row("contradicted", "DENY", "denied since it was said", epistemic="contradicted"),
+    _row("contradicted", "DENY", "contradicted since it was stated", epistemic="contradicted"),
     _row("irrelevant", "DENY", "has no bearing on the query", relevance="none"),
 )
 
@@ -301,6 +302,7 @@ _CONSTRAINTS = (
 
 # Current preferences fail open as well, but never into a matter of fact.
 _PREFERENCES = (
+    # Before the rows that admit: both exclusions hold for certain preferences as well.
     _row(
         "preference-of-another",
         "DENY",
@@ -373,6 +375,7 @@ _CLAIMS = (
         **_KNOWN,
         epistemic="verified",
     ),
+    # A requested view is reported as a view, so it need not be verified.
     _row(
         "claim-asked-for",
         "MENTION_VIEW",
@@ -513,25 +516,26 @@ PS_SAFETY = Table(
     name="PS_SAFETY",
     columns=_columns(PS_COLUMNS, "subject", "epistemic", "temporality", "relevance", "target"),
     rows=(
+        # First, because the user's own limits do not bind an answer for somebody else.
         _row(
             "safety-of-another",
             "CONTEXT",
-            "the user's own, and the answer is for another person",
+            "the user's safety constraint, and the answer is for another person",
             **(_LIVE_UNIT | _FOR_ANOTHER),
         ),
         _row(
             "safety",
             "APPLY_CONSTRAINT",
-            "a safety constraint holds through doubt",
+            "a safety constraint applies even where other attributes are doubtful",
             **(_LIVE_UNIT | {"subject": _KNOWN["subject"], "temporality": ("current",)}),
         ),
         _row(
             "safety-doubt",
             "CONTEXT",
-            "a safety constraint whose person or time is doubtful stays in sight",
+            "a safety constraint whose person or time is doubtful is still shown",
             **_LIVE_UNIT,
         ),
-        _row("safety-not-here", "DENY", "certainly not for this answer"),
+        _row("safety-not-here", "DENY", "certainly does not apply to this answer"),
     ),
 )
 """The minimum that a unit about safety gets; ours, switched by `safety`."""
@@ -543,13 +547,13 @@ PS_PERSONALIZATION = Table(
         _row(
             "preference-kept",
             "PERSONALIZE",
-            "a current preference of the user holds through doubt when advising the user",
+            "advice respects a current preference even where other attributes are doubtful",
             kind="preference",
             **(_LIVE_UNIT | {"subject": ("user",), "temporality": ("current",)}),
             **_ADVICE,
             target="user",
         ),
-        _row("no-preference", "DENY", "not such a preference"),
+        _row("no-preference", "DENY", "not a current preference of the user, or not advice"),
     ),
 )
 """The minimum that a current preference gets; ours, switched by `personalization_guard`."""

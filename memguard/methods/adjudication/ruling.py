@@ -44,33 +44,33 @@ SUPERSEDED_RECORD = TableRow(
     id="superseded-record", then="DENY", why="the store has a later record in its place"
 )
 EVIDENCE = TableRow(
-    id="evidence-conflict", then="DENY", why="the evidence given with the query says otherwise"
+    id="evidence-conflict", then="DENY", why="contradicted by the evidence given with the query"
 )
 NOT_JUDGED: dict[str, TableRow] = {
     "safety": TableRow(
         id="not-judged-safety",
         then="CONTEXT",
-        why="not judged; its words are those of a safety constraint, so it stays in sight",
+        why="not judged; its words are those of a safety constraint, so it is shown",
     ),
     "preference": TableRow(
         id="not-judged-preference",
         then="CONTEXT",
-        why="not judged; its words are those of a current preference, so it stays in sight",
+        why="not judged; its words are those of a current preference, so it is shown",
     ),
     "other": TableRow(id="not-judged", then="DENY", why="not judged"),
 }
 """The rows of units without a usable verdict (SPEC section 7)."""
 
-CONFLICT_LOST = TableRow(id="conflict-lost", then="DENY", why="a later unit says otherwise")
+CONFLICT_LOST = TableRow(id="conflict-lost", then="DENY", why="a later unit contradicts it")
 CONFLICT_OPEN = TableRow(
     id="conflict-open",
     then="CONTEXT_UNCERTAIN",
-    why="another unit says otherwise, and time does not tell which holds",
+    why="another unit contradicts it, and their times do not tell which is current",
 )
 CONFLICT_SAFETY = TableRow(
     id="conflict-safety",
     then="CONTEXT",
-    why="another unit says otherwise; a safety constraint stays in sight",
+    why="another unit contradicts it; a safety constraint is still shown",
 )
 
 SITUATIONS: tuple[Situation, ...] = tuple(

@@ -137,6 +137,30 @@ def create_case(
     return ReadCase(query=query, dialogue=turns, evidence=entries, now=now), clipped
 
 
+def units_with_repeats(
+    memories: Sequence[RecalledMemory], *, pieces: Mapping[str, Pieces] | None = None
+) -> dict[str, Any]:
+    """The units of the memories, and those of their repeats, as values of the state.
+
+    Args:
+        memories: What was recalled.
+        pieces: What each memory was split into, by its id; a memory without is whole.
+    """
+    firsts, repeats = distinct(memories)
+    units: list[Unit] = []
+    copies: dict[str, tuple[Unit, ...]] = {}
+    for memory in firsts:
+        split = pieces.get(memory.id) if pieces else None
+        memory_units = units_of(memory, pieces=split)
+        units += memory_units
+        # A repeat has the same text, so it splits in the same places: unit n of one is unit n of
+        # the other.
+        repeated = [units_of(copy, pieces=split) for copy in repeats[memory.id]]
+        for number, unit in enumerate(memory_units):
+            copies[unit.id] = tuple(other[number] for other in repeated)
+    return {"units": tuple(units), "repeats": {k: v for k, v in copies.items() if v}}
+
+
 def distinct(
     memories: Sequence[RecalledMemory],
 ) -> tuple[tuple[RecalledMemory, ...], dict[str, tuple[RecalledMemory, ...]]]:
@@ -151,6 +175,7 @@ def distinct(
     by_text: dict[str, list[RecalledMemory]] = {}
     for memory in _with_unique_ids([m for m in memories if not is_blank(m.text)]):
         by_text.setdefault(same_text_form(memory.text), []).append(memory)
+    # Copies are judged once: repeated text would cost tokens and could get different verdicts.
     firsts: list[RecalledMemory] = []
     repeats: dict[str, tuple[RecalledMemory, ...]] = {}
     for group in by_text.values():

@@ -29,17 +29,16 @@ from memguard.methods.adjudication.state import (
     ReadOutput,
     ReadState,
     create_case,
-    distinct,
-    units_of,
+    units_with_repeats,
 )
 from memguard.portal import NodeFunction, dual
 from memguard.protocols import Adjudicator
 from memguard.schema.base import is_blank
 from memguard.schema.decision import Inconclusive
 from memguard.schema.ledger import Adjudication, Flag, Ledger, ReadReport
-from memguard.schema.read import ReadCase, ReadSpec, RecalledMemory
+from memguard.schema.read import ReadCase, ReadSpec
 from memguard.schema.receipt import PromptStamp
-from memguard.schema.units import Pieces, Scheme, Unit
+from memguard.schema.units import Scheme, Unit
 from memguard.schema.usage import Budget, Usage
 from memguard.uncheckpointed import Graph, uncheckpointed
 
@@ -59,7 +58,7 @@ class Steps:
     spec: ReadSpec
     """Its settings."""
     adjudicator: Adjudicator
-    """Who judges."""
+    """Judges the units."""
     clock: Callable[[], datetime]
     """Gives the time."""
     budget: Budget = field(default_factory=Budget)
@@ -71,33 +70,11 @@ class Steps:
         """Counts against the budget of the read, and on the meter of the run around it."""
         return Meter(self.budget, spent=spent, elapsed=seconds, parent=current_meter())
 
-    def units(
-        self, memories: Sequence[RecalledMemory], *, pieces: Mapping[str, Pieces]
-    ) -> dict[str, Any]:
-        """The units of the memories, and those of their repeats.
-
-        Args:
-            memories: What was recalled.
-            pieces: What each memory was split into, by its id; a memory without is whole.
-        """
-        firsts, repeats = distinct(memories)
-        units: list[Unit] = []
-        copies: dict[str, tuple[Unit, ...]] = {}
-        for memory in firsts:
-            memory_units = units_of(memory, pieces=pieces.get(memory.id))
-            units += memory_units
-            # A repeat has the same text, so it splits in the same places: unit n of one is unit n
-            # of the other.
-            repeated = [units_of(copy, pieces=pieces.get(memory.id)) for copy in repeats[memory.id]]
-            for number, unit in enumerate(memory_units):
-                copies[unit.id] = tuple(other[number] for other in repeated)
-        return {"units": tuple(units), "repeats": {k: v for k, v in copies.items() if v}}
-
     async def adjudicate_whole(self, state: ReadState) -> dict[str, Any]:
         """Judge every memory as one unit, none of which is decomposed."""
         # The first step of its graph: flags and notes of an earlier run of the thread are dropped.
         fresh = {"flags": (), "notes": (), "seconds": 0.0}
-        entries = self.units(state.memories, pieces={})
+        entries = units_with_repeats(state.memories)
         return entries | await self.adjudicate(state.model_copy(update=fresh | entries))
 
     async def adjudicate(self, state: ReadState) -> dict[str, Any]:
@@ -229,15 +206,15 @@ def compile_method(steps: Steps, *, decompose: NodeFunction | None = None) -> Gr
 async def read_without_adjudicator(values: Mapping[str, Any], *, steps: Steps) -> dict[str, Any]:
     """Read by policy and the words of the memories alone, in a millisecond or two.
 
-    For when a method failed or was late: safety constraints and preferences that can be told by
-    their words stay as context, and everything else is withheld (SPEC section 7).
+    For when a method failed or was late: safety constraints and preferences that can be
+    recognized by their words stay as context, and everything else is withheld (SPEC section 7).
 
     Args:
         values: A method's input.
         steps: The method's settings, with `NoAdjudicator`.
     """
     state = ReadState.model_validate(dict(values))
-    state = state.model_copy(update=steps.units(state.memories, pieces={}))
+    state = state.model_copy(update=units_with_repeats(state.memories))
     if steps.scheme == "units" and not is_blank(state.query):
         # PS judges units, so a memory that is judged whole has a receipt that says so.
         current = any(not unit.superseded for unit in state.units)

@@ -8,6 +8,7 @@ The first step is here: memories are split into typed units, once per text, and 
 units are checked against the memory. The other steps are those of `memguard.methods.adjudication`.
 """
 
+import asyncio
 import threading
 import time
 import uuid
@@ -26,14 +27,13 @@ from memguard.local.adjudicator import LocalDecomposer
 from memguard.local.pieces import pieces_key, problem_of, whole, with_span
 from memguard.methods.adjudication.model import (
     AskResult,
-    Deadline,
     ask_until,
     create_adjudicator,
     gather_all,
     split_parts,
 )
 from memguard.methods.adjudication.rendering import estimate_tokens, quote_marked
-from memguard.methods.adjudication.state import ReadState, distinct
+from memguard.methods.adjudication.state import ReadState, distinct, units_with_repeats
 from memguard.methods.adjudication.steps import Steps, compile_method
 from memguard.prompts import Prompt, load_prompt, prompt_or_own
 from memguard.protocols import Adjudicator, Decomposer, DecompositionCache
@@ -98,7 +98,7 @@ async def decompose(
         *(entry.note for entry in pieces.values()),
     ]
     return {
-        **steps.units(state.memories, pieces=pieces),
+        **units_with_repeats(state.memories, pieces=pieces),
         "decomposition": decomposition,
         "decomposed": len(new),
         "cached": len(cached),
@@ -197,7 +197,7 @@ class ModelDecomposer:
         Raises:
             ModelConfigurationError: If the model cannot be used.
         """
-        deadline = Deadline.after(seconds)
+        deadline = asyncio.get_running_loop().time() + seconds
         numbered = list(enumerate(texts, start=1))
         # Numbered over all texts, so that the answers on the parts can be joined.
         short = [(number, text) for number, text in numbered if len(text) <= MAX_CHARS]
@@ -220,7 +220,7 @@ class ModelDecomposer:
         )
 
     async def _ask(
-        self, part: Sequence[tuple[int, str]], *, deadline: Deadline
+        self, part: Sequence[tuple[int, str]], *, deadline: float
     ) -> dict[int, Pieces | Inconclusive]:
         lines = "\n".join(f"[m{number}] {quote_marked(text)}" for number, text in part)
         result = await ask_until(
