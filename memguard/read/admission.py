@@ -71,7 +71,7 @@ _LOG: ContextVar[DecompositionLog | None] = ContextVar("memguard_pieces", defaul
 
 @dataclass(frozen=True, kw_only=True)
 class AdmissionResult:
-    """What a method returned, and what a reader must know of how it came about."""
+    """What a method or its fallback returned, and why the fallback was used."""
 
     output: dict[str, Any]
     """The method's output."""
@@ -110,9 +110,6 @@ class Admission:
             values: The method's input.
             journal: Where the pieces of memories are cached.
             seconds: How long it may take.
-
-        Raises:
-            ConfigurationError: If a user's graph does not return what a method returns.
         """
         pieces = use_pieces(
             DecompositionLog(journal), memories=values["memories"], fingerprint=self.decomposer
@@ -251,7 +248,7 @@ def _check_output(output: Mapping[str, Any], *, name: str) -> None:
     Raises:
         ConfigurationError: If an output is missing.
     """
-    # Before the guard reads them: a missing key would look like a defect of the guard.
+    # Before the guard reads them: a missing output would look like a defect of the guard.
     required = ("memory_context", "admitted", "withheld", "report")
     missing = [key for key in required if output.get(key) is None]
     if missing:

@@ -251,8 +251,8 @@ def _recall_notes(recalled: Recalled) -> tuple[str, ...]:
         (recalled.additional, "safety constraints found in addition to the nearest"),
         (recalled.superseded, "left out because they are marked as superseded"),
         (recalled.outside, "left out because they were said outside the time window"),
-        (recalled.below, "left out because they scored below the least score"),
-        (recalled.textless, "left out because they hold no text"),
+        (recalled.below, "left out because they scored below `min_score`"),
+        (recalled.textless, "left out because they have no text"),
     )
     return (*recalled.notes, *(f"{what}: {count}" for count, what in counts if count))
 

@@ -312,11 +312,11 @@ def settle_conflicts(
         rulings: One per unit.
         conflicts: Pairs of unit ids; pairs with an unknown id, or of a unit with itself, are
             ignored.
-        safety: Whether safety constraints stay in sight.
+        safety: Whether safety constraints that lose are shown as context.
     """
-    # Collected first and applied at the end, so that no pair sees the outcome of another.
     by_id = {ruling.unit.id: ruling for ruling in rulings}
-    caps: dict[str, list[TableRow]] = {unit_id: [] for unit_id in by_id}
+    # Only the rows change, and no pair looks at a row: no pair sees the outcome of another.
+    rows = {ruling.unit.id: ruling.row for ruling in rulings}
     for conflict in conflicts:
         first, second = by_id.get(conflict.first), by_id.get(conflict.second)
         if first is None or second is None or first is second:
@@ -324,10 +324,10 @@ def settle_conflicts(
         if not (_is_valid(first) and _is_valid(second)):
             continue
         for ruling, cap in _losers(first, second):
-            in_sight = safety and is_about_safety(ruling)
-            caps[ruling.unit.id].append(CONFLICT_SAFETY if in_sight else cap)
+            limit = CONFLICT_SAFETY if safety and is_about_safety(ruling) else cap
+            rows[ruling.unit.id] = stricter(rows[ruling.unit.id], limit)
     return tuple(
-        replace(ruling, row=reduce(stricter, caps[ruling.unit.id], ruling.row))
+        ruling if rows[ruling.unit.id] is ruling.row else replace(ruling, row=rows[ruling.unit.id])
         for ruling in rulings
     )
 
@@ -387,7 +387,7 @@ def compile_ledger(
             unit=ruling.unit,
             attributes=ruling.finding.attributes,
             evidence_conflict=ruling.finding.evidence_conflict,
-            conflicts_with=tuple(conflicts.get(unit_id, ())),
+            conflicts_with=conflicts.get(unit_id, ()),
             influence=ruling.finding.influence,
             reason=ruling.finding.reason,
             permission=ruling.row.then,
@@ -405,24 +405,18 @@ def compile_ledger(
     return Compiled(ledger=ledger, flags=flags, notes=notes)
 
 
-def _conflicts_by_unit(adjudication: Adjudication) -> dict[str, list[str]]:
+def _conflicts_by_unit(adjudication: Adjudication) -> dict[str, tuple[str, ...]]:
     conflicting: defaultdict[str, list[str]] = defaultdict(list)
     for conflict in adjudication.conflicts:
         conflicting[conflict.first].append(conflict.second)
         conflicting[conflict.second].append(conflict.first)
-    return {unit_id: list(dict.fromkeys(others)) for unit_id, others in conflicting.items()}
+    return {unit_id: tuple(dict.fromkeys(others)) for unit_id, others in conflicting.items()}
 
 
 def _repeat(unit: Unit, verdict: UnitVerdict) -> UnitVerdict:
     explanation = f"the same text as {verdict.unit.id}"
-    return verdict.model_copy(
-        update={
-            "unit": unit,
-            "withheld": "duplicate",
-            "position": None,
-            "explanation": explanation,
-        }
-    )
+    update = {"unit": unit, "withheld": "duplicate", "position": None, "explanation": explanation}
+    return verdict.model_copy(update=update)
 
 
 class Room:
