@@ -1,14 +1,13 @@
 """A decision table as data: rows over closed sets of values, the first that matches decides.
 
 A row names the values that it accepts in some columns, and accepts any value in the others. A value
-outside its set matches no row, and a key without a row is denied. The documentation prints tables
-from these values (`print_table`).
+outside its set matches no row, and a key without a row is denied. The documentation shows tables
+that are printed from these values.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import product
 
 from memguard.schema.units import WIDTH, Permission
 
@@ -84,11 +83,6 @@ class Table:
             for row in self.rows
         )
 
-    def every_key(self) -> Iterator[dict[str, str]]:
-        """Every key of the table."""
-        for values in product(*self.columns.values()):
-            yield dict(zip(self.columns, values, strict=True))
-
 
 def _unknown(column: str, value: object) -> TableRow:
     return TableRow(id=UNKNOWN, then="DENY", why=f"{column} {value!r} is not in the table")
@@ -102,21 +96,3 @@ def wider(first: TableRow, second: TableRow) -> TableRow:
 def stricter(first: TableRow, second: TableRow) -> TableRow:
     """The row with the narrower permission; the first where they are equal."""
     return second if WIDTH[second.then] < WIDTH[first.then] else first
-
-
-def print_table(table: Table, *, names: Mapping[Permission, str] | None = None) -> str:
-    """The table in Markdown, as the documentation shows it.
-
-    Args:
-        table: The table.
-        names: Other names of the permissions, for example those of channels.
-    """
-    lines = ["| row | when | then | because |", "|---|---|---|---|"]
-    for row in table.rows:
-        parts = [
-            f"{column} {'/'.join(f'`{value}`' for value in values)}"
-            for column, values in row.when.items()
-        ]
-        then = names[row.then] if names else row.then
-        lines.append(f"| `{row.id}` | {', '.join(parts) or 'else'} | `{then}` | {row.why} |")
-    return "\n".join(lines)
