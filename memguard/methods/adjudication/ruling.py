@@ -372,12 +372,7 @@ def compile_ledger(
         costs: What showing a unit takes.
         repeats: Units of memories whose text another memory represents, by that one's unit id.
     """
-    room = Room(spec, costs=costs.units, frames=costs.frames)
-    withheld: dict[str, Withheld | None] = {ruling.unit.id: "denied" for ruling in rulings}
-    # The most important first, because the room that is left decides about the rest.
-    for ruling in by_priority(rulings, safety=spec.safety):
-        always = is_always_shown(ruling, safety=spec.safety)
-        withheld[ruling.unit.id] = room.add(ruling, always=always)
+    withheld, exceeded = _apply_limits(rulings, spec=spec, costs=costs)
     positions = positions_of([ruling for ruling in rulings if withheld[ruling.unit.id] is None])
     conflicts = _conflicts_by_unit(adjudication)
     verdicts: list[UnitVerdict] = []
@@ -400,7 +395,7 @@ def compile_ledger(
         # Repeats are on the receipt too: it accounts for every recalled memory.
         verdicts += [_repeat(unit, verdict) for unit in repeats.get(unit_id, ())]
     ledger = Ledger(scheme=scheme, situation=adjudication.situation, verdicts=tuple(verdicts))
-    flags: tuple[Flag, ...] = ("limits_exceeded",) if room.exceeded else ()
+    flags: tuple[Flag, ...] = ("limits_exceeded",) if exceeded else ()
     notes = tuple(note for ruling in rulings for note in ruling.notes)
     return Compiled(ledger=ledger, flags=flags, notes=notes)
 
@@ -419,45 +414,31 @@ def _repeat(unit: Unit, verdict: UnitVerdict) -> UnitVerdict:
     return verdict.model_copy(update=update)
 
 
-class Room:
-    """The remaining room of the block while units are added to it."""
-
-    def __init__(
-        self, spec: ReadSpec, *, costs: Mapping[str, int], frames: Mapping[str, int]
-    ) -> None:
-        self._spec = spec
-        self._costs = costs
-        self._frames = frames
-        self._units = 0
-        self._tokens = 0
-        self._open: set[str] = set()
-        self.exceeded = False
-        """Whether constraints alone are more than the limits allow."""
-
-    def add(self, ruling: Ruling, *, always: bool) -> Withheld | None:
-        """Add a unit, or say why it does not fit."""
-        cost = self._cost(ruling)
-        full = self._full(cost)
-        if full and not always:
-            return full
-        self.exceeded = self.exceeded or full is not None
-        self._units += 1
-        self._tokens += cost
-        self._open |= {"frame", ruling.row.then}
-        return None
-
-    def _cost(self, ruling: Ruling) -> int:
+def _apply_limits(
+    rulings: Sequence[Ruling], *, spec: ReadSpec, costs: Costs
+) -> tuple[dict[str, Withheld | None], bool]:
+    """Why each unit is withheld, by its id, and whether constraints alone exceed the limits."""
+    withheld: dict[str, Withheld | None] = {ruling.unit.id: "denied" for ruling in rulings}
+    units, tokens, exceeded = 0, 0, False
+    opened: set[str] = set()
+    # The most important first, because the room that is left decides about the rest.
+    for ruling in by_priority(rulings, safety=spec.safety):
         # A heading costs tokens only once, with the first unit below it.
-        opened = {"frame", ruling.row.then} - self._open
-        return self._costs[ruling.unit.id] + sum(self._frames.get(name, 0) for name in opened)
-
-    def _full(self, cost: int) -> Withheld | None:
-        max_units, max_tokens = self._spec.max_units, self._spec.max_tokens
-        if max_units is not None and self._units >= max_units:
-            return "max_units"
-        if max_tokens is not None and self._tokens + cost > max_tokens:
-            return "max_tokens"
-        return None
+        new = {"frame", ruling.row.then} - opened
+        cost = costs.units[ruling.unit.id] + sum(costs.frames.get(name, 0) for name in new)
+        full: Withheld | None = None
+        if spec.max_units is not None and units >= spec.max_units:
+            full = "max_units"
+        elif spec.max_tokens is not None and tokens + cost > spec.max_tokens:
+            full = "max_tokens"
+        if full and not is_always_shown(ruling, safety=spec.safety):
+            withheld[ruling.unit.id] = full
+            continue
+        exceeded = exceeded or full is not None
+        withheld[ruling.unit.id] = None
+        units, tokens = units + 1, tokens + cost
+        opened |= new
+    return withheld, exceeded
 
 
 def by_priority(rulings: Sequence[Ruling], *, safety: bool) -> list[Ruling]:
