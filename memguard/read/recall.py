@@ -179,9 +179,9 @@ async def recall(
             add_page(search, page, spec=spec, now=now, counts=counts)
     if ranked:
         _require_scores(store, searches)
-    chosen = _choose(searches, max_texts=max_texts, spec=spec)
-    await _refresh(store, chosen.memories)
-    return chosen.model_copy(update={"namespaces": unique, **vars(counts)})
+    result = _choose(searches, max_texts=max_texts, spec=spec)
+    await _refresh(store, result.memories)
+    return result.model_copy(update={"namespaces": unique, **vars(counts)})
 
 
 def _searches(

@@ -166,19 +166,19 @@ def read_answer_rows(
     Returns:
         The rows of requested units; notes name the other rows.
     """
-    readable: list[Row] = []
+    unit_rows: list[Row] = []
     conflicts: list[Conflict] = []
     notes: list[str] = []
-    for written in rows:
-        name = _name_of(written)
+    for entry in rows:
+        name = _name_of(entry)
         if name not in requested:
             # An invented name affects no unit, so it is noted and not an error.
-            label = name or str(written.get("broken", ""))[:_MAX_QUOTED]
+            label = name or str(entry.get("broken", ""))[:_MAX_QUOTED]
             notes.append(f"a row for {label!r}, which is not one of the units; left out")
             continue
-        row = _row(written, unit_id=requested[name], scheme=scheme)
-        readable.append(row)
-        for other in _ids(written.get("conflicts_with")):
+        row = _row(entry, unit_id=requested[name], scheme=scheme)
+        unit_rows.append(row)
+        for other in _ids(entry.get("conflicts_with")):
             if other not in names:
                 notes.append(f"{name} is said to conflict with {other!r}, which is not a unit")
             # A unit that is named as conflicting with itself is ignored.
@@ -186,23 +186,23 @@ def read_answer_rows(
                 conflicts.append(Conflict(first=row.unit_id, second=names[other]))
     return AnswerReading(
         situation=read_situation(situation),
-        rows=tuple(readable),
+        rows=tuple(unit_rows),
         conflicts=tuple(conflicts),
         notes=tuple(notes),
     )
 
 
-def read_situation(written: Mapping[str, Any]) -> Situation | Inconclusive:
+def read_situation(entry: Mapping[str, Any]) -> Situation | Inconclusive:
     """The situation, or why it could not be read."""
-    target = _choice(written.get("target"), get_args(Target))
-    mode = _choice(written.get("mode"), get_args(Mode))
+    target = _choice(entry.get("target"), get_args(Target))
+    mode = _choice(entry.get("mode"), get_args(Mode))
     if target is None or mode is None:
         return Inconclusive(
-            reason="off_menu" if written else "parse_failure",
-            detail=f"the situation is {dict(written)!r}"[:_MAX_REASON],
+            reason="off_menu" if entry else "parse_failure",
+            detail=f"the situation is {dict(entry)!r}"[:_MAX_REASON],
         )
     return Situation.model_validate(
-        {"target": target, "mode": mode, "asks_view": _yes(written.get("asks_view"))}
+        {"target": target, "mode": mode, "asks_view": _yes(entry.get("asks_view"))}
     )
 
 
@@ -215,46 +215,46 @@ _MENUS: dict[Scheme, dict[str, tuple[str, ...]]] = {
 """The closed set of values of each attribute, by scheme: those of the tables."""
 
 
-def _row(written: Mapping[str, Any], *, unit_id: str, scheme: Scheme) -> Row:
+def _row(entry: Mapping[str, Any], *, unit_id: str, scheme: Scheme) -> Row:
     menus = _MENUS[scheme]
-    chosen = {name: _choice(written.get(name), menu) for name, menu in menus.items()}
+    values = {name: _choice(entry.get(name), menu) for name, menu in menus.items()}
     # Only the first wrong value is named: the row is lost with one as with several.
-    wrong = next((name for name, value in chosen.items() if value is None), None)
+    wrong = next((name for name, value in values.items() if value is None), None)
     if wrong is not None:
         attributes = Inconclusive(
-            reason="off_menu" if written.get(wrong) else "parse_failure",
-            detail=f"{wrong} is {written.get(wrong)!r}"[:_MAX_QUOTED],
+            reason="off_menu" if entry.get(wrong) else "parse_failure",
+            detail=f"{wrong} is {entry.get(wrong)!r}"[:_MAX_QUOTED],
         )
     elif scheme == "units":
-        attributes = _unit_attributes(tuple(chosen.items()))
+        attributes = _unit_attributes(tuple(values.items()))
     else:
-        allowed = written.get("allowed_content")
+        allowed = entry.get("allowed_content")
         attributes = FactorAttributes.model_validate(
             {
-                **chosen,
-                "safety": _yes(written.get("safety")),
+                **values,
+                "safety": _yes(entry.get("safety")),
                 "allowed_content": allowed if isinstance(allowed, str) else "",
             }
         )
-    why = written.get("reason")
+    why = entry.get("reason")
     return Row(
         unit_id=unit_id,
         attributes=attributes,
         # Read from unusable rows too: evidence may deny a unit whatever its attributes are.
-        evidence_conflict=_yes(written.get("evidence_conflict")),
-        influence=_share(written.get("influence")),
+        evidence_conflict=_yes(entry.get("evidence_conflict")),
+        influence=_share(entry.get("influence")),
         reason=why[:_MAX_REASON] if isinstance(why, str) else "",
     )
 
 
 @cache
-def _unit_attributes(chosen: tuple[tuple[str, str | None], ...]) -> UnitAttributes:
+def _unit_attributes(values: tuple[tuple[str, str | None], ...]) -> UnitAttributes:
     """One shared value for equal verdicts: there are at most as many as keys of the table."""
-    return UnitAttributes.model_validate(dict(chosen))
+    return UnitAttributes.model_validate(dict(values))
 
 
-def _name_of(written: Mapping[str, Any]) -> str:
-    value = next((written[key] for key in _ID_KEYS if key in written), "")
+def _name_of(entry: Mapping[str, Any]) -> str:
+    value = next((entry[key] for key in _ID_KEYS if key in entry), "")
     return str(value).strip(_ID_MARKUP).casefold()
 
 

@@ -59,7 +59,7 @@ NOT_JUDGED: dict[str, TableRow] = {
     ),
     "other": TableRow(id="not-judged", then="DENY", why="not judged"),
 }
-"""The rows of units without a usable verdict (SPEC section 7)."""
+"""The rows of units without a usable verdict: two kinds fail open, the rest fails closed."""
 
 CONFLICT_LOST = TableRow(id="conflict-lost", then="DENY", why="a later unit contradicts it")
 CONFLICT_OPEN = TableRow(

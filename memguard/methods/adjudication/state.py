@@ -155,9 +155,9 @@ def units_with_repeats(
         units += memory_units
         # A repeat has the same text, so it splits in the same places: unit n of one is unit n of
         # the other.
-        repeated = [units_of(copy, pieces=split) for copy in repeats[memory.id]]
+        repeat_units = [units_of(copy, pieces=split) for copy in repeats[memory.id]]
         for number, unit in enumerate(memory_units):
-            copies[unit.id] = tuple(other[number] for other in repeated)
+            copies[unit.id] = tuple(other[number] for other in repeat_units)
     return {"units": tuple(units), "repeats": {k: v for k, v in copies.items() if v}}
 
 
@@ -175,7 +175,7 @@ def distinct(
     by_text: dict[str, list[RecalledMemory]] = {}
     for memory in _with_unique_ids([m for m in memories if not is_blank(m.text)]):
         by_text.setdefault(same_text_form(memory.text), []).append(memory)
-    # Copies are judged once: repeated text would cost tokens and could get different verdicts.
+    # Copies are judged once: repeat_units text would cost tokens and could get different verdicts.
     firsts: list[RecalledMemory] = []
     repeats: dict[str, tuple[RecalledMemory, ...]] = {}
     for group in by_text.values():

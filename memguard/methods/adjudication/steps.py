@@ -167,6 +167,7 @@ class Steps:
             method=self.method,
             spec=self.spec.model_dump(mode="json"),
             query=state.query,
+            # Of the case, not of the input: the receipt shows what the adjudicator was given.
             dialogue=state.case.dialogue if state.case else (),
             evidence=state.case.evidence if state.case else (),
             memories=state.memories,
@@ -207,7 +208,7 @@ async def read_without_adjudicator(values: Mapping[str, Any], *, steps: Steps) -
     """Read by policy and the words of the memories alone, in a millisecond or two.
 
     For when a method failed or was late: safety constraints and preferences that can be
-    recognized by their words stay as context, and everything else is withheld (SPEC section 7).
+    recognized by their words stay as context, and everything else is withheld.
 
     Args:
         values: A method's input.
