@@ -10,7 +10,7 @@ from typing import Any
 
 from memguard.errors import MemguardError
 from memguard.journal.backing import Backing
-from memguard.journal.caches import Extraction
+from memguard.journal.caches import LoggedExtraction
 from memguard.llm.budget import Meter, use_meter
 from memguard.methods.writer import Pass, readable_turns
 from memguard.methods.writer.config import Writer
@@ -119,7 +119,7 @@ async def read_pass(
         )
         return PassReport(unread=turn_ids, failures=(failure,))
     await backing.extractions.arecord(
-        Extraction(
+        LoggedExtraction(
             conversation_key="/".join((*state.namespace, state.new.id)),
             writer_digest=digest,
             turn_keys=state.keys,
@@ -155,7 +155,7 @@ def _source_of(
 
 
 def _proposed_before(
-    earlier: Sequence[Extraction],
+    earlier: Sequence[LoggedExtraction],
     readable: Conversation,
     *,
     keys: Sequence[str],

@@ -270,8 +270,8 @@ def create_write_guard(
     Raises:
         ConfigurationError: If a model, gate or prompt cannot be used, or a stage has no model.
     """
-    check_names(models or {}, known=STAGES, what="models")
-    check_names(prompts or {}, known=PROMPTS, what="prompts")
+    check_names(models or {}, allowed=STAGES, what="models")
+    check_names(prompts or {}, allowed=PROMPTS, what="prompts")
     stages = resolve_stages(model, models)
     overrides = prompts or {}
     spec = writer or Writer()

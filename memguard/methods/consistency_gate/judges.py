@@ -17,7 +17,7 @@ from memguard.local.statements import find_statements
 from memguard.methods.consistency_gate.config import ConsistencyGate
 from memguard.methods.consistency_gate.rules import is_settled
 from memguard.methods.consistency_gate.state import Judgement, score_of
-from memguard.prompts import Prompt, load_prompt, prompt_or_own
+from memguard.prompts import Prompt, load_prompt, resolve_prompt
 from memguard.quoting import named_turns, quote, quote_turns
 from memguard.schema.decision import Inconclusive, SupportSample
 from memguard.schema.memory import CandidateMemory, Conversation, Turn
@@ -201,7 +201,7 @@ class ModelJudge:
             k=self.spec.k,
             settings=self._settings,
             meter=current_meter(),
-            settled=settled if self.spec.early_stop else None,
+            stop=settled if self.spec.early_stop else None,
         )
         return Judgement(
             samples=tuple(_with_turn_ids(answer, source) for answer in batch.answers),
@@ -317,6 +317,6 @@ def make_judge(model: ModelLike, *, spec: ConsistencyGate, prompt: Prompt | None
     judge = ModelJudge(
         model=resolve_model(model),
         spec=spec,
-        prompt=prompt_or_own("consistency_gate", name, override=prompt),
+        prompt=resolve_prompt("consistency_gate", name, override=prompt),
     )
     return LocalFirstJudge(local=LocalJudge(spec=spec), model=judge) if spec.local_first else judge

@@ -35,7 +35,7 @@ from memguard.methods.adjudication.model import (
 from memguard.methods.adjudication.rendering import estimate_tokens, quote_marked
 from memguard.methods.adjudication.state import ReadState, distinct, units_with_repeats
 from memguard.methods.adjudication.steps import Steps, compile_method
-from memguard.prompts import Prompt, load_prompt, prompt_or_own
+from memguard.prompts import Prompt, load_prompt, resolve_prompt
 from memguard.protocols import Adjudicator, Decomposer, DecompositionCache
 from memguard.schema.base import is_blank
 from memguard.schema.decision import Inconclusive
@@ -319,8 +319,8 @@ def create_permission_semantic_graph(
         ConfigurationError: If a model or a prompt cannot be used.
     """
     spec = spec or PermissionSemantic()
-    asking = prompt_or_own(NAME, "adjudicate", override=prompt)
-    splitting = prompt_or_own(NAME, "decompose", override=decompose_prompt)
+    asking = resolve_prompt(NAME, "adjudicate", override=prompt)
+    splitting = resolve_prompt(NAME, "decompose", override=decompose_prompt)
     steps = Steps(
         method=NAME,
         scheme="units",
