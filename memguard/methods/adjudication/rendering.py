@@ -72,13 +72,13 @@ def render_memories(
         rendering: With which headings.
         when_empty: What to render for no units: nothing, or one fixed line.
     """
-    shown = ledger.shown
-    if not shown:
+    verdicts = ledger.shown
+    if not verdicts:
         return frame([NOTHING], opening="") if when_empty == "line" else ""
     headings = HEADINGS[rendering]
     lines: list[str] = []
     # `groupby` needs no sorting: a ledger lists its shown units section by section.
-    for permission, group in groupby(shown, key=attrgetter("permission")):
+    for permission, group in groupby(verdicts, key=attrgetter("permission")):
         if permission in headings:
             lines.append(headings[permission])
         lines += [unit_line(verdict.unit.text, said_at=verdict.unit.said_at) for verdict in group]
