@@ -52,7 +52,7 @@ def test_a_read_with_no_model_says_what_may_be_used_and_why(run: Run) -> None:
     withheld, _, section = rest.partition("The section, exactly as it goes into the prompt")
     assert "APPLY_CONSTRAINT: the answer must keep to it" in used
     assert "The user has a peanut allergy." in used
-    assert "row constraint: said, current and to be kept" in used
+    assert "row constraint: stated, current and to be respected" in used
     assert "The user owns a sailing boat." in withheld
     assert "row irrelevant: has no bearing on the query" in withheld
     assert "MENTION_VIEW: may be mentioned as the user's view" in used
