@@ -1,4 +1,9 @@
-"""The context as text units: turns with their speaker's label, long turns in pieces."""
+"""Reads a candidate and its context as the pieces that the support verifier compares.
+
+A context becomes text units: turns with their speaker's label, long turns in several units. A
+candidate becomes sentences. Of a long context, `best_units` chooses the units that share the rarest
+words with a sentence, and `align_claim` aligns the sentence with them.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,7 +20,15 @@ from memguard.schema.memory import Turn
 
 UNIT_WORDS = 80
 """Maximum number of words in a unit; a longer turn is split, at sentence ends if possible."""
-
+SENTENCE_WORDS = 40
+"""Maximum number of words in a piece; a longer sentence is split."""
+_MIN_WORDS = 3
+_LABELS = {"user": "User", "assistant": "Assistant", "tool": "Tool", "system": "System"}
+# One or two capitalised words before the colon: `Note to self: buy milk` is not a speaker.
+_LINE = re.compile(r"^\s*([A-Z][\w'.-]*(?: [A-Z0-9][\w'.-]*)?): +(\S.*)$")
+_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]?[A-Z0-9])|\n+")
+# A full stop after one of these ends no sentence.
+_TITLES = ("mr.", "mrs.", "ms.", "dr.", "st.", "prof.", "e.g.", "i.e.", "vs.", "no.")
 # A label that begins with one of these is recognised only as a whole: `Speaker 1`, `The user`.
 _GENERIC = frozenset({"speaker", "user", "assistant", "system", "tool", "the", "mr", "mrs", "dr"})
 
@@ -42,199 +55,6 @@ class TextUnit:
     def label_words(self) -> int:
         """How many words of `labelled` are the label."""
         return len(split_words(self.speaker))
-
-
-def split_text(text: str, *, limit: int = UNIT_WORDS) -> list[str]:
-    """Split a text into pieces of at most `limit` words, at sentence ends if possible.
-
-    Args:
-        text: Any text.
-        limit: Maximum number of words in a piece.
-    """
-    spans = split_words(text)
-    if len(spans) <= limit:
-        return [text]
-    pieces: list[str] = []
-    first = 0
-    while first < len(spans):
-        last = min(first + limit, len(spans))
-        if last < len(spans):
-            # Not in the first third, or a short first sentence would be a piece of its own.
-            ends = [
-                index
-                for index in range(first + limit // 3, last)
-                if any(mark in text[spans[index].end : spans[index + 1].start] for mark in ".!?\n")
-            ]
-            last = ends[-1] + 1 if ends else last
-        stop = spans[last].start if last < len(spans) else len(text)
-        start = spans[first].start if first else 0
-        pieces.append(text[start:stop].strip())
-        first = last
-    return pieces
-
-
-def find_subject(claim: str, labels: Sequence[str], *, named: str = "") -> tuple[Flags, str]:
-    """Find whom a claim is about: the speaker's label that it mentions first.
-
-    Args:
-        claim: The claim.
-        labels: The labels of the context's speakers.
-        named: The subject according to the writer; used if the claim mentions no label.
-
-    Returns:
-        A mask of the claim's words that are the name, and the label; an empty label if none is
-        mentioned.
-    """
-    stems = [stem(span.text) for span in split_words(claim)]
-    mask = np.zeros(len(stems), dtype=bool)
-    first: tuple[int, str, int] | None = None
-    for label in dict.fromkeys(filter(None, labels)):
-        parts = [stem(span.text) for span in split_words(label)]
-        if parts and parts[0] not in _GENERIC:
-            # The first name is enough: a claim about `Ana` matches the label `Ana Lima`.
-            parts = parts[:1]
-        start = _find(stems, parts)
-        if start is not None and (first is None or start < first[0]):
-            first = (start, label, len(parts))
-    if first is not None:
-        mask[first[0] : first[0] + first[2]] = True
-        return mask, first[1]
-    same = [label for label in labels if label and label.lower() == named.lower()]
-    return mask, same[0] if same else ""
-
-
-def _find(stems: Sequence[str], parts: Sequence[str]) -> int | None:
-    for start in range(len(stems) - len(parts) + 1):
-        if parts and list(stems[start : start + len(parts)]) == list(parts):
-            return start
-    return None
-
-
-def align_claim(
-    claim: EncodedText,
-    units: Sequence[TextUnit],
-    encoded: Sequence[EncodedText],
-    *,
-    named: str = "",
-) -> Alignment:
-    """Align a claim with units, and mark the units spoken by its subject.
-
-    Args:
-        claim: The claim, encoded.
-        units: The units.
-        encoded: The same units, encoded.
-        named: The subject according to the writer.
-    """
-    mask, subject = find_subject(claim.text, [unit.speaker for unit in units], named=named)
-    sources = [
-        EncodedUnit(
-            encoded=vectors,
-            by_subject=not subject or not unit.speaker or unit.speaker == subject,
-        )
-        for unit, vectors in zip(units, encoded, strict=True)
-    ]
-    return align(claim, sources, subject=mask)
-
-
-SENTENCE_WORDS = 40
-"""Maximum number of words in a piece; a longer sentence is split."""
-
-_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]?[A-Z0-9])|\n+")
-_MIN_WORDS = 3
-# A full stop after one of these ends no sentence.
-_TITLES = ("mr.", "mrs.", "ms.", "dr.", "st.", "prof.", "e.g.", "i.e.", "vs.", "no.")
-
-
-@dataclass(frozen=True)
-class Sentence:
-    """One piece of a candidate."""
-
-    text: str
-    """The piece."""
-    start: int
-    """Offset in the candidate, in characters."""
-
-
-def split_candidate(text: str) -> list[Sentence]:
-    """Split a candidate into sentences; one of fewer than three words stays with its neighbour.
-
-    Args:
-        text: The candidate.
-
-    Returns:
-        The pieces in order; none for a text without words.
-    """
-    starts = [0]
-    for hit in _END.finditer(text):
-        before = text[: hit.start()].lower()
-        long = len(split_words(text[starts[-1] : hit.start()])) >= _MIN_WORDS
-        if long and not before.endswith(_TITLES) and not _ends_in_initial(before):
-            starts.append(hit.end())
-    if len(starts) > 1 and len(split_words(text[starts[-1] :])) < _MIN_WORDS:
-        starts.pop()
-    pieces: list[Sentence] = []
-    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
-        offset = start
-        for piece in split_text(text[start:end], limit=SENTENCE_WORDS):
-            # Searched for from the piece before, since a sentence may repeat its own words.
-            offset = max(offset, text.find(piece, offset, end))
-            if split_words(piece):
-                pieces.append(Sentence(text=piece, start=offset))
-            offset += len(piece)
-    return pieces
-
-
-def _ends_in_initial(before: str) -> bool:
-    """Whether a text ends in an initial, as in `J. Smith`."""
-    return re.search(r"(?:^|\s)\w\.$", before) is not None
-
-
-def best_units(
-    claim: str,
-    units: Sequence[TextUnit],
-    *,
-    limit: int,
-    idf: Mapping[str, float],
-    default: float,
-) -> tuple[TextUnit, ...]:
-    """The units that share the rarest words with a claim, and their neighbours, in context order.
-
-    Args:
-        claim: The claim.
-        units: All units.
-        limit: How many units to return at most.
-        idf: Inverse document frequency by stem.
-        default: The same for a stem that is not in the table.
-    """
-    if len(units) <= limit:
-        return tuple(units)
-    words = read_words(claim)
-    rarity = idf_of(words, table=idf, default=default)
-    weights = {
-        word: float(value)
-        for word, value, stop in zip(words.stems, rarity, words.stop, strict=True)
-        if not stop
-    }
-    scores: list[float] = []
-    for unit in units:
-        unit_words = read_words(unit.labelled, at=unit.at)
-        shared = sum(weights.get(word, 0.0) for word in frozenset(unit_words.stems))
-        # A shared number or date counts as much as the rarest word.
-        scores.append(shared + default * len(words.values & unit_words.values))
-    # Ties go to the later unit: a memory is more likely to come from what was just said.
-    ranked = sorted(range(len(units)), key=lambda index: (-scores[index], -index))
-    chosen: set[int] = set()
-    for index in ranked:
-        # The neighbours too: "Yes, for years" shares no word with the claim, its question does.
-        for neighbour in (index, index - 1, index + 1):
-            if 0 <= neighbour < len(units) and len(chosen) < limit:
-                chosen.add(neighbour)
-    return tuple(units[index] for index in sorted(chosen))
-
-
-_LABELS = {"user": "User", "assistant": "Assistant", "tool": "Tool", "system": "System"}
-# One or two capitalised words before the colon: `Note to self: buy milk` is not a speaker.
-_LINE = re.compile(r"^\s*([A-Z][\w'.-]*(?: [A-Z0-9][\w'.-]*)?): +(\S.*)$")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -288,3 +108,170 @@ def _units_of_text(text: str) -> tuple[TextUnit, ...]:
         speaker, text = (hit[1], hit[2]) if hit else ("", line.strip())
         units += [TextUnit(speaker=speaker, text=piece, turn=index) for piece in split_text(text)]
     return tuple(units)
+
+
+def split_text(text: str, *, limit: int = UNIT_WORDS) -> list[str]:
+    """Split a text into pieces of at most `limit` words, at sentence ends if possible.
+
+    Args:
+        text: Any text.
+        limit: Maximum number of words in a piece.
+    """
+    spans = split_words(text)
+    if len(spans) <= limit:
+        return [text]
+    pieces: list[str] = []
+    first = 0
+    while first < len(spans):
+        last = min(first + limit, len(spans))
+        if last < len(spans):
+            # Not in the first third, or a short first sentence would be a piece of its own.
+            ends = [
+                index
+                for index in range(first + limit // 3, last)
+                if any(mark in text[spans[index].end : spans[index + 1].start] for mark in ".!?\n")
+            ]
+            last = ends[-1] + 1 if ends else last
+        stop = spans[last].start if last < len(spans) else len(text)
+        start = spans[first].start if first else 0
+        pieces.append(text[start:stop].strip())
+        first = last
+    return pieces
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One piece of a candidate."""
+
+    text: str
+    """The piece."""
+    start: int
+    """Offset in the candidate, in characters."""
+
+
+def split_candidate(text: str) -> list[Sentence]:
+    """Split a candidate into sentences; one of fewer than three words stays with its neighbour.
+
+    Args:
+        text: The candidate.
+
+    Returns:
+        The pieces in order; none for a text without words.
+    """
+    starts = [0]
+    for hit in _END.finditer(text):
+        before = text[: hit.start()].lower()
+        long = len(split_words(text[starts[-1] : hit.start()])) >= _MIN_WORDS
+        # No sentence ends after an initial, as in `J. Smith`.
+        if long and not before.endswith(_TITLES) and not re.search(r"(?:^|\s)\w\.$", before):
+            starts.append(hit.end())
+    if len(starts) > 1 and len(split_words(text[starts[-1] :])) < _MIN_WORDS:
+        starts.pop()
+    pieces: list[Sentence] = []
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+        offset = start
+        for piece in split_text(text[start:end], limit=SENTENCE_WORDS):
+            # Searched for from the piece before, since a sentence may repeat its own words.
+            offset = max(offset, text.find(piece, offset, end))
+            if split_words(piece):
+                pieces.append(Sentence(text=piece, start=offset))
+            offset += len(piece)
+    return pieces
+
+
+def best_units(
+    claim: str,
+    units: Sequence[TextUnit],
+    *,
+    limit: int,
+    idf: Mapping[str, float],
+    default: float,
+) -> tuple[TextUnit, ...]:
+    """The units that share the rarest words with a claim, and their neighbours, in context order.
+
+    Args:
+        claim: The claim.
+        units: All units.
+        limit: How many units to return at most.
+        idf: Inverse document frequency by stem.
+        default: The same for a stem that is not in the table.
+    """
+    if len(units) <= limit:
+        return tuple(units)
+    words = read_words(claim)
+    rarity = idf_of(words, table=idf, default=default)
+    weights = {
+        word: float(value)
+        for word, value, stop in zip(words.stems, rarity, words.stop, strict=True)
+        if not stop
+    }
+    scores: list[float] = []
+    for unit in units:
+        unit_words = read_words(unit.labelled, at=unit.at)
+        shared = sum(weights.get(word, 0.0) for word in frozenset(unit_words.stems))
+        # A shared number or date counts as much as the rarest word.
+        scores.append(shared + default * len(words.values & unit_words.values))
+    # Ties go to the later unit: a memory is more likely to come from what was just said.
+    ranked = sorted(range(len(units)), key=lambda index: (-scores[index], -index))
+    chosen: set[int] = set()
+    for index in ranked:
+        # The neighbours too: "Yes, for years" shares no word with the claim, its question does.
+        for neighbour in (index, index - 1, index + 1):
+            if 0 <= neighbour < len(units) and len(chosen) < limit:
+                chosen.add(neighbour)
+    return tuple(units[index] for index in sorted(chosen))
+
+
+def align_claim(
+    claim: EncodedText,
+    units: Sequence[TextUnit],
+    encoded: Sequence[EncodedText],
+    *,
+    named: str = "",
+) -> Alignment:
+    """Align a claim with units, and mark the units spoken by its subject.
+
+    Args:
+        claim: The claim, encoded.
+        units: The units.
+        encoded: The same units, encoded.
+        named: The subject according to the writer.
+    """
+    mask, subject = find_subject(claim.text, [unit.speaker for unit in units], named=named)
+    sources = [
+        EncodedUnit(encoded=vectors, by_subject=not subject or unit.speaker in {"", subject})
+        for unit, vectors in zip(units, encoded, strict=True)
+    ]
+    return align(claim, sources, subject=mask)
+
+
+def find_subject(claim: str, labels: Sequence[str], *, named: str = "") -> tuple[Flags, str]:
+    """Find whom a claim is about: the speaker's label that it mentions first.
+
+    Args:
+        claim: The claim.
+        labels: The labels of the context's speakers.
+        named: The subject according to the writer; used if the claim mentions no label.
+
+    Returns:
+        A mask of the claim's words that are the name, and the label; an empty label if none is
+        mentioned.
+    """
+    stems = [stem(span.text) for span in split_words(claim)]
+    mask = np.zeros(len(stems), dtype=bool)
+    first: tuple[int, str, int] | None = None
+    for label in dict.fromkeys(filter(None, labels)):
+        parts = [stem(span.text) for span in split_words(label)]
+        if parts and parts[0] not in _GENERIC:
+            # The first name is enough: a claim about `Ana` matches the label `Ana Lima`.
+            parts = parts[:1]
+        size = len(parts)
+        starts = (at for at in range(len(stems) - size + 1) if stems[at : at + size] == parts)
+        start = next(starts, None) if parts else None
+        if start is not None and (first is None or start < first[0]):
+            first = (start, label, size)
+    if first is not None:
+        mask[first[0] : first[0] + first[2]] = True
+        return mask, first[1]
+    same = [label for label in labels if label and label.lower() == named.lower()]
+    return mask, same[0] if same else ""

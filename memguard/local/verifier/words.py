@@ -3,9 +3,10 @@
 Pure rules without a model, so that each can be tested alone.
 """
 
+import itertools
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -28,6 +29,11 @@ _PAUSE = re.compile(r"[.,;:!?()\n\u2014]")
 _SENTENCE_END = re.compile(r"[.!?\n:]")
 _ENDINGS = re.compile(r"['\u2019](?:m|s|re|ve|ll|d)$")
 _MIN_STEM = 3
+# The end of the Unicode block "Latin Extended-B".
+_LAST_LATIN = 0x24F
+_LAST_ASCII = 0x7F
+_FEW_WORDS = 3
+_HALF = 0.5
 
 Flags = NDArray[np.bool_]
 
@@ -134,29 +140,27 @@ def read_words(text: str, *, at: date | None = None) -> Words:
     demanded, readings = read_numbers(lowered, [span.text for span in spans], at=at)
     # Contractions are taken off, so that `I've` is a word of the first person.
     bases = [_ENDINGS.sub("", word) for word in lowered]
-    negation = [
-        word.endswith("n't") or base in lexicon.NEGATIONS
-        for word, base in zip(lowered, bases, strict=True)
-    ]
-    stop = [base in lexicon.STOP for base in bases]
+    pairs = zip(lowered, bases, strict=True)
+    negation = _flags(word.endswith("n't") or base in lexicon.NEGATIONS for word, base in pairs)
+    stop = _flags(base in lexicon.STOP for base in bases)
     clause = np.array(_clauses(text, spans, lowered), dtype=np.int64)
     return Words(
         spans=spans,
         stems=stems,
         keys=np.array([_key(word) for word in stems], dtype=np.int64),
         # A negation may be in the list of stop words too, but it always carries meaning.
-        stop=np.array(stop, dtype=bool) & ~np.array(negation, dtype=bool),
-        number=np.array(demanded, dtype=bool),
-        negation=np.array(negation, dtype=bool),
-        capital=np.array(_capitals(text, spans, stop), dtype=bool),
-        positive=np.array([word in _POSITIVE_STEMS for word in stems], dtype=bool),
-        negative=np.array([word in _NEGATIVE_STEMS for word in stems], dtype=bool),
+        stop=stop & ~negation,
+        number=_flags(demanded),
+        negation=negation,
+        capital=_capitals(text, spans) & ~stop,
+        positive=_flags(word in _POSITIVE_STEMS for word in stems),
+        negative=_flags(word in _NEGATIVE_STEMS for word in stems),
         clause=clause,
         first=_anywhere_in_clause(bases, clause, lexicon.FIRST_PERSON),
         actor=_anywhere_in_clause(bases, clause, lexicon.ACTORS),
         second=_anywhere_in_clause(bases, clause, lexicon.SECOND_PERSON),
-        question=np.array(_questions(text, spans), dtype=bool),
-        negated=np.isin(clause, clause[np.array(negation, dtype=bool)]),
+        question=_flags(_questions(text, spans)),
+        negated=np.isin(clause, clause[negation]),
         readings=tuple(readings),
     )
 
@@ -198,13 +202,6 @@ def same_script(first: str, second: str) -> bool:
     return abs(shares[0] - shares[1]) < _HALF
 
 
-_HALF = 0.5
-# The end of the Unicode block "Latin Extended-B".
-_LAST_LATIN = 0x24F
-_LAST_ASCII = 0x7F
-_FEW_WORDS = 3
-
-
 def _undouble(base: str) -> str:
     # `stopped` is `stop`, but `tell`, `miss` and `buzz` keep their two letters.
     doubled = len(base) > _MIN_STEM and base[-1] == base[-2] and base[-1] not in "lsz"
@@ -216,14 +213,17 @@ def _key(word: str) -> int:
     return zlib.crc32(word.encode("utf-8", "surrogatepass"))
 
 
-def _capitals(text: str, spans: Sequence[Span], stop: Sequence[bool]) -> list[bool]:
-    flags: list[bool] = []
-    end = 0
-    for index, span in enumerate(spans):
-        initial = index == 0 or _SENTENCE_END.search(text, end, span.start) is not None
-        flags.append(not initial and span.text[0].isupper() and not stop[index])
-        end = span.end
-    return flags
+def _flags(values: Iterable[bool]) -> Flags:
+    return np.array(list(values), dtype=bool)
+
+
+def _capitals(text: str, spans: Sequence[Span]) -> Flags:
+    # A capital at the start of a sentence says nothing, so the first word has none.
+    later = (
+        span.text[0].isupper() and not _SENTENCE_END.search(text, before.end, span.start)
+        for before, span in itertools.pairwise(spans)
+    )
+    return _flags([False, *later][: len(spans)])
 
 
 def _clauses(text: str, spans: Sequence[Span], lowered: Sequence[str]) -> list[int]:
@@ -238,10 +238,9 @@ def _clauses(text: str, spans: Sequence[Span], lowered: Sequence[str]) -> list[i
 
 
 def _anywhere_in_clause(
-    bases: Sequence[str], clause: NDArray[np.int64], wanted: frozenset[str]
+    bases: Sequence[str], clause: NDArray[np.int64], members: frozenset[str]
 ) -> Flags:
-    matches = {int(number) for base, number in zip(bases, clause, strict=True) if base in wanted}
-    return np.array([int(number) in matches for number in clause], dtype=bool)
+    return np.isin(clause, clause[_flags(base in members for base in bases)])
 
 
 def _questions(text: str, spans: Sequence[Span]) -> list[bool]:
