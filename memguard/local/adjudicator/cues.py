@@ -64,8 +64,7 @@ LABEL = re.compile(r"^([\w'. -]{1,40}): (?=\S)")
 """These four match the start of a text, which shows whom it is about. The local writer puts the
 speaker's name in front as `NAME: `."""
 
-CONSTRAINT = _any(
-    r"""
+CONSTRAINT = _any(r"""
     must(?: not|n['\u2019]t)?  (?:can ?not|can['\u2019]t|may not) (?!stand)\w+  strictly
     (?:is|am|are|['\u2019]m) (?:an? )?(?:strict )?(?:vegetarian|vegan|pescatarian)
     (?:is|am|are|['\u2019]m) (?:kosher|halal|teetotal\w*)
@@ -77,94 +76,62 @@ CONSTRAINT = _any(
     (?:budget|limit|deadline|maximum)(?: of| is|:)? ?(?:up to |under )?\W?\d[\d.,]*
     only (?:eats?|drinks?|works?|flies|available|has (?:time|until)|buys?)  has to  have to
     always (?:answer|reply|write|use|respond)  prohibited  forbidden  not allowed
-    """
-)
-BELIEF = _any(
-    r"""
+""")
+BELIEF = _any(r"""
     believes?  believed  (?:is|am|['\u2019]m) (?:convinced|certain|sure|skeptical|sceptical)
     thinks?  suspects?  claims?  insists?  argues?  doubts?  distrusts?
     feels? (?:that|strongly|\w+ (?:is|are|should|has|have)|\w+ \w+ (?:is|are|should|has|have))
     considers? [\w -]{1,60} (?:to be|as|an?)  (?:views?|sees?|regards?) [\w' -]{1,60} as
     in (?:my|the user['\u2019]s|their|his|her) (?:opinion|view)  maintains? that  assumes?
     of the (?:opinion|view)  opinion (?:is )?that  philosophy is  stance
-    """
-)
-PREFERENCE = _any(
-    r"""
+""")
+PREFERENCE = _any(r"""
     prefers?  preferred  preferences?  likes?  liked  loves?  loved  enjoys?  enjoyed  adores?
     favou?rites?  favou?rs?  dislikes?  disliked  hates?  hated  detests?  fan of  fond of
     keen on  passionate about  would rather  (?:can['\u2019]t|cannot|can not) stand  interested in
     drawn to  appreciates?  wants?  values?  soft spot  taste in
     (?:does|do)(?: not|n['\u2019]t) (?:like|enjoy|want)
-    """
-)
-EXPERIENCE = _any(
-    r"""
+""")
+EXPERIENCE = _any(r"""
     bought  purchased  visited  attended  went  met  cooked  finished  tried  used (?!to)
     travel?led  asked  mentioned  has (?:been to|tried|done|bought|visited)  yesterday
     last (?:night|week|month|year|summer|winter|\w+day)  recently (?!started)  saw  watched  ran
     won  completed  graduated  broke  lost  sold  built
-    """
-)
+""")
 
-INFERRED = _any(
-    r"""
+INFERRED = _any(r"""
     seems?  seemingly  appears? to  probably  likely  might  may be  may have  possibly
     apparently  presumably  perhaps  maybe  could be  suggests that
-    """
-)
-VERIFIED = _any(
-    r"""
+""")
+VERIFIED = _any(r"""
     confirmed by  verified  diagnosed
     according to (?:the |their |his |her )?(?:doctor|lab|record|passport|contract|ticket|invoice)s?
     as documented
-    """
-)
-DENIED = _any(
-    r"""
+""")
+DENIED = _any(r"""
     turned out (?:to be )?(?:false|wrong|untrue)  was mistaken  (?:was|is) not true after all
-    """
-)
+""")
 
 # "was liked by" is passive and says nothing about the user's past.
-PAST = _any(
-    r"""
+PAST = _any(r"""
     used to  formerly  previously  in the past  back then  years ago  until recently
     as a (?:child|kid|teenager|student)  once (?:lived|worked|loved|liked|was|had)  outgr[eo]w\w*
     (?:was|were) (?:once|originally|initially)  originally  initially  at (?:one|that|the) time
     had (?:liked|loved|preferred|enjoyed|planned|wanted|been)
     (?:liked|loved|preferred|enjoyed|favou?red|disliked|hated)(?! by)
-    """
-)
-UPDATE = _any(
-    r"""
+""")
+UPDATE = _any(r"""
     now  nowadays  these days  currently  no longer  any ?more  switched  changed  instead
     has (?:become|moved|started|stopped|quit|given up|turned|grown|shifted)  stopped  since then
     lately  as of  has come to  gave up  moved (?:to|on|away)
-    """
-)
+""")
 
+_DAY = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 SPANS: tuple[tuple[re.Pattern[str], int, bool], ...] = (
     (_any(r"today  tonight  this (?:morning|afternoon|evening)"), 1, True),
     (_any(r"tomorrow"), 2, True),
-    (
-        _any(
-            r"""
-    this (?:week|weekend)  (?:on|this) (?:mon|tues|wednes|thurs|fri|satur|sun)day
-    """
-        ),
-        7,
-        True,
-    ),
-    (
-        _any(
-            r"""
-    next (?:week|weekend)  next (?:mon|tues|wednes|thurs|fri|satur|sun)day
-    """
-        ),
-        14,
-        True,
-    ),
+    (_any(rf"this (?:week|weekend)  (?:on|this) {_DAY}"), 7, True),
+    (_any(rf"next (?:week|weekend)  next {_DAY}"), 14, True),
     (_any(r"this month"), 31, False),
     (_any(r"next month"), 62, False),
     (_any(r"this (?:spring|summer|autumn|fall|winter)"), 120, False),
@@ -179,28 +146,22 @@ UNTIL = re.compile(
     r"\buntil (?:the end of )?(?:(\d{1,2})(?:st|nd|rd|th)? )?([A-Z][a-z]+)?,? ?(\d{4})\b"
 )
 
-VIEW = _any(
-    r"""
+VIEW = _any(r"""
     what (?:do|did) i (?:think|believe|say|feel)  my (?:view|opinion|take|stance|belief)s?
     do i (?:believe|think)  what i (?:think|believe)
-    """
-)
-PLANNING = _any(
-    r"""
+""")
+PLANNING = _any(r"""
     plan  planning  schedule  itinerary  organi[sz]e  arrange  agenda  prepare for  set up
     put together  timetable  to-?do list  menu
-    """
-)
-RECOMMENDATION = _any(
-    r"""
+""")
+RECOMMENDATION = _any(r"""
     recommend(?:ed|ation|ations)?  suggest(?:ed|ion|ions)?
     (?:what|where|which|who)(?: \w+){0,2} should i  should i  ideas?  advice  advise  where can i
     options?  pick  choose  decide between  best (?:\w+ ){0,4}for me
     good (?:place|restaurant|book|movie|film|gift|present|spot|option)s?  looking for
     a (?:[\w-]+ ){0,3}(?:spot|gift|present|place|playlist|restaurant|recipe) for
     what can i (?:eat|cook|do|watch|read|give|wear)  could i  which one  what would you
-    """
-)
+""")
 DOING = re.compile(
     r"\b(?:how (?:do|can|would|should) (?:i|we)|how to|help (?:me|us)|can you help)\b|"
     r"^(?:please |can you |could you |would you )*(?:write|draft|translate|summari[sz]e|fix|edit|"
@@ -232,16 +193,13 @@ ABROAD = word_set(
 SHARED = word_set("was die des a no me on in so am an man war fast come mi do or la pie")
 """English words that are words of other languages as well, and so say nothing about the
 language."""
-POINTING = _any(
-    r"""
+POINTING = _any(r"""
     we (?:discussed|talked about)
     (?:this|that|the) (?:situation|case|matter|topic|one|choice|decision)  as (?:above|discussed)
     from (?:before|above)
-    """
-)
+""")
 # Wide on purpose: a constraint shown in vain costs a line, one that is not shown may cost more.
-HEALTH = _any(
-    r"""
+HEALTH = _any(r"""
     eat\w*  food\w*  meals?  dinners?  lunch\w*  breakfasts?  snacks?  recipes?  cook\w*
     steak\w*  brunch\w*  suppers?  buffets?  bistros?  caf[eé]s?  pizz\w+  sushi  burgers?
     baker(?:y|ies)  tapas  feasts?  banquets?
@@ -250,8 +208,7 @@ HEALTH = _any(
     diet\w*  nutrition  supplements?  medic\w+  pain\w*  symptoms?  remed(?:y|ies)  health\w*
     doctor  treatments?  part(?:y|ies)  events?  curry  cakes?  dessert\w*  groceries  pets?
     perfumes?  cosmetics?
-    """
-)
+""")
 """Topics to which a safety constraint applies even if it shares no word with the query."""
 
 

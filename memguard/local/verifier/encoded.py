@@ -113,11 +113,11 @@ def word_vectors(encoder: MiniLmEncoder, texts: Sequence[str]) -> list[Matrix]:
         encoder: The model.
         texts: Any strings.
     """
-    slices = [
-        (owner, part)
-        for owner, text in enumerate(texts)
-        for part in _slices(split_words(text), size=_SLICE_WORDS)
-    ]
+    slices: list[tuple[int, Sequence[Span]]] = []
+    for owner, text in enumerate(texts):
+        spans = split_words(text)
+        starts = range(0, len(spans), _SLICE_WORDS)
+        slices += [(owner, spans[start : start + _SLICE_WORDS]) for start in starts]
     encoded = encoder.encode_tokens(
         [texts[owner][part[0].start : part[-1].end] for owner, part in slices]
     )
@@ -127,10 +127,6 @@ def word_vectors(encoder: MiniLmEncoder, texts: Sequence[str]) -> list[Matrix]:
     return [
         np.concatenate(parts) if parts else np.zeros((0, DIMS), dtype=np.float32) for parts in rows
     ]
-
-
-def _slices(spans: Sequence[Span], *, size: int) -> list[Sequence[Span]]:
-    return [spans[start : start + size] for start in range(0, len(spans), size)]
 
 
 def _pooled(
