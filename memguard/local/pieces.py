@@ -122,12 +122,7 @@ def with_span(piece: Piece, *, source: str) -> Piece:
 
 
 def problem_of(pieces: Sequence[Piece], *, source: str) -> str:
-    """Why the pieces do not say what the memory says; an empty string if they do.
-
-    Args:
-        pieces: The pieces.
-        source: The memory.
-    """
+    """Why the pieces do not say what the memory `source` says; an empty string if they do."""
     if not pieces:
         return "no pieces"
     if any(not _words(piece.text) for piece in pieces):

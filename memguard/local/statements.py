@@ -65,14 +65,7 @@ _MIN_SPACELESS = 5
 
 
 def find_statements(text: str) -> tuple[str, ...]:
-    """The sentences of a turn in which its speaker states a fact, verbatim.
-
-    Args:
-        text: The text of the turn.
-
-    Returns:
-        The sentences in order, without the white space around them.
-    """
+    """The sentences of a turn in which its speaker states a fact, verbatim and in order."""
     # A turn that opens with a stage direction, such as `*smiles*`, is role play.
     if _STAGE_DIRECTION.match(text.lstrip()):
         return ()

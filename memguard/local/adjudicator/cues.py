@@ -204,12 +204,7 @@ HEALTH = _any(r"""
 
 
 def kind_of(text: str, *, user_names: frozenset[str] = frozenset()) -> Kind:
-    """The kind of a unit.
-
-    Args:
-        text: A unit.
-        user_names: Names of the user, case-folded.
-    """
+    """The kind of a unit; `user_names` are names of the user, case-folded."""
     statement = without_label(text)
     # Safety first: a missed allergy does more harm than any other mistake. A belief comes before
     # the liking that it may mention, as in "believes that she likes tea".
@@ -228,12 +223,7 @@ def kind_of(text: str, *, user_names: frozenset[str] = frozenset()) -> Kind:
 
 
 def about_whom(text: str, *, user_names: frozenset[str] = frozenset()) -> About:
-    """Whom a text is about, judged by how it begins.
-
-    Args:
-        text: A unit.
-        user_names: Names of the user, case-folded.
-    """
+    """Whom a text is about, judged by how it begins; `user_names` as in `kind_of`."""
     statement = without_label(text)
     # Before the label: in "Ana: My sister left", the speaker is not the subject.
     if OTHER.match(statement):

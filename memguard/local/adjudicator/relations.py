@@ -34,8 +34,10 @@ from memguard.schema.units import Kind, Relevance, Unit
 
 FOREIGN = "the query is probably not English, and the rules read English only"
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
+
 Stance = Literal["confirms", "contradicts"]
 """What evidence says about a unit."""
+
 DIRECT = 0.40
 """Minimum cosine for direct relevance: the query is about this unit."""
 INDIRECT = 0.22
@@ -57,6 +59,7 @@ _RECENT_TURNS = 3
 _TEXT_CHARS = 2_000
 _ADVICE = frozenset({"recommendation", "planning"})
 _USER_WORD = re.compile(r"^(?:the )?user(?:['\u2019]s)?\s+", re.IGNORECASE)
+
 # Share of the shorter sentence's content stems that both must have to be about the same thing.
 _SAME_TOPIC = 0.5
 # The same share for two numbers, or two opposites, to be about the same thing.
@@ -82,6 +85,7 @@ _SLOTS: tuple[tuple[str, re.Pattern[str]], ...] = (
 _FAVOURITE = re.compile(r"\bfavou?rite ([\w -]+?) (?:is|are) ([\w' -]+)", _I)
 # Where the value of a slot ends: "a nurse and lives in Lyon" is the job "a nurse".
 _VALUE_END = re.compile(r"\b(?:and|but|because|since|with|where|which|who|now|instead)\b.*", _I)
+
 MAX_SENTENCES = 600
 """Maximum number of sentences of evidence that are read, from the beginning."""
 MAX_UNITS = 30
@@ -96,11 +100,7 @@ def read_situation(query: str, *, dialogue: Sequence[Turn] = ()) -> Situation | 
     """The situation of a query.
 
     The last question decides, or the last sentence if there is no question. If the query points
-    back ("the situation we discussed"), the user's last turns are read as well.
-
-    Args:
-        query: The query.
-        dialogue: The turns before it.
+    back ("the situation we discussed"), the user's last turns in `dialogue` are read as well.
 
     Returns:
         The situation, or `Inconclusive` if the query does not seem to be English.
@@ -189,11 +189,7 @@ def measure_nearness(
 ) -> Nearness:
     """Compute the cosines of a read; cached texts are not embedded again.
 
-    Args:
-        case: The query, and the dialogue that it may point back to.
-        texts: The texts of the units.
-        names: Names of the user, case-folded.
-        embeddings: The embedder.
+    `texts` are those of the units, and `names` those of the user, case-folded.
     """
     # The end of a long query, and its last request alone: what comes before is often background.
     queries = [case.query[-_TEXT_CHARS:], last_request(case.query)[-_TEXT_CHARS:]]
@@ -236,14 +232,10 @@ def content_stems(text: str) -> frozenset[str]:
 def relevance_of(
     cosine: float, *, kind: Kind, query: str, shared: frozenset[str], situation: Situation
 ) -> Relevance:
-    """How relevant a unit is to the query.
+    """How relevant a unit of some kind is to a query.
 
-    Args:
-        cosine: The unit's cosine with the query.
-        kind: The unit's kind.
-        query: The query.
-        shared: Content stems that the two share.
-        situation: What the query asks for.
+    `cosine` is that of the two, `shared` are the content stems that they have in common, and
+    `situation` is what the query asks for.
     """
     by_words = any(
         cosine >= minimum and len(shared) >= count for minimum, count in _DIRECT_BY_WORDS
@@ -288,11 +280,7 @@ def contradict(first: str, second: str) -> bool:
 def replaces(later: str, earlier: str, *, kinds: tuple[Kind, Kind], cosine: float) -> bool:
     """Whether a sentence that reports a change replaces another one about the same thing.
 
-    Args:
-        later: The sentence that may report a change.
-        earlier: The sentence that may be replaced.
-        kinds: The kinds of `later` and `earlier`.
-        cosine: Cosine of the two sentences.
+    `kinds` are those of `later` and `earlier`, and `cosine` is that of the two sentences.
     """
     same_kind = kinds[0] == kinds[1] or set(kinds) <= {"preference", "constraint"}
     if not same_kind or kinds[0] not in _REPLACEABLE or cosine < REPLACES:
@@ -346,12 +334,8 @@ def read_stances(
 ) -> dict[str, Stance]:
     """The stance of the evidence on the units it is about, by unit id.
 
-    A unit is compared with the sentences that share the most content with it.
-
-    Args:
-        evidence: Evidence that came with the query.
-        units: Units that it may confirm or contradict.
-        verifier: Judges whether sentences support a unit.
+    A unit is compared with the sentences that share the most content with it. The verifier judges
+    whether they support it.
     """
     sentences = [sentence for source in evidence for sentence in split_sentences(source.text)]
     sentences = sentences[:MAX_SENTENCES]

@@ -75,14 +75,9 @@ _UTILITY: dict[Relevance, Utility] = {
 
 
 class AdjudicationRules:
-    """The rules with the models they use.
+    """The rules with the models they use; the arguments are those of `LocalAdjudicator`.
 
     Not thread-safe: `LocalAdjudicator` calls them in one thread.
-
-    Args:
-        embeddings: The embedder; by default a new one.
-        verifier: Judges whether evidence or another unit supports a unit; by default a new one on
-            the embedder's model.
     """
 
     def __init__(
@@ -92,13 +87,7 @@ class AdjudicationRules:
         self._verifier = verifier or SupportVerifier(encoder=self._embeddings.encoder)
 
     def judge(self, case: ReadCase, units: Sequence[Unit], scheme: Scheme) -> Adjudication:
-        """Judge the situation, then every unit in order.
-
-        Args:
-            case: The query with its dialogue and evidence.
-            units: The units.
-            scheme: Which attributes the rows have: `units` (PS) or `factors` (FC).
-        """
+        """Judge the situation, then every unit in order; see `memguard.protocols.Adjudicator`."""
         situation = read_situation(case.query, dialogue=case.dialogue)
         names = _user_names(case, units)
         texts = [unit.text for unit in units]

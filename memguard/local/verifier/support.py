@@ -202,15 +202,12 @@ class SupportVerifier:
     def prepare(self, *, context: ConversationLike) -> int:
         """Encode turns in advance, so that the first judgement on them is fast.
 
-        Args:
-            context: A text, turns or messages, or a conversation.
-
         Returns:
             How many turns the context has.
         """
         source = read_context(context)
         self._encode(source.units)
-        return source.turn_count
+        return len(source.turn_ids)
 
     async def aprepare(self, *, context: ConversationLike) -> int:
         """Like `prepare`, in the verifier's worker thread."""
@@ -298,7 +295,7 @@ class SupportVerifier:
             reason=_reason(score, words, notes),
             words=words,
             turns_read=len(turns),
-            turns_given=source.turn_count,
+            turns_given=len(source.turn_ids),
             notes=notes,
             version=self.version,
         )
@@ -311,7 +308,7 @@ class SupportVerifier:
             tau=scale.tau,
             band=(scale.low, scale.high),
             reason=reason,
-            turns_given=source.turn_count,
+            turns_given=len(source.turn_ids),
             version=self.version,
         )
 
@@ -352,7 +349,7 @@ def _word_evidence(
     evidence: list[WordEvidence] = []
     for row in np.flatnonzero((alignment.weight > 0) | alignment.fact.words.negation):
         span = alignment.fact.words.spans[int(row)]
-        column, status = _find(alignment, int(row), pooled)
+        column, status = _locate(alignment, int(row), pooled)
         missing = status == "missing"
         turn = units[int(alignment.unit[column])].turn
         evidence.append(
@@ -367,7 +364,7 @@ def _word_evidence(
     return tuple(evidence)
 
 
-def _find(alignment: Alignment, row: int, pooled: Flags) -> tuple[int, WordStatus]:
+def _locate(alignment: Alignment, row: int, pooled: Flags) -> tuple[int, WordStatus]:
     words = alignment.fact.words
     same = alignment.same[row]
     columns = _with_value(alignment, row) if words.number[row] else np.flatnonzero(same)

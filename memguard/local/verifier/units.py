@@ -64,9 +64,7 @@ class TurnContext:
     units: tuple[TextUnit, ...]
     """The turns that contain words; a long turn is several units."""
     turn_ids: tuple[str, ...]
-    """Ids of the turns, indexed by `TextUnit.turn`; empty strings for a plain text."""
-    turn_count: int
-    """How many turns the caller passed."""
+    """Ids of all turns, indexed by `TextUnit.turn`; empty strings for a plain text."""
 
 
 def read_context(context: ConversationLike) -> TurnContext:
@@ -80,13 +78,10 @@ def read_context(context: ConversationLike) -> TurnContext:
     if isinstance(context, str):
         units = _units_of_text(context)
         lines = 1 + max((unit.turn for unit in units), default=-1)
-        return TurnContext(units=units, turn_ids=("",) * lines, turn_count=lines)
-    conversation = read_conversation(context)
-    turns = conversation.evidence
+        return TurnContext(units=units, turn_ids=("",) * lines)
+    turns = read_conversation(context).evidence
     units = [unit for index, turn in enumerate(turns) for unit in _units_of_turn(turn, index)]
-    return TurnContext(
-        units=tuple(units), turn_ids=tuple(turn.id for turn in turns), turn_count=len(turns)
-    )
+    return TurnContext(units=tuple(units), turn_ids=tuple(turn.id for turn in turns))
 
 
 def _units_of_turn(turn: Turn, index: int) -> list[TextUnit]:
@@ -111,12 +106,7 @@ def _units_of_text(text: str) -> tuple[TextUnit, ...]:
 
 
 def split_text(text: str, *, limit: int = UNIT_WORDS) -> list[str]:
-    """Split a text into pieces of at most `limit` words, at sentence ends if possible.
-
-    Args:
-        text: Any text.
-        limit: Maximum number of words in a piece.
-    """
+    """Split a text into pieces of at most `limit` words, at sentence ends if possible."""
     spans = split_words(text)
     if len(spans) <= limit:
         return [text]
@@ -150,14 +140,7 @@ class Sentence:
 
 
 def split_candidate(text: str) -> list[Sentence]:
-    """Split a candidate into sentences; one of fewer than three words stays with its neighbour.
-
-    Args:
-        text: The candidate.
-
-    Returns:
-        The pieces in order; none for a text without words.
-    """
+    """Split a candidate into sentences; one of fewer than three words stays with its neighbour."""
     starts = [0]
     for hit in _END.finditer(text):
         before = text[: hit.start()].lower()
@@ -189,12 +172,8 @@ def best_units(
 ) -> tuple[TextUnit, ...]:
     """The units that share the rarest words with a claim, and their neighbours, in context order.
 
-    Args:
-        claim: The claim.
-        units: All units.
-        limit: How many units to return at most.
-        idf: Inverse document frequency by stem.
-        default: The same for a stem that is not in the table.
+    Returns at most `limit` units. `idf` has the inverse document frequency by stem, and `default`
+    is the value of a stem that is not in it.
     """
     if len(units) <= limit:
         return tuple(units)
@@ -208,7 +187,8 @@ def best_units(
     scores: list[float] = []
     for unit in units:
         unit_words = read_words(unit.labelled, at=unit.at)
-        shared = sum(weights.get(word, 0.0) for word in frozenset(unit_words.stems))
+        # In the order of the claim: in that of a set, equal scores could differ in the last digit.
+        shared = sum(value for word, value in weights.items() if word in unit_words.stems)
         # A shared number or date counts as much as the rarest word.
         scores.append(shared + default * len(words.values & unit_words.values))
     # Ties go to the later unit: a memory is more likely to come from what was just said.
@@ -229,14 +209,7 @@ def align_claim(
     *,
     named: str = "",
 ) -> Alignment:
-    """Align a claim with units, and mark the units spoken by its subject.
-
-    Args:
-        claim: The claim, encoded.
-        units: The units.
-        encoded: The same units, encoded.
-        named: The subject according to the writer.
-    """
+    """Align a claim with units, and mark the units spoken by its subject; see `find_subject`."""
     mask, subject = find_subject(claim.text, [unit.speaker for unit in units], named=named)
     sources = [
         EncodedUnit(encoded=vectors, by_subject=not subject or unit.speaker in {"", subject})
@@ -248,10 +221,7 @@ def align_claim(
 def find_subject(claim: str, labels: Sequence[str], *, named: str = "") -> tuple[Flags, str]:
     """Find whom a claim is about: the speaker's label that it mentions first.
 
-    Args:
-        claim: The claim.
-        labels: The labels of the context's speakers.
-        named: The subject according to the writer; used if the claim mentions no label.
+    `named` is the subject according to the writer. It is used if the claim mentions no label.
 
     Returns:
         A mask of the claim's words that are the name, and the label; an empty label if none is

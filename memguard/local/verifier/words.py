@@ -31,9 +31,9 @@ _ENDINGS = re.compile(r"['\u2019](?:m|s|re|ve|ll|d)$")
 _MIN_STEM = 3
 # The end of the Unicode block "Latin Extended-B".
 _LAST_LATIN = 0x24F
-_LAST_ASCII = 0x7F
 _FEW_WORDS = 3
 _HALF = 0.5
+_FOREIGN_SHARE = 0.2
 
 Flags = NDArray[np.bool_]
 
@@ -130,9 +130,7 @@ def stem(word: str) -> str:
 def read_words(text: str, *, at: date | None = None) -> Words:
     """Split a text and flag its words.
 
-    Args:
-        text: Any text.
-        at: When it was said; words such as `yesterday` then get their date as well.
+    With `at`, when it was said, words such as `yesterday` get their date as well.
     """
     spans = split_words(text)
     lowered = [span.text.lower().replace("\u2019", "'") for span in spans]
@@ -173,18 +171,15 @@ def idf_of(words: Words, *, table: Mapping[str, float], default: float) -> NDArr
 @lru_cache(maxsize=64)
 def looks_foreign(text: str) -> bool:
     """Whether a text does not seem to be English, by its script or by its function words."""
-    letters = [char for char in text if char.isalpha()]
-    if not letters:
-        return False
-    beyond_latin = sum(ord(char) > _LAST_LATIN for char in letters)
-    if beyond_latin > len(letters) / 5:
-        return True
+    beyond_latin = _beyond_latin(text)
+    if beyond_latin is None or beyond_latin > _FOREIGN_SHARE:
+        return beyond_latin is not None
     words = [span.text.lower() for span in split_words(text)]
     abroad = sum(word in lexicon.ABROAD for word in words)
     english = sum(word in lexicon.STOP and word not in lexicon.ABROAD for word in words)
     # Accents decide only without any English word: `my fiancé` is English.
-    accents = sum(ord(char) > _LAST_ASCII for char in letters)
-    return abroad > english or (english == 0 and accents > 0 and len(words) > _FEW_WORDS)
+    accents = any(char.isalpha() and not char.isascii() for char in text)
+    return abroad > english or (english == 0 and accents and len(words) > _FEW_WORDS)
 
 
 @lru_cache(maxsize=64)
@@ -193,13 +188,14 @@ def same_script(first: str, second: str) -> bool:
 
     A text without letters matches any script.
     """
-    shares: list[float] = []
-    for text in (first, second):
-        letters = [char for char in text if char.isalpha()]
-        if not letters:
-            return True
-        shares.append(sum(ord(char) > _LAST_LATIN for char in letters) / len(letters))
-    return abs(shares[0] - shares[1]) < _HALF
+    shares = _beyond_latin(first), _beyond_latin(second)
+    return shares[0] is None or shares[1] is None or abs(shares[0] - shares[1]) < _HALF
+
+
+def _beyond_latin(text: str) -> float | None:
+    """Share of a text's letters that are not Latin; `None` for a text without letters."""
+    letters = [char for char in text if char.isalpha()]
+    return sum(ord(char) > _LAST_LATIN for char in letters) / len(letters) if letters else None
 
 
 def _undouble(base: str) -> str:
