@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from memguard.local.encoder import Matrix
 from memguard.local.verifier.alignment import COLUMNS, Alignment, clause_columns, product
 from memguard.local.verifier.numbers import is_stated
-from memguard.local.verifier.words import OPPOSITE_STEMS, Flags, Words
+from memguard.local.verifier.words import OPPOSITE_STEMS, Flags, Words, flags_of
 
 MAX_FACT = 48
 """Words of one candidate that the network reads; longer ones are split into sentences first."""
@@ -153,17 +153,14 @@ def _best_where(cos: Matrix, where: Flags) -> Matrix:
 def _opposites(words: Words, alignment: Alignment) -> Flags:
     """Whether the best unit has an opposite of each word, and not the word itself."""
     stems = frozenset(alignment.sources[alignment.best].encoded.words.stems)
-    return np.array(
-        [
-            word not in stems and not OPPOSITE_STEMS.get(word, frozenset()).isdisjoint(stems)
-            for word in words.stems
-        ],
-        dtype=bool,
+    return flags_of(
+        word not in stems and not OPPOSITE_STEMS.get(word, frozenset()).isdisjoint(stems)
+        for word in words.stems
     )
 
 
 def _are_stated(words: Words, values: frozenset[str]) -> Flags:
-    return np.array([is_stated(reading, values) for reading in words.readings], dtype=bool)
+    return flags_of(is_stated(reading, values) for reading in words.readings)
 
 
 def _role_columns(alignment: Alignment) -> tuple[NDArray[np.generic], ...]:

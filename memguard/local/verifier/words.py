@@ -139,8 +139,8 @@ def read_words(text: str, *, at: date | None = None) -> Words:
     # Contractions are taken off, so that `I've` is a word of the first person.
     bases = [_ENDINGS.sub("", word) for word in lowered]
     pairs = zip(lowered, bases, strict=True)
-    negation = _flags(word.endswith("n't") or base in lexicon.NEGATIONS for word, base in pairs)
-    stop = _flags(base in lexicon.STOP for base in bases)
+    negation = flags_of(word.endswith("n't") or base in lexicon.NEGATIONS for word, base in pairs)
+    stop = flags_of(base in lexicon.STOP for base in bases)
     clause = np.array(_clauses(text, spans, lowered), dtype=np.int64)
     return Words(
         spans=spans,
@@ -148,16 +148,16 @@ def read_words(text: str, *, at: date | None = None) -> Words:
         keys=np.array([_key(word) for word in stems], dtype=np.int64),
         # A negation may be in the list of stop words too, but it always carries meaning.
         stop=stop & ~negation,
-        number=_flags(demanded),
+        number=flags_of(demanded),
         negation=negation,
         capital=_capitals(text, spans) & ~stop,
-        positive=_flags(word in _POSITIVE_STEMS for word in stems),
-        negative=_flags(word in _NEGATIVE_STEMS for word in stems),
+        positive=flags_of(word in _POSITIVE_STEMS for word in stems),
+        negative=flags_of(word in _NEGATIVE_STEMS for word in stems),
         clause=clause,
         first=_anywhere_in_clause(bases, clause, lexicon.FIRST_PERSON),
         actor=_anywhere_in_clause(bases, clause, lexicon.ACTORS),
         second=_anywhere_in_clause(bases, clause, lexicon.SECOND_PERSON),
-        question=_flags(_questions(text, spans)),
+        question=flags_of(_questions(text, spans)),
         negated=np.isin(clause, clause[negation]),
         readings=tuple(readings),
     )
@@ -209,7 +209,8 @@ def _key(word: str) -> int:
     return zlib.crc32(word.encode("utf-8", "surrogatepass"))
 
 
-def _flags(values: Iterable[bool]) -> Flags:
+def flags_of(values: Iterable[bool]) -> Flags:
+    """An array of the values, shape (N,)."""
     return np.array(list(values), dtype=bool)
 
 
@@ -219,7 +220,7 @@ def _capitals(text: str, spans: Sequence[Span]) -> Flags:
         span.text[0].isupper() and not _SENTENCE_END.search(text, before.end, span.start)
         for before, span in itertools.pairwise(spans)
     )
-    return _flags([False, *later][: len(spans)])
+    return flags_of([False, *later][: len(spans)])
 
 
 def _clauses(text: str, spans: Sequence[Span], lowered: Sequence[str]) -> list[int]:
@@ -236,7 +237,7 @@ def _clauses(text: str, spans: Sequence[Span], lowered: Sequence[str]) -> list[i
 def _anywhere_in_clause(
     bases: Sequence[str], clause: NDArray[np.int64], members: frozenset[str]
 ) -> Flags:
-    return np.isin(clause, clause[_flags(base in members for base in bases)])
+    return np.isin(clause, clause[flags_of(base in members for base in bases)])
 
 
 def _questions(text: str, spans: Sequence[Span]) -> list[bool]:
