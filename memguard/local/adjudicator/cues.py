@@ -189,7 +189,7 @@ ABROAD = word_set(
 SHARED = word_set("was die des a no me on in so am an man war fast come mi do or la pie")
 """English words that are words of other languages as well, and so say nothing about the
 language."""
-# Wide on purpose: a constraint shown in vain costs a line, one that is not shown may cost more.
+# Wide on purpose: a constraint shown without need costs a line, a missing one may cost more.
 HEALTH = _any(r"""
     eat\w*  food\w*  meals?  dinners?  lunch\w*  breakfasts?  snacks?  recipes?  cook\w*
     steak\w*  brunch\w*  suppers?  buffets?  bistros?  caf[eé]s?  pizz\w+  sushi  burgers?

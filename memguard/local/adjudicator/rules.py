@@ -172,15 +172,12 @@ def _relate(
             continue
         for new, old in ((i, j), (j, i)):
             if not _is_earlier(units[new], units[old]) and replaces(
-                units[new].text,
-                units[old].text,
-                kinds=(kinds[new], kinds[old]),
-                cosine=cosine,
+                units[new].text, units[old].text, kinds=(kinds[new], kinds[old]), cosine=cosine
             ):
                 replaced.add(units[old].id)
         if contradict(units[i].text, units[j].text):
             contrary.append((cosine, i, j))
-    # What was replaced is no longer current, so that it contradicts nothing.
+    # A unit that was replaced is no longer current, so it contradicts nothing.
     current = [pair for pair in contrary if replaced.isdisjoint(units[at].id for at in pair[1:])]
     nearest = set(sorted(current, key=lambda pair: -pair[0])[:MAX_CHECKED_PAIRS])
     # An unchecked pair stays a conflict: to hide one is worse than to show one too many.
@@ -250,11 +247,7 @@ class _AttributeRules:
         if isinstance(self._situation, Inconclusive) or looks_foreign(unit.text):
             return "uncertain"
         return relevance_of(
-            cosine,
-            kind=kind,
-            query=self._case.query,
-            shared=shared,
-            situation=self._situation,
+            cosine, kind=kind, query=self._case.query, shared=shared, situation=self._situation
         )
 
     def _subject(self, unit: Unit) -> Subject:
@@ -278,11 +271,9 @@ class _AttributeRules:
     def _match(self, subject: Subject) -> SubjectMatch:
         if subject == "uncertain" or isinstance(self._situation, Inconclusive):
             return "uncertain"
-        if subject == "bystander":
-            return "mismatch"
-        if subject == "user" and self._situation.target == "third_party":
-            return "mismatch"
-        return "match"
+        # What users say of themselves does not fit an answer for somebody else.
+        misses = subject == "user" and self._situation.target == "third_party"
+        return "mismatch" if misses or subject == "bystander" else "match"
 
 
 def _user_names(case: ReadCase, units: Sequence[Unit]) -> frozenset[str]:

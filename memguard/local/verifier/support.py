@@ -102,7 +102,8 @@ class SupportJudgement(Frozen):
     @property
     def unsupported_words(self) -> tuple[str, ...]:
         """The words with the status `missing` or `misplaced`."""
-        return tuple(w.word for w in self.words if w.status in {"missing", "misplaced"})
+        lacking = {"missing", "misplaced"}
+        return tuple(evidence.word for evidence in self.words if evidence.status in lacking)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -329,13 +330,11 @@ def _notes(
 def _reason(score: float, words: Sequence[WordEvidence], notes: Sequence[SupportNote]) -> str:
     if {"language", "script"} & set(notes):
         return f"support {score:.2f}, but the text is probably not English"
-    missing = [evidence.word for evidence in words if evidence.status == "missing"]
-    misplaced = [evidence.word for evidence in words if evidence.status == "misplaced"]
     parts = [f"support {score:.2f}"]
-    if missing:
-        parts.append("not found: " + ", ".join(missing[:8]))
-    if misplaced:
-        parts.append("stated of something else: " + ", ".join(misplaced[:8]))
+    for status, heading in (("missing", "not found"), ("misplaced", "stated of something else")):
+        matches = [evidence.word for evidence in words if evidence.status == status]
+        if matches:
+            parts.append(f"{heading}: " + ", ".join(matches[:8]))
     return "; ".join(parts)
 
 
