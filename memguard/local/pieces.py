@@ -1,8 +1,10 @@
-"""Words that tell a safety constraint or a preference, for when no verdict is usable.
+"""What the words of a memory tell about its pieces, without a model and in several languages.
 
-Where an adjudicator failed, these two kinds fail open (SPEC section 7), so something must tell them
-from the rest. The words lean to safety: a memory taken for one too many is shown as context, a
-memory missed is not shown at all.
+`kind_without_verdict` recognises safety constraints and preferences. These two kinds fail open
+when an adjudicator failed (SPEC section 7), so words must tell them from the rest. The words lean
+towards safety: a memory wrongly taken for a safety constraint is shown as context, but a missed
+constraint is not shown at all. `problem_of` checks that the pieces of a memory lose, add and deny
+none of its words.
 """
 
 import hashlib
@@ -23,6 +25,8 @@ _SAFETY = re.compile(
     r"过敏|過敏|アレルギー|알레르기|аллерг|糖尿病|轮椅|車椅子|哮喘|喘息)",
     re.IGNORECASE,
 )
+# What a text must contain for the pattern to match. Looking for these first is fifty times faster,
+# and recall looks at every memory near its query for safety.
 _SAFETY_CORES = (
     "alerg", "allerg", "alérg", "allérg", "anaphyla", "epipen", "epi-pen", "adrenaline pen",
     "autoinjector", "intoleran", "unverträglich", "eliac", "zöliakie", "celía", "asthma", "asma",
@@ -32,8 +36,6 @@ _SAFETY_CORES = (
     "dyslexi", "legasthen", "pacemaker", "schrittmacher", "seizure", "mobility", "过敏", "過敏",
     "アレルギー", "알레르기", "аллерг", "糖尿病", "轮椅", "車椅子", "哮喘", "喘息",
 )  # fmt: skip
-"""What a text must hold for the pattern to fit. Looking for these first is fifty times faster, and
-recall looks at every memory near to its query for safety."""
 _PREFERENCE = re.compile(
     r"(?:\bprefer|favou?rite|\b(?:dis)?likes?\b|\bloves?\b|\bhates?\b|\benjoys?\b|"
     r"\bcan(?:'|no)t stand\b|\bwould rather\b|\binterested in\b|\bfan of\b|"
@@ -42,35 +44,14 @@ _PREFERENCE = re.compile(
     r"喜欢|喜歡|偏好|好き|嫌い|предпочита|любит)",
     re.IGNORECASE,
 )
-
-
-def looks_like_safety(text: str) -> bool:
-    """Whether words of the text are those of allergies, medication, disability or access."""
-    folded = text.casefold()
-    if not any(core in folded for core in _SAFETY_CORES):
-        return False
-    return _SAFETY.search(text) is not None
-
-
-def looks_like_preference(text: str) -> bool:
-    """Whether words of the text are those of likes and dislikes."""
-    return _PREFERENCE.search(text) is not None
-
-
-def kind_without_verdict(unit: Unit) -> Kind | None:
-    """What a unit is, as far as its decomposition and its words tell; safety comes first."""
-    if unit.kind == "safety" or looks_like_safety(unit.text):
-        return "safety"
-    if unit.kind is not None:
-        return unit.kind
-    return "preference" if looks_like_preference(unit.text) else None
-
-
+# `n't` is a word by itself, so that `don't` has a negation. Scripts without spaces are split into
+# characters, because nothing here knows their words.
 _WORD = re.compile(
     r"n['\u2019]t\b|[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]|"
     r"(?:(?!n['\u2019]t\b)[^\W_\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f])+",
     re.IGNORECASE,
 )
+# Words that a piece may add or leave out: they carry no content.
 _GLUE = frozenset(
     _WORD.findall("""
     a also although am an and any are as at be because been being both but by can could did do
@@ -95,8 +76,31 @@ _NEGATIONS = frozenset(
 )
 _ENDINGS = ("'s", "ing", "ies", "ed", "es", "s", "e", "y")
 _MIN_STEM = 3
+# A negation at most this many words before a word denies it.
 _NEAR = 2
-"""Words before a word in which a negation is taken to deny it."""
+
+
+def kind_without_verdict(unit: Unit) -> Kind | None:
+    """The kind of a unit from its words and its decomposition; `None` if neither tells.
+
+    Safety comes first: the words of an allergy outweigh the kind that a decomposer gave.
+    """
+    if unit.kind == "safety" or looks_like_safety(unit.text):
+        return "safety"
+    if unit.kind is not None:
+        return unit.kind
+    return "preference" if looks_like_preference(unit.text) else None
+
+
+def looks_like_safety(text: str) -> bool:
+    """Whether a text mentions an allergy, a medication, a disability or an accessibility need."""
+    folded = text.casefold()
+    return any(core in folded for core in _SAFETY_CORES) and _SAFETY.search(text) is not None
+
+
+def looks_like_preference(text: str) -> bool:
+    """Whether a text has words of liking or disliking."""
+    return _PREFERENCE.search(text) is not None
 
 
 def pieces_key(text: str, *, fingerprint: str) -> str:
@@ -105,34 +109,28 @@ def pieces_key(text: str, *, fingerprint: str) -> str:
 
 
 def whole(text: str, *, fingerprint: str = "", note: str = "") -> Pieces:
-    """The memory as one piece of no kind."""
+    """The memory as one piece without a kind; `note` says why it was not split."""
     piece = Piece(text=text, start=0, end=len(text))
     return Pieces(pieces=(piece,), fingerprint=fingerprint, note=note)
 
 
 def with_span(piece: Piece, *, source: str) -> Piece:
-    """The piece with its span in the memory, where it occurs there word for word."""
-    start = source.find(piece.text)
-    if start < 0 or not piece.text:
-        return piece.model_copy(update={"start": None, "end": None})
-    return piece.model_copy(update={"start": start, "end": start + len(piece.text)})
+    """The piece with its span in the memory `source`; without one if it is not there verbatim."""
+    start = source.find(piece.text) if piece.text else -1
+    span = (None, None) if start < 0 else (start, start + len(piece.text))
+    return piece.model_copy(update={"start": span[0], "end": span[1]})
 
 
 def problem_of(pieces: Sequence[Piece], *, source: str) -> str:
-    """Why the pieces do not say what the memory says; empty when they do.
-
-    Args:
-        pieces: The pieces.
-        source: The memory.
-    """
-    if not pieces or any(not _words(piece.text) for piece in pieces):
-        return "a piece without words" if pieces else "no pieces"
+    """Why the pieces do not say what the memory `source` says; an empty string if they do."""
+    if not pieces:
+        return "no pieces"
+    if any(not _words(piece.text) for piece in pieces):
+        return "a piece without words"
     for piece in pieces:
-        added = adds_words(piece.text, source=source)
-        if added:
+        if added := adds_words(piece.text, source=source):
             return f"a piece adds {added!r}"
-        denied = _drops_negation(piece.text, source=source)
-        if denied:
+        if denied := _drops_negation(piece.text, source=source):
             return f"a piece drops the negation of {denied!r}"
     stems = {stem for piece in pieces for stem in _stems(piece.text)}
     lost = [word for word in _content(source) if _stem(word) not in stems]
@@ -140,20 +138,20 @@ def problem_of(pieces: Sequence[Piece], *, source: str) -> str:
 
 
 def adds_words(text: str, *, source: str) -> str:
-    """The first word of content in a text that its source does not have, or nothing."""
+    """The first content word of a text that its source does not have; empty without one."""
     stems = set(_stems(source))
     return next((word for word in _content(text) if _stem(word) not in stems), "")
 
 
 def _drops_negation(text: str, *, source: str) -> str:
-    """A word that its source only ever denies, in a text that denies nothing."""
+    """A word that the source always denies, in a text that denies nothing; empty without one."""
     if any(word in _NEGATIONS for word in _words(text)):
         return ""
     words = _words(source)
     positions: dict[str, list[int]] = {}
     for index, word in enumerate(words):
         positions.setdefault(_stem(word), []).append(index)
-    # Every word once, and its stem once: a memory may be long, and repeat itself.
+    # Each word is looked up once: a memory may be long, and repeat itself.
     for word in dict.fromkeys(_content(text)):
         indexes = positions.get(_stem(word), [])
         if indexes and all(_NEGATIONS & set(words[max(0, i - _NEAR) : i]) for i in indexes):
@@ -161,12 +159,12 @@ def _drops_negation(text: str, *, source: str) -> str:
     return ""
 
 
-def _words(text: str) -> list[str]:
-    return [word.replace("\u2019", "'") for word in _WORD.findall(text.casefold())]
-
-
 def _content(text: str) -> list[str]:
     return [word for word in _words(text) if word not in _GLUE and word not in _SPACELESS_GLUE]
+
+
+def _words(text: str) -> list[str]:
+    return [word.replace("\u2019", "'") for word in _WORD.findall(text.casefold())]
 
 
 def _stems(text: str) -> list[str]:
@@ -175,7 +173,7 @@ def _stems(text: str) -> list[str]:
 
 @lru_cache(maxsize=8192)
 def _stem(word: str) -> str:
-    """A word without a common ending, so that "likes" is "like"; all negations are one."""
+    """A word without a common ending, so that `likes` is `like`; all negations are `not`."""
     if word in _NEGATIONS:
         return "not"
     if any(char.isdigit() for char in word):

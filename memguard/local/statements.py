@@ -1,9 +1,9 @@
-"""Declarative statements in what somebody said, found by rules. English, with care elsewhere.
+"""Finds the declarative statements of a turn by rules, without a language model.
 
-Without a language model a memory cannot be worded; it can be picked. What is picked is a sentence
-in which the speaker states something as so. Left out are questions, hypotheticals, wishes about
-what might be, quotations, role play, requests and demands, and small talk. The rules know English;
-of other languages they leave out questions and quotations, and keep the rest.
+Without a model a memory cannot be phrased, but it can be picked: a sentence in which the speaker
+states something as a fact. Left out are questions, hypotheticals, wishes, quotations, role play,
+requests and small talk. The rules are for English. In other languages they leave out questions and
+quotations, and keep the rest.
 """
 
 import re
@@ -18,6 +18,7 @@ _QUOTED_LINE = re.compile(r"^\s*>.*$", re.MULTILINE)
 _STAGE_DIRECTION = re.compile(r"\*[^*\n]+\*")
 _CODE = re.compile(r"```.*?(?:```|$)", re.DOTALL)
 
+# Many questions in chats have no question mark, so that their first word decides.
 _QUESTION = re.compile(
     r"^(?:so |and |but |well |ok(?:ay)?,? |hey,? |hi,? )*"
     r"(?:what|who|whom|whose|when|where|why|which|how|do|does|did|is|are|was|were|am|can|could|"
@@ -36,6 +37,7 @@ _ROLE_PLAY = re.compile(
     r"my character|once upon)\b",
     re.IGNORECASE,
 )
+# Verbs that begin a request to the assistant.
 _DEMAND = re.compile(
     r"^(?:please|kindly|remember|store|save|note|ignore|forget|disregard|tell|show|give|help|write|"
     r"make|let|put|add|remove|use|call|send|find|explain|describe|suggest|recommend|plan|answer|"
@@ -44,6 +46,7 @@ _DEMAND = re.compile(
     r"compare|draft|create|generate|schedule|remind|choose|pick|wait|stop|go ahead|come on)\b",
     re.IGNORECASE,
 )
+# Somebody who writes about storing or scoring addresses the memory, as a prompt injection does.
 _ABOUT_STORING = re.compile(
     r"\b(?:store|save|memori[sz]e|remember)\b.{0,40}\b(?:this|that|always|forever|it)\b|"
     r"\bscore\s*[:=]?\s*\d|\b(?:previous|prior|all|your) (?:rules|instructions)\b",
@@ -62,16 +65,10 @@ _MIN_SPACELESS = 5
 
 
 def find_statements(text: str) -> tuple[str, ...]:
-    """The sentences of a turn in which its speaker states something as so, word for word.
-
-    Args:
-        text: What was said.
-
-    Returns:
-        Sentences in order, each as it stands in the text but for the white space around it.
-    """
+    """The sentences of a turn in which its speaker states a fact, verbatim and in order."""
+    # A turn that opens with a stage direction, such as `*smiles*`, is role play.
     if _STAGE_DIRECTION.match(text.lstrip()):
-        return ()  # a turn that opens with one is played, not said
+        return ()
     return tuple(sentence for sentence in split_sentences(text) if is_statement(sentence))
 
 
@@ -82,7 +79,7 @@ def split_sentences(text: str) -> tuple[str, ...]:
     open_sentence = ""
     for match in _SENTENCE.finditer(plain):
         open_sentence += match[0]
-        # "a.m.", "Dr." and "3.5" end no sentence, and a quotation is not cut in two.
+        # "a.m.", "Dr." and "3.5" end no sentence, and a quotation is not split.
         if _goes_on(open_sentence, plain[match.end() : match.end() + 2]):
             continue
         sentences.append(open_sentence.strip())
@@ -91,32 +88,33 @@ def split_sentences(text: str) -> tuple[str, ...]:
 
 
 def is_statement(sentence: str) -> bool:
-    """Whether the speaker states something as so, in the speaker's own words."""
+    """Whether the speaker states a fact, and does not quote somebody else."""
     if _QUOTED.search(sentence) or sentence.rstrip("\"')").endswith(("?", "\uff1f")):
         return False
-    if not _long_enough(sentence):
+    # "Dogs too." says nothing without its context. Without spaces, characters are counted.
+    words = _WORD.findall(sentence)
+    if _SPACELESS.search(sentence):
+        long = len("".join(words)) >= _MIN_SPACELESS
+    else:
+        long = len(words) >= _MIN_WORDS
+    if not long:
         return False
-    rules = (_QUESTION.match, _DEMAND.match, _SMALL_TALK.match)
-    anywhere = (_HYPOTHETICAL.search, _ROLE_PLAY.search, _ABOUT_STORING.search)
-    return not any(rule(sentence) for rule in (*rules, *anywhere))
+    if any(pattern.match(sentence) for pattern in (_QUESTION, _DEMAND, _SMALL_TALK)):
+        return False
+    anywhere = (_HYPOTHETICAL, _ROLE_PLAY, _ABOUT_STORING)
+    return not any(pattern.search(sentence) for pattern in anywhere)
 
 
 def _goes_on(so_far: str, following: str) -> bool:
+    """Whether a sentence continues after `so_far`; `following` is the next two characters."""
     if so_far.endswith("\n"):
         return False
     if so_far.count('"') % 2 or so_far.count("\u201c") > so_far.count("\u201d"):
         return True
-    in_number = so_far[-2:-1].isdigit() and so_far.endswith(".") and following[:1].isdigit()
-    if in_number:
+    if so_far[-2:-1].isdigit() and so_far.endswith(".") and following[:1].isdigit():
         return True
-    goes_on = bool(following.strip())
-    if _TITLE.search(so_far):
-        return goes_on
-    # After "4 a.m." a capital begins a sentence, a small letter goes on with it.
-    return bool(_ABBREVIATION.search(so_far)) and goes_on and not following.strip()[:1].isupper()
-
-
-def _long_enough(sentence: str) -> bool:
-    if _SPACELESS.search(sentence):
-        return len("".join(_WORD.findall(sentence))) >= _MIN_SPACELESS
-    return len(_WORD.findall(sentence)) >= _MIN_WORDS
+    after = following.strip()
+    if not after or _TITLE.search(so_far):
+        return bool(after)
+    # After "4 a.m." a capital begins a new sentence, and a small letter continues this one.
+    return not after[0].isupper() and _ABBREVIATION.search(so_far) is not None

@@ -1,11 +1,14 @@
-"""The English wordings that the local adjudicator matches, written by hand.
+"""The English wordings that the local adjudicator matches, and what one unit says by itself.
 
-None was fitted to data, and they are coarse on purpose. Safety words are those of
-`memguard.local.pieces`, so that recall searches for the same words as are judged here.
+The patterns were written by hand. None was fitted to data, and they are coarse on purpose. The
+functions below them judge a unit without the query: its kind, whom it is about, how well it is
+grounded, and whether it is still valid. Safety words are those of `memguard.local.pieces`, so that
+recall searches for the same words as are judged here.
 """
 
 import re
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from typing import Literal
 
 from memguard.local.pieces import looks_like_safety
@@ -14,16 +17,13 @@ from memguard.schema.units import Epistemic, Kind, Temporal
 
 NAME = "local"
 """The name of the local adjudicator and decomposer in reports."""
-
-PIECES_FINGERPRINT = "local:pieces:1"
-"""Part of the key under which pieces are stored. Increase the number when a rule changes them."""
-
 WEAKER = (
     "judged by the local adjudicator, by rules and cosines: weaker than a language model, English "
     "only, and sensitive to wording"
 )
 """The note on everything that these rules judge."""
-
+About = Literal["user", "other", "world"]
+"""Whom a text is about, independent of a query."""
 _I = re.IGNORECASE
 
 
@@ -42,13 +42,10 @@ PEOPLE = (
     r"dog|cat|pet|puppy|kitten)"
 )
 """People and pets that a memory or an answer may be about, other than the user."""
-
 PEOPLE_WORD = re.compile(rf"\b{PEOPLE}\b", _I)
 """Matches one of `PEOPLE` anywhere in a text."""
-
 GROUPS = _any(r"guests?  everyone  everybody  friends  family  colleagues  group")
 """Words for several people without a name."""
-
 USER = re.compile(
     r"^(?:the )?user\b|^(?:i|i['\u2019](?:m|ve|d|ll)|my|we|our|we['\u2019](?:re|ve))\b", _I
 )
@@ -63,9 +60,7 @@ NAMED = re.compile(
 LABEL = re.compile(r"^([\w'. -]{1,40}): (?=\S)")
 """These four match the start of a text, which shows whom it is about. The local writer puts the
 speaker's name in front as `NAME: `."""
-
-CONSTRAINT = _any(
-    r"""
+CONSTRAINT = _any(r"""
     must(?: not|n['\u2019]t)?  (?:can ?not|can['\u2019]t|may not) (?!stand)\w+  strictly
     (?:is|am|are|['\u2019]m) (?:an? )?(?:strict )?(?:vegetarian|vegan|pescatarian)
     (?:is|am|are|['\u2019]m) (?:kosher|halal|teetotal\w*)
@@ -77,94 +72,59 @@ CONSTRAINT = _any(
     (?:budget|limit|deadline|maximum)(?: of| is|:)? ?(?:up to |under )?\W?\d[\d.,]*
     only (?:eats?|drinks?|works?|flies|available|has (?:time|until)|buys?)  has to  have to
     always (?:answer|reply|write|use|respond)  prohibited  forbidden  not allowed
-    """
-)
-BELIEF = _any(
-    r"""
+""")
+BELIEF = _any(r"""
     believes?  believed  (?:is|am|['\u2019]m) (?:convinced|certain|sure|skeptical|sceptical)
     thinks?  suspects?  claims?  insists?  argues?  doubts?  distrusts?
     feels? (?:that|strongly|\w+ (?:is|are|should|has|have)|\w+ \w+ (?:is|are|should|has|have))
     considers? [\w -]{1,60} (?:to be|as|an?)  (?:views?|sees?|regards?) [\w' -]{1,60} as
     in (?:my|the user['\u2019]s|their|his|her) (?:opinion|view)  maintains? that  assumes?
     of the (?:opinion|view)  opinion (?:is )?that  philosophy is  stance
-    """
-)
-PREFERENCE = _any(
-    r"""
+""")
+PREFERENCE = _any(r"""
     prefers?  preferred  preferences?  likes?  liked  loves?  loved  enjoys?  enjoyed  adores?
     favou?rites?  favou?rs?  dislikes?  disliked  hates?  hated  detests?  fan of  fond of
     keen on  passionate about  would rather  (?:can['\u2019]t|cannot|can not) stand  interested in
     drawn to  appreciates?  wants?  values?  soft spot  taste in
     (?:does|do)(?: not|n['\u2019]t) (?:like|enjoy|want)
-    """
-)
-EXPERIENCE = _any(
-    r"""
+""")
+EXPERIENCE = _any(r"""
     bought  purchased  visited  attended  went  met  cooked  finished  tried  used (?!to)
     travel?led  asked  mentioned  has (?:been to|tried|done|bought|visited)  yesterday
     last (?:night|week|month|year|summer|winter|\w+day)  recently (?!started)  saw  watched  ran
     won  completed  graduated  broke  lost  sold  built
-    """
-)
-
-INFERRED = _any(
-    r"""
+""")
+INFERRED = _any(r"""
     seems?  seemingly  appears? to  probably  likely  might  may be  may have  possibly
     apparently  presumably  perhaps  maybe  could be  suggests that
-    """
-)
-VERIFIED = _any(
-    r"""
+""")
+VERIFIED = _any(r"""
     confirmed by  verified  diagnosed
     according to (?:the |their |his |her )?(?:doctor|lab|record|passport|contract|ticket|invoice)s?
     as documented
-    """
-)
-DENIED = _any(
-    r"""
+""")
+DENIED = _any(r"""
     turned out (?:to be )?(?:false|wrong|untrue)  was mistaken  (?:was|is) not true after all
-    """
-)
-
+""")
 # "was liked by" is passive and says nothing about the user's past.
-PAST = _any(
-    r"""
+PAST = _any(r"""
     used to  formerly  previously  in the past  back then  years ago  until recently
     as a (?:child|kid|teenager|student)  once (?:lived|worked|loved|liked|was|had)  outgr[eo]w\w*
     (?:was|were) (?:once|originally|initially)  originally  initially  at (?:one|that|the) time
     had (?:liked|loved|preferred|enjoyed|planned|wanted|been)
     (?:liked|loved|preferred|enjoyed|favou?red|disliked|hated)(?! by)
-    """
-)
-UPDATE = _any(
-    r"""
+""")
+UPDATE = _any(r"""
     now  nowadays  these days  currently  no longer  any ?more  switched  changed  instead
     has (?:become|moved|started|stopped|quit|given up|turned|grown|shifted)  stopped  since then
     lately  as of  has come to  gave up  moved (?:to|on|away)
-    """
-)
-
+""")
+_DAY = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 SPANS: tuple[tuple[re.Pattern[str], int, bool], ...] = (
     (_any(r"today  tonight  this (?:morning|afternoon|evening)"), 1, True),
     (_any(r"tomorrow"), 2, True),
-    (
-        _any(
-            r"""
-    this (?:week|weekend)  (?:on|this) (?:mon|tues|wednes|thurs|fri|satur|sun)day
-    """
-        ),
-        7,
-        True,
-    ),
-    (
-        _any(
-            r"""
-    next (?:week|weekend)  next (?:mon|tues|wednes|thurs|fri|satur|sun)day
-    """
-        ),
-        14,
-        True,
-    ),
+    (_any(rf"this (?:week|weekend)  (?:on|this) {_DAY}"), 7, True),
+    (_any(rf"next (?:week|weekend)  next {_DAY}"), 14, True),
     (_any(r"this month"), 31, False),
     (_any(r"next month"), 62, False),
     (_any(r"this (?:spring|summer|autumn|fall|winter)"), 120, False),
@@ -174,33 +134,25 @@ SPANS: tuple[tuple[re.Pattern[str], int, bool], ...] = (
 """Words of time; how many days after the statement they can reach at most; and whether the
 statement is superseded by then. After a longer period it is only uncertain, because what began in
 it may continue."""
-
 UNTIL = re.compile(
     r"\buntil (?:the end of )?(?:(\d{1,2})(?:st|nd|rd|th)? )?([A-Z][a-z]+)?,? ?(\d{4})\b"
 )
-
-VIEW = _any(
-    r"""
+VIEW = _any(r"""
     what (?:do|did) i (?:think|believe|say|feel)  my (?:view|opinion|take|stance|belief)s?
     do i (?:believe|think)  what i (?:think|believe)
-    """
-)
-PLANNING = _any(
-    r"""
+""")
+PLANNING = _any(r"""
     plan  planning  schedule  itinerary  organi[sz]e  arrange  agenda  prepare for  set up
     put together  timetable  to-?do list  menu
-    """
-)
-RECOMMENDATION = _any(
-    r"""
+""")
+RECOMMENDATION = _any(r"""
     recommend(?:ed|ation|ations)?  suggest(?:ed|ion|ions)?
     (?:what|where|which|who)(?: \w+){0,2} should i  should i  ideas?  advice  advise  where can i
     options?  pick  choose  decide between  best (?:\w+ ){0,4}for me
     good (?:place|restaurant|book|movie|film|gift|present|spot|option)s?  looking for
     a (?:[\w-]+ ){0,3}(?:spot|gift|present|place|playlist|restaurant|recipe) for
     what can i (?:eat|cook|do|watch|read|give|wear)  could i  which one  what would you
-    """
-)
+""")
 DOING = re.compile(
     r"\b(?:how (?:do|can|would|should) (?:i|we)|how to|help (?:me|us)|can you help)\b|"
     r"^(?:please |can you |could you |would you )*(?:write|draft|translate|summari[sz]e|fix|edit|"
@@ -223,6 +175,11 @@ FOR_OTHER = re.compile(
 FIRST_PERSON = re.compile(
     r"\b(?:I|i|me|my|mine|myself|we|us|our|ours)\b|\b[Ii]['\u2019](?:m|ve|d|ll)\b"
 )
+POINTING = _any(r"""
+    we (?:discussed|talked about)
+    (?:this|that|the) (?:situation|case|matter|topic|one|choice|decision)  as (?:above|discussed)
+    from (?:before|above)
+""")
 ABROAD = word_set(
     "soll wie wo wer welche welcher kann gibt mein meine quel quelle quels où comment dois je mon "
     "ma puis qué cómo dónde cuál mi puedo hacer para che cosa dove come quale posso fare"
@@ -232,16 +189,8 @@ ABROAD = word_set(
 SHARED = word_set("was die des a no me on in so am an man war fast come mi do or la pie")
 """English words that are words of other languages as well, and so say nothing about the
 language."""
-POINTING = _any(
-    r"""
-    we (?:discussed|talked about)
-    (?:this|that|the) (?:situation|case|matter|topic|one|choice|decision)  as (?:above|discussed)
-    from (?:before|above)
-    """
-)
-# Wide on purpose: a constraint shown in vain costs a line, one that is not shown may cost more.
-HEALTH = _any(
-    r"""
+# Wide on purpose: a constraint shown without need costs a line, a missing one may cost more.
+HEALTH = _any(r"""
     eat\w*  food\w*  meals?  dinners?  lunch\w*  breakfasts?  snacks?  recipes?  cook\w*
     steak\w*  brunch\w*  suppers?  buffets?  bistros?  caf[eé]s?  pizz\w+  sushi  burgers?
     baker(?:y|ies)  tapas  feasts?  banquets?
@@ -250,33 +199,18 @@ HEALTH = _any(
     diet\w*  nutrition  supplements?  medic\w+  pain\w*  symptoms?  remed(?:y|ies)  health\w*
     doctor  treatments?  part(?:y|ies)  events?  curry  cakes?  dessert\w*  groceries  pets?
     perfumes?  cosmetics?
-    """
-)
+""")
 """Topics to which a safety constraint applies even if it shares no word with the query."""
 
 
-About = Literal["user", "other", "world"]
-"""Whom a text is about, independent of a query."""
-
-
-def without_label(text: str) -> str:
-    """The text without the speaker label that the local writer puts in front of it."""
-    return LABEL.sub("", text, count=1)
-
-
-def kind_of(text: str, *, own_names: frozenset[str] = frozenset()) -> Kind:
-    """The kind of a unit.
-
-    Args:
-        text: A unit.
-        own_names: Names of the user, case-folded.
-    """
+def kind_of(text: str, *, user_names: frozenset[str] = frozenset()) -> Kind:
+    """The kind of a unit; `user_names` are names of the user, case-folded."""
     statement = without_label(text)
     # Safety first: a missed allergy does more harm than any other mistake. A belief comes before
     # the liking that it may mention, as in "believes that she likes tea".
     if looks_like_safety(statement):
         return "safety"
-    about = about_whom(text, own_names=own_names)
+    about = about_whom(text, user_names=user_names)
     if about != "world" and BELIEF.search(statement):
         return "belief"
     if CONSTRAINT.search(statement):
@@ -288,25 +222,24 @@ def kind_of(text: str, *, own_names: frozenset[str] = frozenset()) -> Kind:
     return "experience" if EXPERIENCE.search(statement) else "fact"
 
 
-def about_whom(text: str, *, own_names: frozenset[str] = frozenset()) -> About:
-    """Whom a text is about, judged by how it begins.
-
-    Args:
-        text: A unit.
-        own_names: Names of the user, case-folded.
-    """
-    # A label such as "Ana: " means that the local writer copied what the user said.
-    label = LABEL.match(text)
+def about_whom(text: str, *, user_names: frozenset[str] = frozenset()) -> About:
+    """Whom a text is about, judged by how it begins; `user_names` as in `kind_of`."""
     statement = without_label(text)
     # Before the label: in "Ana: My sister left", the speaker is not the subject.
     if OTHER.match(statement):
         return "other"
-    if label is not None or USER.match(statement):
+    # A label such as "Ana: " means that the local writer copied what the user said.
+    if LABEL.match(text) or USER.match(statement):
         return "user"
     named = NAMED.match(statement)
     if named is None:
         return "world"
-    return "user" if named[1].casefold() in own_names else "other"
+    return "user" if named[1].casefold() in user_names else "other"
+
+
+def without_label(text: str) -> str:
+    """The text without the speaker label that the local writer puts in front of it."""
+    return LABEL.sub("", text, count=1)
 
 
 def epistemic_of(text: str) -> Epistemic:
@@ -329,33 +262,29 @@ def temporality_of(text: str, *, said_at: datetime | None, now: datetime | None)
         said_at: When it was said; a naive time is UTC.
         now: When it is read; without it, dates are not compared.
     """
-    updated = UPDATE.search(text) is not None
     if PAST.search(text):
         # "used to smoke, now runs": which half a reader needs depends on the query.
-        return "uncertain" if updated else "superseded"
+        return "uncertain" if is_update(text) else "superseded"
     if now is None:
         return "current"
     end = _end_of(text)
     if end is not None:
         # A stated end beats a word like "today", which counts from when the unit was said.
         return "superseded" if end < now.date() else "current"
-    for span, days, over in SPANS:
-        if span.search(text):
-            return _after(said_at, now=now, days=days, over=over)
-    return "current"
+    period = next(((days, over) for span, days, over in SPANS if span.search(text)), None)
+    if period is None:
+        return "current"
+    days, over = period
+    if said_at is not None and _aware(said_at) + timedelta(days=days) >= _aware(now):
+        return "current"
+    return "superseded" if over and said_at is not None else "uncertain"
 
 
+# Cached, because every unit is compared with all the others.
+@lru_cache(maxsize=4096)
 def is_update(text: str) -> bool:
     """Whether a text reports a change."""
     return UPDATE.search(text) is not None
-
-
-def _after(said_at: datetime | None, *, now: datetime, days: int, over: bool) -> Temporal:
-    if said_at is None:
-        return "uncertain"
-    if _aware(said_at) + timedelta(days=days) >= _aware(now):
-        return "current"
-    return "superseded" if over else "uncertain"
 
 
 def _end_of(text: str) -> date | None:

@@ -4,14 +4,17 @@ import asyncio
 import re
 from collections.abc import Sequence
 
-from memguard.local.adjudicator.cues import NAME, PIECES_FINGERPRINT, kind_of
-from memguard.local.pieces import problem_of, whole, with_span
+from memguard.local.adjudicator.cues import NAME, kind_of
+from memguard.local.pieces import problem_of, with_span
 from memguard.local.statements import split_sentences
 from memguard.schema.ledger import Decomposition
 from memguard.schema.units import Piece, Pieces
 
+PIECES_FINGERPRINT = "local:pieces:1"
+"""Part of the key under which pieces are stored. Increase the number when a rule changes them."""
 MAX_PIECES = 40
 """Maximum number of pieces of one memory; beyond it, neighbouring pieces stay together."""
+_NOTE = "split by local rules, which separate only sentences, reasons and joined statements"
 
 # `since` with a pronoun gives a reason; `since 2019` is a date. `because of` has no clause after
 # it.
@@ -41,19 +44,17 @@ def split_memory(text: str) -> Pieces:
     problem = problem_of(pieces, source=text)
     if not problem:
         return Pieces(pieces=tuple(pieces), fingerprint=PIECES_FINGERPRINT)
-    untyped = whole(text, fingerprint=PIECES_FINGERPRINT)
-    typed = untyped.pieces[0].model_copy(update={"kind": kind_of(text)})
+    piece = Piece(text=text, kind=kind_of(text), start=0, end=len(text))
     # A memory of one sentence was not meant to be split, so there is nothing to note.
     note = problem if len(pieces) > 1 else ""
-    return Pieces(pieces=(typed,), fingerprint=PIECES_FINGERPRINT, note=note)
+    return Pieces(pieces=(piece,), fingerprint=PIECES_FINGERPRINT, note=note)
 
 
 def _clauses(sentence: str) -> list[str]:
     reason = _REASON.search(sentence)
-    if reason is not None:
-        before, after = sentence[: reason.start()], sentence[reason.end() :].strip()
-        return [*_statements(before), after]
-    return _statements(sentence)
+    if reason is None:
+        return _statements(sentence)
+    return [*_statements(sentence[: reason.start()]), sentence[reason.end() :].strip()]
 
 
 def _statements(sentence: str) -> list[str]:
@@ -74,11 +75,6 @@ def _grouped(parts: Sequence[str]) -> list[str]:
     return [" ".join(parts[at : at + size]) for at in range(0, len(parts), size)]
 
 
-SPLIT_BY_RULES = (
-    "split by local rules, which separate only sentences, reasons and joined statements"
-)
-
-
 class LocalDecomposer:
     """Splits by rules; no key, no network, deterministic."""
 
@@ -90,9 +86,5 @@ class LocalDecomposer:
     async def decompose(self, texts: Sequence[str], *, seconds: float) -> Decomposition:
         """Split each text, in a thread; a short one takes a fraction of a millisecond."""
         del seconds
-        pieces = await asyncio.to_thread(_split_all, tuple(texts))
-        return Decomposition(pieces=pieces, notes=(SPLIT_BY_RULES,) if texts else ())
-
-
-def _split_all(texts: Sequence[str]) -> tuple[Pieces, ...]:
-    return tuple(split_memory(text) for text in texts)
+        pieces = await asyncio.to_thread(lambda: tuple(split_memory(text) for text in texts))
+        return Decomposition(pieces=pieces, notes=(_NOTE,) if texts else ())

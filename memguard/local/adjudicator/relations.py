@@ -1,4 +1,9 @@
-"""The situation of a query by its words: whom the answer is about, and what kind it is."""
+"""How the texts of one read relate to one another, by their words and cosines.
+
+`read_situation` says what a query asks for. `measure_nearness` and `relevance_of` relate units to
+the query. `contradict` and `replaces` relate units to each other, and `read_stances` relates them
+to the evidence that came with the query. The thresholds are ours, chosen on hand-written examples.
+"""
 
 import re
 from collections.abc import Sequence
@@ -28,19 +33,74 @@ from memguard.schema.read import Evidence, Mode, ReadCase, Situation, Target
 from memguard.schema.units import Kind, Relevance, Unit
 
 FOREIGN = "the query is probably not English, and the rules read English only"
-
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
+
+Stance = Literal["confirms", "contradicts"]
+"""What evidence says about a unit."""
+
+DIRECT = 0.40
+"""Minimum cosine for direct relevance: the query is about this unit."""
+INDIRECT = 0.22
+"""Minimum cosine for indirect relevance."""
+INDIRECT_PREFERENCE = 0.15
+"""The same for preferences if the query asks for advice."""
+INDIRECT_CONSTRAINT = 0.12
+"""The same for constraints, which apply to much that they share no word with."""
+DIRECT_PERSONAL = 0.20
+"""Minimum cosine for direct relevance if users ask about themselves: such questions are short and
+share few words with the answer."""
+# Pairs of a minimum cosine and a number of shared stems that together make a unit direct.
+_DIRECT_BY_WORDS = ((0.30, 1), (INDIRECT, 2))
+# Factor on the cosine with an earlier turn of the user, relative to the query's own.
+_EARLIER = 0.85
+# How many earlier turns of the user count if the query does not point back to one.
+_RECENT_TURNS = 3
+# Maximum number of characters that are embedded; the model reads about a thousand.
+_TEXT_CHARS = 2_000
+_ADVICE = frozenset({"recommendation", "planning"})
+_USER_WORD = re.compile(r"^(?:the )?user(?:['\u2019]s)?\s+", re.IGNORECASE)
+
+# Share of the shorter sentence's content stems that both must have to be about the same thing.
+_SAME_TOPIC = 0.5
+# The same share for two numbers, or two opposites, to be about the same thing.
+_SAME_STATEMENT = 0.7
+REPLACES = 0.45
+"""Minimum cosine for a sentence that reports a change to replace another one."""
+_REPLACEABLE: frozenset[Kind] = frozenset({"preference", "constraint", "fact", "belief"})
+_DISLIKING = stems_of("dislike hate detest avoid refuse quit stopped allergic")
+# Words that say how a statement is meant, not what it is about.
+_MEANINGLESS = _DISLIKING | stems_of(
+    " ".join(lexicon.POSITIVE) + " prefers likes wants fond into user now longer anymore really"
+)
+_I = re.IGNORECASE
+# Facts that have one value at a time: two values of one slot contradict each other.
+_SLOTS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("home", re.compile(r"\b(?:lives? in|moved to|based in|resides? in) ([A-Z][\w' -]*)")),
+    ("job", re.compile(r"\b(?:works? as|job is|employed as) (?:an? )?([\w' -]+)", _I)),
+    ("employer", re.compile(r"\b(?:works? (?:at|for)|employed by) ([\w' -]+)", _I)),
+    ("age", re.compile(r"\b(?:is|am|turned) (\d{1,3})(?: years old)?$", _I)),
+    ("marriage", re.compile(r"\b(?:is|am) (single|married|divorced|engaged|widowed)\b", _I)),
+    ("name", re.compile(r"\bname is ([\w' -]+)", _I)),
+)  # fmt: skip
+_FAVOURITE = re.compile(r"\bfavou?rite ([\w -]+?) (?:is|are) ([\w' -]+)", _I)
+# Where the value of a slot ends: "a nurse and lives in Lyon" is the job "a nurse".
+_VALUE_END = re.compile(r"\b(?:and|but|because|since|with|where|which|who|now|instead)\b.*", _I)
+
+MAX_SENTENCES = 600
+"""Maximum number of sentences of evidence that are read, from the beginning."""
+MAX_UNITS = 30
+"""Maximum number of units that are compared with evidence, in the order of recall."""
+# Maximum number of sentences that one unit is compared with.
+_NEAREST = 4
+# Share of a unit's content stems that a sentence must contain to be about it.
+_MIN_SHARED = 0.5
 
 
 def read_situation(query: str, *, dialogue: Sequence[Turn] = ()) -> Situation | Inconclusive:
     """The situation of a query.
 
     The last question decides, or the last sentence if there is no question. If the query points
-    back ("the situation we discussed"), the user's last turns are read as well.
-
-    Args:
-        query: The query.
-        dialogue: The turns before it.
+    back ("the situation we discussed"), the user's last turns in `dialogue` are read as well.
 
     Returns:
         The situation, or `Inconclusive` if the query does not seem to be English.
@@ -49,11 +109,14 @@ def read_situation(query: str, *, dialogue: Sequence[Turn] = ()) -> Situation | 
         return Inconclusive(reason="too_close", detail=FOREIGN)
     ask = last_request(query)
     mode = _mode(ask, query=query)
-    spoken = " ".join(turn.content for turn in dialogue[-4:] if turn.role == "user")
-    target = _target(ask, query=query, mode=mode, spoken=spoken)
-    return Situation(
-        target=target, mode=mode, asks_view=cues.VIEW.search(query.casefold()) is not None
-    )
+    target = _target(ask, query=query, mode=mode, dialogue=dialogue)
+    asks_view = cues.VIEW.search(query.casefold()) is not None
+    return Situation(target=target, mode=mode, asks_view=asks_view)
+
+
+def recent_user_text(dialogue: Sequence[Turn]) -> str:
+    """What the user said in the last four turns."""
+    return " ".join(turn.content for turn in dialogue[-4:] if turn.role == "user")
 
 
 def last_request(query: str) -> str:
@@ -97,40 +160,12 @@ def _mode(ask: str, *, query: str) -> Mode:
     return "support"
 
 
-def _target(ask: str, *, query: str, mode: Mode, spoken: str) -> Target:
-    back = f" {spoken}" if points_back(query) else ""
+def _target(ask: str, *, query: str, mode: Mode, dialogue: Sequence[Turn]) -> Target:
+    back = f" {recent_user_text(dialogue)}" if points_back(query) else ""
     if cues.FOR_OTHER.search(query + back):
         return "third_party"
     # "What should I give my sister?" is about the sister, so this is tried second.
-    if cues.FIRST_PERSON.search(ask):
-        return "user"
-    if mode in {"recommendation", "planning"}:
-        return "user"
-    return "world"
-
-
-DIRECT = 0.40
-"""Minimum cosine for direct relevance: the query is about this unit."""
-INDIRECT = 0.22
-"""Minimum cosine for indirect relevance."""
-INDIRECT_PREFERENCE = 0.15
-"""The same for preferences if the query asks for advice."""
-INDIRECT_CONSTRAINT = 0.12
-"""The same for constraints, which apply to much that they share no word with."""
-# Pairs of a minimum cosine and a number of shared stems that together make a unit direct.
-_DIRECT_BY_WORDS = ((0.30, 1), (INDIRECT, 2))
-DIRECT_PERSONAL = 0.20
-"""Minimum cosine for direct relevance if users ask about themselves: such questions are short and
-share few words with the answer."""
-# Factor on the cosine with an earlier turn of the user, relative to the query's own.
-_EARLIER = 0.85
-# How many earlier turns of the user count if the query does not point back to one.
-_RECENT_TURNS = 3
-_ADVICE = frozenset({"recommendation", "planning"})
-# Maximum number of characters that are embedded; the model reads about a thousand.
-_TEXT_CHARS = 2_000
-
-_USER_WORD = re.compile(r"^(?:the )?user(?:['\u2019]s)?\s+", re.IGNORECASE)
+    return "user" if mode in _ADVICE or cues.FIRST_PERSON.search(ask) else "world"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -154,23 +189,15 @@ def measure_nearness(
 ) -> Nearness:
     """Compute the cosines of a read; cached texts are not embedded again.
 
-    Args:
-        case: The query, and the dialogue that it may point back to.
-        texts: The texts of the units.
-        names: Names of the user, case-folded.
-        embeddings: The embedder.
+    `texts` are those of the units, and `names` those of the user, case-folded.
     """
     # The end of a long query, and its last request alone: what comes before is often background.
     queries = [case.query[-_TEXT_CHARS:], last_request(case.query)[-_TEXT_CHARS:]]
     spoken = [turn.content for turn in case.dialogue if turn.role == "user"]
     back = points_back(case.query)
     turns = [text[:_TEXT_CHARS] for text in (spoken if back else spoken[-_RECENT_TURNS:])]
-    rows = np.array(
-        embeddings.embed_documents(
-            [*queries, *turns, *(_topic(text, names=names) for text in texts)]
-        ),
-        dtype=np.float32,
-    )
+    topics = [_topic(text, names=names) for text in texts]
+    rows = np.array(embeddings.embed_documents([*queries, *turns, *topics]), dtype=np.float32)
     first, later, units = rows[:2], rows[2 : 2 + len(turns)], rows[2 + len(turns) :]
     near = (units @ first.T).max(axis=1) if len(units) else np.zeros(0, dtype=np.float32)
     if len(later) and len(units):
@@ -185,17 +212,30 @@ def measure_nearness(
     )
 
 
+def _topic(text: str, *, names: frozenset[str]) -> str:
+    """A unit's text without "The user" or the user's name, which would make all units alike."""
+    topic = _USER_WORD.sub("", without_label(text))
+    named = cues.NAMED.match(topic)
+    if named is not None and named[1].casefold() in names:
+        topic = topic[named.end() :].strip()
+    return topic[:_TEXT_CHARS] or text[:_TEXT_CHARS]
+
+
+def content_stems(text: str) -> frozenset[str]:
+    """Stems of a text's words that are neither stop words nor negations."""
+    empty = lexicon.STOP | lexicon.NEGATIONS
+    return frozenset(
+        stem(span.text) for span in split_words(text) if span.text.casefold() not in empty
+    )
+
+
 def relevance_of(
     cosine: float, *, kind: Kind, query: str, shared: frozenset[str], situation: Situation
 ) -> Relevance:
-    """How relevant a unit is to the query.
+    """How relevant a unit of some kind is to a query.
 
-    Args:
-        cosine: The unit's cosine with the query.
-        kind: The unit's kind.
-        query: The query.
-        shared: Content stems that the two share.
-        situation: What the query asks for.
+    `cosine` is that of the two, `shared` are the content stems that they have in common, and
+    `situation` is what the query asks for.
     """
     by_words = any(
         cosine >= minimum and len(shared) >= count for minimum, count in _DIRECT_BY_WORDS
@@ -214,98 +254,41 @@ def relevance_of(
     return "indirect" if cosine >= minimum else "none"
 
 
-def content_stems(text: str) -> frozenset[str]:
-    """Stems of a text's words that are neither stop words nor negations."""
-    return frozenset(
-        stem(span.text)
-        for span in split_words(text)
-        if span.text.casefold() not in lexicon.STOP
-        and span.text.casefold() not in lexicon.NEGATIONS
-    )
-
-
-def _topic(text: str, *, names: frozenset[str]) -> str:
-    """A unit's text without "The user" or the user's name, which would make all units alike."""
-    topic = _USER_WORD.sub("", without_label(text))
-    named = cues.NAMED.match(topic)
-    if named is not None and named[1].casefold() in names:
-        topic = topic[named.end() :].strip()
-    return topic[:_TEXT_CHARS] or text[:_TEXT_CHARS]
-
-
-# Thresholds of our own, chosen on hand-written examples.
-# Share of the shorter sentence's content stems that both must have to be about the same thing.
-_SAME_TOPIC = 0.5
-# The same share for two numbers, or two opposites, to be about the same thing.
-_SAME_STATEMENT = 0.7
-REPLACES = 0.45
-"""Minimum cosine for a sentence that reports a change to replace another one."""
-
-_LIKING = frozenset(
-    stem(w) for w in (*lexicon.POSITIVE, "prefers", "likes", "wants", "fond", "into")
-)
-_DISLIKING = frozenset(
-    stem(w) for w in ("dislike", "hate", "detest", "avoid", "refuse", "quit", "stopped", "allergic")
-)
-_MEANINGLESS = (
-    _LIKING | _DISLIKING | {stem(w) for w in ("user", "now", "longer", "anymore", "really")}
-)
-
-_I = re.IGNORECASE
-# Facts that have one value at a time: two values of one slot contradict each other.
-_SLOTS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("home", re.compile(r"\b(?:lives? in|moved to|based in|resides? in) ([A-Z][\w' -]*)")),
-    ("job", re.compile(r"\b(?:works? as|job is|employed as) (?:an? )?([\w' -]+)", _I)),
-    ("employer", re.compile(r"\b(?:works? (?:at|for)|employed by) ([\w' -]+)", _I)),
-    ("age", re.compile(r"\b(?:is|am|turned) (\d{1,3})(?: years old)?$", _I)),
-    ("marriage", re.compile(r"\b(?:is|am) (single|married|divorced|engaged|widowed)\b", _I)),
-    ("name", re.compile(r"\bname is ([\w' -]+)", _I)),
-)  # fmt: skip
-_FAVOURITE = re.compile(r"\bfavou?rite ([\w -]+?) (?:is|are) ([\w' -]+)", _I)
-# Where the value of a slot ends: "a nurse and lives in Lyon" is the job "a nurse".
-_VALUE_END = re.compile(r"\b(?:and|but|because|since|with|where|which|who|now|instead)\b.*", _I)
-
-_REPLACEABLE: frozenset[Kind] = frozenset({"preference", "constraint", "fact", "belief"})
-
-
 def contradict(first: str, second: str) -> bool:
     """Whether two sentences contradict each other, judged by their words."""
-    one, other = _content(first), _content(second)
-    if _slot_differs(first, second):
+    first_slots, second_slots = _slots(first), _slots(second)
+    shared_slots = first_slots.keys() & second_slots.keys()
+    if any(first_slots[name].isdisjoint(second_slots[name]) for name in shared_slots):
         return True
-    shorter = min(len(one), len(other))
+    stems, others = _content(first), _content(second)
+    shorter = min(len(stems), len(others))
     if shorter == 0:
         return False
-    common = len(one & other) / shorter
+    common = len(stems & others) / shorter
     if common >= _SAME_TOPIC and _is_affirmative(first) != _is_affirmative(second):
         return True
-    if common >= _SAME_STATEMENT and _numbers_differ(first, second):
+    numbers = _numbers(first), _numbers(second)
+    if common >= _SAME_STATEMENT and all(numbers) and numbers[0].isdisjoint(numbers[1]):
         return True
     # Without the pair of opposites itself, which the two cannot have in common.
     rest = shorter - 1
-    opposed = any(OPPOSITE_STEMS.get(word, frozenset()) & (other - one) for word in one - other)
-    return opposed and rest > 0 and len(one & other) / rest >= _SAME_STATEMENT
+    opposites = (OPPOSITE_STEMS.get(word, frozenset()) for word in stems - others)
+    opposed = any(words & (others - stems) for words in opposites)
+    return opposed and rest > 0 and len(stems & others) / rest >= _SAME_STATEMENT
 
 
 def replaces(later: str, earlier: str, *, kinds: tuple[Kind, Kind], cosine: float) -> bool:
     """Whether a sentence that reports a change replaces another one about the same thing.
 
-    Args:
-        later: The sentence that may report a change.
-        earlier: The sentence that may be replaced.
-        kinds: The kinds of `later` and `earlier`.
-        cosine: Cosine of the two sentences.
+    `kinds` are those of `later` and `earlier`, and `cosine` is that of the two sentences.
     """
     same_kind = kinds[0] == kinds[1] or set(kinds) <= {"preference", "constraint"}
     if not same_kind or kinds[0] not in _REPLACEABLE or cosine < REPLACES:
         return False
-    return _is_update(later) and not _is_update(earlier)
+    return is_update(later) and not is_update(earlier)
 
 
-# Every unit is compared with all the others, so what it says by itself is cached.
-_is_update = lru_cache(maxsize=4096)(is_update)
-
-
+# Every unit is compared with all the others, so what these find in one text is cached.
 @lru_cache(maxsize=4096)
 def _content(text: str) -> frozenset[str]:
     stems = content_stems(without_label(text)) - _MEANINGLESS
@@ -323,19 +306,9 @@ def _is_affirmative(text: str) -> bool:
     return negations % 2 == 0
 
 
-def _numbers_differ(first: str, second: str) -> bool:
-    one, other = _numbers(first), _numbers(second)
-    return bool(one) and bool(other) and not one & other
-
-
 @lru_cache(maxsize=4096)
 def _numbers(text: str) -> frozenset[str]:
     return read_words(text).values
-
-
-def _slot_differs(first: str, second: str) -> bool:
-    one, other = _slots(first), _slots(second)
-    return any(one[name].isdisjoint(other[name]) for name in one.keys() & other.keys())
 
 
 @lru_cache(maxsize=4096)
@@ -356,61 +329,36 @@ def _value(text: str) -> frozenset[str]:
     return content_stems(_VALUE_END.sub("", text))
 
 
-Stance = Literal["confirms", "contradicts"]
-"""What evidence says about a unit."""
+def read_stances(
+    evidence: Sequence[Evidence], units: Sequence[Unit], *, verifier: SupportVerifier
+) -> dict[str, Stance]:
+    """The stance of the evidence on the units it is about, by unit id.
 
-MAX_SENTENCES = 600
-"""Maximum number of sentences of evidence that are read, from the beginning."""
-MAX_UNITS = 30
-"""Maximum number of units that are compared with evidence, in the order of recall."""
-# Maximum number of sentences that one unit is compared with.
-_NEAREST = 4
-# Share of a unit's content stems that a sentence must contain to be about it.
-_MIN_SHARED = 0.5
-
-
-@dataclass(frozen=True, kw_only=True)
-class EvidenceReader:
-    """Compares units with the sentences of evidence that share the most content with them."""
-
-    verifier: SupportVerifier
-    """Judges whether sentences support a unit."""
-
-    def read(self, evidence: Sequence[Evidence], *, units: Sequence[Unit]) -> dict[str, Stance]:
-        """The stance of the evidence on the units it is about, by unit id.
-
-        Args:
-            evidence: Evidence that came with the query.
-            units: Units that it may confirm or contradict.
-        """
-        sentences = [sentence for source in evidence for sentence in split_sentences(source.text)][
-            :MAX_SENTENCES
-        ]
-        stems = [stems_of(sentence) for sentence in sentences]
-        stances: dict[str, Stance] = {}
-        # The nearest units come first; each costs a run of the verifier.
-        for unit in units[:MAX_UNITS] if sentences else ():
-            near = _about(unit.text, sentences, stems)
-            stance = self._stance(unit.text, near) if near else None
-            if stance is not None:
-                stances[unit.id] = stance
-        return stances
-
-    def _stance(self, text: str, sentences: Sequence[str]) -> Stance | None:
-        judged = self.verifier.judge(candidate=text, context="\n".join(sentences))
-        if judged.ruling == "supported":
-            return "confirms"
+    A unit is compared with the sentences that share the most content with it. The verifier judges
+    whether they support it.
+    """
+    sentences = [sentence for source in evidence for sentence in split_sentences(source.text)]
+    sentences = sentences[:MAX_SENTENCES]
+    stems = [stems_of(sentence) for sentence in sentences]
+    stances: dict[str, Stance] = {}
+    # The nearest units come first; each costs a run of the verifier.
+    for unit in units[:MAX_UNITS]:
+        near = _about(unit.text, sentences, stems)
+        if not near:
+            continue
+        if verifier.judge(candidate=unit.text, context="\n".join(near)).ruling == "supported":
+            stances[unit.id] = "confirms"
         # Lack of support is not a contradiction: the words must deny the unit.
-        if any(contradict(text, sentence) for sentence in sentences):
-            return "contradicts"
-        return None
+        elif any(contradict(unit.text, sentence) for sentence in near):
+            stances[unit.id] = "contradicts"
+    return stances
 
 
 def _about(text: str, sentences: Sequence[str], stems: Sequence[frozenset[str]]) -> list[str]:
-    wanted = content_stems(text)
-    if not wanted:
+    content = content_stems(text)
+    if not content:
         return []
     # The index is negated, so that the sort prefers the earlier of two equal sentences.
-    shares = [(len(wanted & words) / len(wanted), -at) for at, words in enumerate(stems)]
+    shares = [(len(content & words) / len(content), -at) for at, words in enumerate(stems)]
     best = sorted(shares, reverse=True)[:_NEAREST]
     return [sentences[-at] for share, at in best if share >= _MIN_SHARED]

@@ -1,18 +1,25 @@
-"""The rules by which the local adjudicator finds the situation and the attributes of units."""
+"""The rules by which the local adjudicator finds the situation and the attributes of units.
 
+`AdjudicationRules` judges one read. It measures the units once, relates them to one another and to
+the evidence, and builds a row for each unit.
+"""
+
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
 from memguard.local.adjudicator import cues
 from memguard.local.adjudicator.cues import NAME, WEAKER
 from memguard.local.adjudicator.relations import (
     FOREIGN,
-    EvidenceReader,
     Nearness,
     contradict,
     is_small_talk,
     measure_nearness,
     read_situation,
+    read_stances,
+    recent_user_text,
     relevance_of,
     replaces,
 )
@@ -68,14 +75,9 @@ _UTILITY: dict[Relevance, Utility] = {
 
 
 class AdjudicationRules:
-    """The rules with the models they use.
+    """The rules with the models they use; the arguments are those of `LocalAdjudicator`.
 
     Not thread-safe: `LocalAdjudicator` calls them in one thread.
-
-    Args:
-        embeddings: The embedder; by default a new one.
-        verifier: Judges whether evidence or another unit supports a unit; by default a new one on
-            the embedder's model.
     """
 
     def __init__(
@@ -83,42 +85,36 @@ class AdjudicationRules:
     ) -> None:
         self._embeddings = embeddings or LocalEmbeddings()
         self._verifier = verifier or SupportVerifier(encoder=self._embeddings.encoder)
-        self._evidence = EvidenceReader(verifier=self._verifier)
 
     def judge(self, case: ReadCase, units: Sequence[Unit], scheme: Scheme) -> Adjudication:
-        """Judge the situation, then every unit in order.
-
-        Args:
-            case: The query with its dialogue and evidence.
-            units: The units.
-            scheme: Which attributes the rows have: `units` (PS) or `factors` (FC).
-        """
+        """Judge the situation, then every unit in order; see `memguard.protocols.Adjudicator`."""
         situation = read_situation(case.query, dialogue=case.dialogue)
-        names = _own_names(case, units)
+        names = _user_names(case, units)
         texts = [unit.text for unit in units]
         near = measure_nearness(case, texts, names=names, embeddings=self._embeddings)
         kinds: list[Kind] = [_kind(unit, names) for unit in units]
         relations = _relate(units, kinds, near, names=names, verifier=self._verifier)
-        evidence = self._evidence.read(case.evidence, units=units)
-        read = _AttributeRules(case=case, situation=situation, names=names)
+        stances = read_stances(case.evidence, units, verifier=self._verifier)
+        rules = _AttributeRules(case=case, situation=situation, names=names)
         rows: list[Row] = []
         for index, unit in enumerate(units):
             cosine = float(near.query[index])
-            attributes = read.attributes(
+            attributes = rules.attributes(
                 unit, kind=kinds[index], cosine=cosine, shared=near.shared[index]
             )
             if unit.id in relations.replaced:
                 attributes = attributes.model_copy(update={"temporality": "superseded"})
-            stance = evidence.get(unit.id)
+            stance = stances.get(unit.id)
             if stance == "confirms":
                 attributes = attributes.model_copy(update={"epistemic": "verified"})
             rows.append(
                 Row(
                     unit_id=unit.id,
-                    attributes=attributes if scheme == "units" else read.factors(attributes),
+                    attributes=attributes if scheme == "units" else rules.factors(attributes),
                     evidence_conflict=stance == "contradicts",
                     influence=min(max(cosine, 0.0), 1.0),
-                    reason=_reason(attributes, cosine=cosine),
+                    reason=f"by its wording; cosine with the query {cosine:.2f}, so "
+                    f"{attributes.relevance}",
                 )
             )
         return Adjudication(
@@ -143,19 +139,19 @@ def _kind(unit: Unit, names: frozenset[str]) -> Kind:
     # The decomposer does not know the user's names: its `claim` may be "Ana lives in Rome".
     if unit.kind is not None and unit.kind != "claim":
         return unit.kind
-    return cues.kind_of(unit.text, own_names=names)
+    return cues.kind_of(unit.text, user_names=names)
 
 
+@dataclass(frozen=True)
 class _Relations:
     """How the units relate to one another."""
 
-    def __init__(self) -> None:
-        self.replaced: set[str] = set()
-        """Ids of units that another unit replaces."""
-        self.conflicts: tuple[Conflict, ...] = ()
-        """Pairs of units that contradict each other."""
-        self.unchecked = 0
-        """How many of the conflicts the support verifier has not checked."""
+    replaced: frozenset[str]
+    """Ids of units that another unit replaces."""
+    conflicts: tuple[Conflict, ...]
+    """Pairs of units that contradict each other."""
+    unchecked: int
+    """How many of the conflicts the support verifier has not checked."""
 
 
 def _relate(
@@ -167,50 +163,43 @@ def _relate(
     verifier: SupportVerifier,
 ) -> _Relations:
     """Compare all pairs of units that are near each other and about the same person."""
-    relations = _Relations()
-    about = [cues.about_whom(unit.text, own_names=names) for unit in units]
+    about = [cues.about_whom(unit.text, user_names=names) for unit in units]
     contrary: list[tuple[float, int, int]] = []
+    replaced: set[str] = set()
     for i, j in combinations(range(len(units)), 2):
         cosine = float(near.between[i, j])
         if cosine < _COMPARED or about[i] != about[j] or units[i].text == units[j].text:
             continue
         for new, old in ((i, j), (j, i)):
-            backwards = _is_earlier(units[new], units[old])
-            if not backwards and replaces(
-                units[new].text,
-                units[old].text,
-                kinds=(kinds[new], kinds[old]),
-                cosine=cosine,
+            if not _is_earlier(units[new], units[old]) and replaces(
+                units[new].text, units[old].text, kinds=(kinds[new], kinds[old]), cosine=cosine
             ):
-                relations.replaced.add(units[old].id)
+                replaced.add(units[old].id)
         if contradict(units[i].text, units[j].text):
             contrary.append((cosine, i, j))
-    # What was replaced is no longer current, so that it contradicts nothing.
-    open_pairs = [
-        (cosine, i, j)
-        for cosine, i, j in contrary
-        if not {units[i].id, units[j].id} & relations.replaced
-    ]
-    nearest = set(sorted(open_pairs, key=lambda pair: -pair[0])[:MAX_CHECKED_PAIRS])
-    relations.unchecked = len(open_pairs) - len(nearest)
+    # A unit that was replaced is no longer current, so it contradicts nothing.
+    current = [pair for pair in contrary if replaced.isdisjoint(units[at].id for at in pair[1:])]
+    nearest = set(sorted(current, key=lambda pair: -pair[0])[:MAX_CHECKED_PAIRS])
     # An unchecked pair stays a conflict: to hide one is worse than to show one too many.
-    relations.conflicts = tuple(
+    conflicts = [
         Conflict(first=units[i].id, second=units[j].id)
-        for cosine, i, j in open_pairs
+        for cosine, i, j in current
         if (cosine, i, j) not in nearest or not _supports(verifier, units[i], units[j])
+    ]
+    return _Relations(
+        replaced=frozenset(replaced),
+        conflicts=tuple(conflicts),
+        unchecked=len(current) - len(nearest),
     )
-    return relations
 
 
 def _supports(verifier: SupportVerifier, first: Unit, second: Unit) -> bool:
     """Whether the first unit follows from the second, so that they do not contradict each other."""
-    judged = verifier.judge(candidate=first.text, context=second.text)
-    return judged.ruling == "supported"
+    return verifier.judge(candidate=first.text, context=second.text).ruling == "supported"
 
 
 def _is_earlier(unit: Unit, other: Unit) -> bool:
-    one, two = unit.said_at, other.said_at
-    return one is not None and two is not None and one < two
+    return unit.said_at is not None and other.said_at is not None and unit.said_at < other.said_at
 
 
 class _AttributeRules:
@@ -222,8 +211,8 @@ class _AttributeRules:
         self._case = case
         self._situation = situation
         self._small_talk = is_small_talk(case.query)
-        spoken = " ".join(turn.content for turn in case.dialogue[-4:] if turn.role == "user")
-        self._words = {span.text.casefold() for span in split_words(f"{case.query} {spoken}")}
+        text = f"{case.query} {recent_user_text(case.dialogue)}"
+        self._words = {span.text.casefold() for span in split_words(text)}
         self._names = names
 
     def attributes(
@@ -258,15 +247,11 @@ class _AttributeRules:
         if isinstance(self._situation, Inconclusive) or looks_foreign(unit.text):
             return "uncertain"
         return relevance_of(
-            cosine,
-            kind=kind,
-            query=self._case.query,
-            shared=shared,
-            situation=self._situation,
+            cosine, kind=kind, query=self._case.query, shared=shared, situation=self._situation
         )
 
     def _subject(self, unit: Unit) -> Subject:
-        about = cues.about_whom(unit.text, own_names=self._names)
+        about = cues.about_whom(unit.text, user_names=self._names)
         if about != "other":
             return about
         return "third_party" if self._speaks_of(unit) else "bystander"
@@ -286,27 +271,18 @@ class _AttributeRules:
     def _match(self, subject: Subject) -> SubjectMatch:
         if subject == "uncertain" or isinstance(self._situation, Inconclusive):
             return "uncertain"
-        if subject == "bystander":
-            return "mismatch"
-        if subject == "user" and self._situation.target == "third_party":
-            return "mismatch"
-        return "match"
+        # What users say of themselves does not fit an answer for somebody else.
+        misses = subject == "user" and self._situation.target == "third_party"
+        return "mismatch" if misses or subject == "bystander" else "match"
 
 
-def _own_names(case: ReadCase, units: Sequence[Unit]) -> frozenset[str]:
+def _user_names(case: ReadCase, units: Sequence[Unit]) -> frozenset[str]:
     """Names of the user: of the user's turns, of labels, and what several memories begin with."""
     spoken = {turn.speaker.casefold() for turn in case.dialogue if turn.role == "user"}
-    counts: dict[str, int] = {}
     # The local writer puts the speaker's name before what the speaker said.
     labels = (cues.LABEL.match(unit.text) for unit in units)
     spoken |= {label[1].casefold() for label in labels if label is not None}
-    for unit in units:
-        named = cues.NAMED.match(unit.text)
-        if named is not None:
-            counts[named[1].casefold()] = counts.get(named[1].casefold(), 0) + 1
+    matches = (cues.NAMED.match(unit.text) for unit in units)
+    counts = Counter(match[1].casefold() for match in matches if match is not None)
     often = {name for name, count in counts.items() if count >= _MIN_NAME_COUNT}
     return frozenset({name for name in spoken | often if name})
-
-
-def _reason(attributes: UnitAttributes, *, cosine: float) -> str:
-    return f"by its wording; cosine with the query {cosine:.2f}, so {attributes.relevance}"

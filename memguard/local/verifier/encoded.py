@@ -38,11 +38,8 @@ class EncodedText:
 class WordEncoder:
     """Encodes texts word by word, with a thread-safe cache that drops the least recently used.
 
-    Args:
-        encoder: The model.
-        idf: Inverse document frequency by stem.
-        default_idf: The same for a stem that is not in the table.
-        cache_size: How many texts to cache.
+    `idf` has the inverse document frequency by stem, and `default_idf` is the value of a stem that
+    is not in it. `cache_size` counts texts.
     """
 
     def __init__(
@@ -65,10 +62,8 @@ class WordEncoder:
     ) -> list[EncodedText]:
         """Words and vectors of texts, in the order of `texts`.
 
-        Args:
-            texts: Any strings.
-            labels: For each text, how many leading words are a speaker's label.
-            dates: For each text, when it was said.
+        For each text, `labels` says how many leading words are a speaker's label, and `dates` when
+        it was said.
         """
         keys = list(zip(texts, labels, dates, strict=True))
         encoded = self._cached(keys)
@@ -80,9 +75,6 @@ class WordEncoder:
             encoded |= fresh
         # Not read back from the cache: a list longer than the cache has evicted its own start.
         return [encoded[key] for key in keys]
-
-    def __len__(self) -> int:
-        return len(self._texts)
 
     def _build(self, key: _TextKey, vectors: Matrix) -> EncodedText:
         text, label, at = key
@@ -107,17 +99,12 @@ class WordEncoder:
 
 
 def word_vectors(encoder: MiniLmEncoder, texts: Sequence[str]) -> list[Matrix]:
-    """One vector of length 1 per word of each text, shape (words, 384); long texts go in slices.
-
-    Args:
-        encoder: The model.
-        texts: Any strings.
-    """
-    slices = [
-        (owner, part)
-        for owner, text in enumerate(texts)
-        for part in _slices(split_words(text), size=_SLICE_WORDS)
-    ]
+    """One vector of length 1 per word of each text, shape (words, 384); long texts go in slices."""
+    slices: list[tuple[int, Sequence[Span]]] = []
+    for owner, text in enumerate(texts):
+        spans = split_words(text)
+        starts = range(0, len(spans), _SLICE_WORDS)
+        slices += [(owner, spans[start : start + _SLICE_WORDS]) for start in starts]
     encoded = encoder.encode_tokens(
         [texts[owner][part[0].start : part[-1].end] for owner, part in slices]
     )
@@ -127,10 +114,6 @@ def word_vectors(encoder: MiniLmEncoder, texts: Sequence[str]) -> list[Matrix]:
     return [
         np.concatenate(parts) if parts else np.zeros((0, DIMS), dtype=np.float32) for parts in rows
     ]
-
-
-def _slices(spans: Sequence[Span], *, size: int) -> list[Sequence[Span]]:
-    return [spans[start : start + size] for start in range(0, len(spans), size)]
 
 
 def _pooled(

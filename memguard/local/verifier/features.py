@@ -1,7 +1,8 @@
-"""The features of a candidate and its context as a whole: one row of numbers.
+"""The numbers that the network reads of an aligned candidate and context.
 
-The order is part of the trained weights. A number may not be moved, added or removed without
-training again.
+Every word has its vector, the vector of what it was aligned with, and a row of scalars. The pair as
+a whole has one row of numbers. The order of rows and columns is part of the trained weights: none
+may be moved, added or removed without training again.
 """
 
 import itertools
@@ -13,28 +14,231 @@ from numpy.typing import NDArray
 from memguard.local.encoder import Matrix
 from memguard.local.verifier.alignment import COLUMNS, Alignment, clause_columns, product
 from memguard.local.verifier.numbers import is_stated
-from memguard.local.verifier.words import OPPOSITE_STEMS, Flags, Words
+from memguard.local.verifier.words import OPPOSITE_STEMS, Flags, Words, flags_of
 
-# Columns of `features._fact_scalars` and `features._context_scalars` used here.
+MAX_FACT = 48
+"""Words of one candidate that the network reads; longer ones are split into sentences first."""
+MAX_CONTEXT = 26
+"""Words of the best unit that the network reads: the stretch that matches the candidate best."""
+FACT_SCALARS = 49
+"""Columns of `PairFeatures.fact_scalars`."""
+CONTEXT_SCALARS = 20
+"""Columns of `PairFeatures.context_scalars`."""
+SHARPNESS = 18.0
+"""Inverse temperature of the softmax by which a word attends to similar words; not trained."""
+# A word at this distance or further has nothing to do with the match.
+_FAR = 12.0
+# Columns of `_fact_scalars` and `_context_scalars` that are read again.
 _MAX, _BEST, _OWN, _OTHERS, _POOL = range(5)
 _SAME, _SAME_BEST, _SAME_OWN, _SAME_COSINE = range(5, 9)
 _NUMBER, _NUMBER_FOUND, _NUMBER_BEST, _CAPITAL, _NEGATION = range(11, 16)
 _CONTINUOUS, _OPPOSITE = 18, 19
 _CLAUSE = range(31, 31 + COLUMNS)
+# Counted from the end: a number, or a name, that no unit contains.
+_NUMBER_NOWHERE, _NAME_NOWHERE = -3, -2
 _CONTEXT_NEGATION, _CONTEXT_DISTANCE, _CONTEXT_POSITIVE, _CONTEXT_NEGATIVE = 4, 8, 10, 11
 
 
-def summarise(alignment: Alignment, fact: Matrix, context: Matrix) -> Matrix:
-    """Summarise a pair.
+@dataclass(frozen=True, slots=True, eq=False)
+class PairFeatures:
+    """One candidate and its context, as the network reads them.
 
-    Args:
-        alignment: The candidate aligned with its context.
-        fact: Scalars of the candidate's words, from `features._fact_scalars`.
-        context: Scalars of the best unit's words, from `features._context_scalars`.
-
-    Returns:
-        Shape (G,); numbers that are undefined for this pair are 0.
+    F is the number of candidate words, at most `MAX_FACT`; S the number of words of the best unit,
+    at most `MAX_CONTEXT`. Vectors have 384 dimensions.
     """
+
+    fact: Matrix
+    """Vectors of the candidate's words, shape (F, 384)."""
+    fact_aligned: Matrix
+    """For each candidate word, the softmax mean of the context words, shape (F, 384)."""
+    fact_scalars: Matrix
+    """Scalar features of each candidate word, shape (F, `FACT_SCALARS`)."""
+    context: Matrix
+    """Vectors of the words of the best unit, shape (S, 384)."""
+    context_aligned: Matrix
+    """For each of these words, the softmax mean of the candidate's words, shape (S, 384)."""
+    context_scalars: Matrix
+    """Scalar features of each of these words, shape (S, `CONTEXT_SCALARS`)."""
+    whole: Matrix
+    """Numbers of the pair as a whole, shape (G,)."""
+
+    @property
+    def lacks_detail(self) -> bool:
+        """Whether a number, date or name of the candidate is in no turn at all."""
+        return bool((self.fact_scalars[:, [_NUMBER_NOWHERE, _NAME_NOWHERE]] > 0).any())
+
+
+def pair_features(alignment: Alignment) -> PairFeatures:
+    """Compute the features of an aligned candidate and context."""
+    fact = alignment.fact
+    fact_scalars = _fact_scalars(alignment)
+    near = alignment.cos[:, alignment.pool]
+    vectors = np.concatenate([unit.encoded.vectors for unit in alignment.sources])
+    span = _densest(alignment)
+    context_scalars = _context_scalars(alignment, span)
+    toward = alignment.cos[:, span]
+    return PairFeatures(
+        fact=fact.vectors[:MAX_FACT],
+        fact_aligned=product(_softmax(near), vectors[alignment.pool])[:MAX_FACT],
+        fact_scalars=fact_scalars[:MAX_FACT],
+        context=vectors[span],
+        context_aligned=product(_softmax(toward.T), fact.vectors),
+        context_scalars=context_scalars,
+        whole=_summarise(alignment, fact_scalars, context_scalars),
+    )
+
+
+def _softmax(scores: Matrix) -> Matrix:
+    # Less the maximum, so that the exponential cannot overflow.
+    powers = np.exp(SHARPNESS * (scores - scores.max(axis=1, keepdims=True)))
+    return powers / powers.sum(axis=1, keepdims=True)
+
+
+def _densest(alignment: Alignment) -> NDArray[np.int64]:
+    """Positions of at most `MAX_CONTEXT` adjacent words of the best unit, where it matches best."""
+    inside = np.flatnonzero(alignment.unit == alignment.best)
+    if len(inside) <= MAX_CONTEXT:
+        return inside
+    heat = (alignment.cos[:, inside] * alignment.weight[:, None]).max(axis=0)
+    sums = np.convolve(heat, np.ones(MAX_CONTEXT), mode="valid")
+    start = int(sums.argmax())
+    return inside[start : start + MAX_CONTEXT]
+
+
+def _fact_scalars(alignment: Alignment) -> Matrix:
+    words, cos, same = alignment.fact.words, alignment.cos, alignment.same
+    in_best = alignment.unit == alignment.best
+    values = [unit.encoded.words.values for unit in alignment.sources]
+    anywhere = _are_stated(words, frozenset[str]().union(*values))
+    near = cos[:, alignment.pool]
+    ordered = np.sort(cos, axis=1)
+    margin = ordered[:, -1] - (ordered[:, -2] if cos.shape[1] > 1 else 0.0)
+    position = alignment.roles.position
+    steps = np.diff(position, prepend=position[0])
+    # The constants at the top name some of these by position.
+    columns = (
+        cos.max(axis=1),
+        alignment.unit_best[:, alignment.best],
+        _best_where(cos, alignment.by_subject),
+        _best_where(cos, ~alignment.by_subject),
+        near.max(axis=1),
+        same.any(axis=1),
+        same[:, in_best].any(axis=1),
+        (same & alignment.by_subject).any(axis=1),
+        np.where(same, cos, 0.0).max(axis=1),
+        alignment.fact.idf / 10.0,
+        words.stop,
+        words.number,
+        anywhere,
+        _are_stated(words, values[alignment.best]),
+        words.capital,
+        words.negation,
+        alignment.subject,
+        margin,
+        np.abs(steps) <= 2,  # noqa: PLR2004  # aligned next to where the word before is
+        _opposites(words, alignment),
+        *_role_columns(alignment),
+        *clause_columns(alignment),
+        words.number & ~anywhere,
+        words.capital & ~same.any(axis=1) & ~alignment.subject,
+        words.capital & ~words.number & ~same[:, in_best].any(axis=1) & ~alignment.subject,
+    )
+    return np.stack([np.asarray(column, dtype=np.float32) for column in columns], axis=1)
+
+
+def _best_where(cos: Matrix, where: Flags) -> Matrix:
+    return cos[:, where].max(axis=1) if where.any() else np.zeros(len(cos), dtype=np.float32)
+
+
+def _opposites(words: Words, alignment: Alignment) -> Flags:
+    """Whether the best unit has an opposite of each word, and not the word itself."""
+    stems = frozenset(alignment.sources[alignment.best].encoded.words.stems)
+    return flags_of(
+        word not in stems and not OPPOSITE_STEMS.get(word, frozenset()).isdisjoint(stems)
+        for word in words.stems
+    )
+
+
+def _are_stated(words: Words, values: frozenset[str]) -> Flags:
+    return flags_of(is_stated(reading, values) for reading in words.readings)
+
+
+def _role_columns(alignment: Alignment) -> tuple[NDArray[np.generic], ...]:
+    roles, heavy = alignment.roles, np.flatnonzero(alignment.weight > 0)
+    return (
+        roles.fit,
+        roles.fit_clause,
+        roles.deficit,
+        roles.deficit_clause,
+        roles.rival_gain,
+        roles.rival_gain_clause,
+        roles.rival_cosine,
+        roles.rival >= 0,
+        roles.rival_pull,
+        *_distances(roles.position, heavy, len(alignment.fact)),
+    )
+
+
+def _distances(
+    position: NDArray[np.int64], heavy: NDArray[np.int64], size: int
+) -> tuple[Matrix, ...]:
+    """Signed distance in the context from the previous weighted word, and to the next one."""
+    before = np.zeros(size, dtype=np.float32)
+    after = np.zeros(size, dtype=np.float32)
+    for first, second in itertools.pairwise(heavy):
+        # Clipped: beyond twelve words, how far apart the two were found says nothing more.
+        step = float(np.clip((position[second] - position[first]) / 8.0, -1.5, 1.5))
+        before[second], after[first] = step, step
+    return before, after
+
+
+def _context_scalars(alignment: Alignment, span: NDArray[np.int64]) -> Matrix:
+    source = alignment.sources[alignment.best]
+    words = source.encoded.words
+    offset = int(np.flatnonzero(alignment.unit == alignment.best)[0])
+    # `span` counts words of the whole context, the columns of `words` those of this unit alone.
+    rows = span - offset
+    toward = alignment.cos[:, span]
+    heavy = alignment.weight > 0
+    content = toward[heavy] if heavy.any() else toward
+    aligned = np.isin(span, alignment.pool[alignment.roles.position[heavy]])
+    rivals = alignment.pool[alignment.roles.rival[alignment.roles.rival >= 0]]
+    values = alignment.fact.words.values
+    columns = (
+        toward.max(axis=0),
+        content.max(axis=0),
+        alignment.same[:, span].any(axis=0),
+        words.stop[rows],
+        words.negation[rows],
+        words.number[rows],
+        np.array([any(option & values for option in words.readings[row]) for row in rows]),
+        words.capital[rows],
+        np.minimum(_distance_to_match(aligned), _FAR) / _FAR,
+        source.encoded.idf[rows] / 10.0,
+        words.positive[rows],
+        words.negative[rows],
+        np.full(len(span), source.by_subject),
+        np.isin(span, rivals),
+        rows < source.encoded.label,
+        words.first[rows],
+        words.second[rows],
+        words.question[rows],
+        words.negated[rows],
+        words.actor[rows],
+    )
+    return np.stack([np.asarray(column, dtype=np.float32) for column in columns], axis=1)
+
+
+def _distance_to_match(aligned: Flags) -> NDArray[np.int64]:
+    """Distance in words of each context word to the nearest one that a candidate word matched."""
+    matches = np.flatnonzero(aligned)
+    if not len(matches):
+        return np.full(len(aligned), int(_FAR))
+    return np.abs(np.arange(len(aligned))[:, None] - matches[None, :]).min(axis=1)
+
+
+def _summarise(alignment: Alignment, fact: Matrix, context: Matrix) -> Matrix:
+    """Numbers of the pair from the scalars of both, shape (G,); 0 where one is undefined."""
     heavy = alignment.weight > 0
     parts = (
         *_coverage(alignment, fact, heavy),
@@ -53,12 +257,8 @@ def _coverage(alignment: Alignment, fact: Matrix, heavy: Flags) -> list[float]:
     numbers: list[float] = []
     for column in (_MAX, _BEST, _POOL):
         ordered = np.sort(fact[heavy, column])
-        numbers += [
-            float(ordered[0]),
-            float(ordered[min(1, len(ordered) - 1)]),
-            float(ordered.mean()),
-            float(np.median(ordered)),
-        ]
+        second = ordered[min(1, len(ordered) - 1)]
+        numbers += map(float, (ordered[0], second, ordered.mean(), np.median(ordered)))
     numbers += [
         float(weight @ fact[:, column])
         for column in (_MAX, _BEST, _OWN, _OTHERS, _POOL, _SAME, _SAME_BEST, _SAME_OWN)
@@ -102,7 +302,9 @@ def _sentence_cosine(alignment: Alignment, index: int) -> float:
 
 def _novel(alignment: Alignment, fact: Matrix, heavy: Flags) -> list[float]:
     """How far the words whose stem is nowhere in the context are from it, weighted by rarity."""
-    missing = heavy & (fact[:, _SAME] == 0) & ~_number_found(fact)
+    # A number that the context states in other words, `seven` for `7`, is not missing.
+    stated = (fact[:, _NUMBER] > 0) & (fact[:, _NUMBER_FOUND] > 0)
+    missing = heavy & (fact[:, _SAME] == 0) & ~stated
     idf = alignment.fact.idf
     gaps = 1.0 - fact
     present = heavy & (fact[:, _SAME] > 0)
@@ -123,10 +325,6 @@ def _novel(alignment: Alignment, fact: Matrix, heavy: Flags) -> list[float]:
         ]
     worst = (idf[missing] * gaps[missing, _POOL]).max() if missing.any() else 0.0
     return [*numbers, float(worst) / 10.0]
-
-
-def _number_found(fact: Matrix) -> Flags:
-    return (fact[:, _NUMBER] > 0) & (fact[:, _NUMBER_FOUND] > 0)
 
 
 def _details(alignment: Alignment, fact: Matrix) -> list[float]:
@@ -203,245 +401,3 @@ def _neighbours(alignment: Alignment, fact: Matrix, heavy: Flags) -> list[float]
 
 def _largest(values: Matrix, group: Flags, *, floor: float = 0.0) -> float:
     return float(values[group].max()) if group.any() else floor
-
-
-MAX_FACT = 48
-"""Words of one candidate that the network reads; longer ones are split into sentences first."""
-
-MAX_CONTEXT = 26
-"""Words of the best unit that the network reads: the stretch that matches the candidate best."""
-
-SHARPNESS = 18.0
-"""Inverse temperature of the softmax by which a word attends to similar words; not trained."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PairFeatures:
-    """One candidate and its context, as the network reads them.
-
-    F is the number of candidate words, at most `MAX_FACT`; S the number of words of the best unit,
-    at most `MAX_CONTEXT`. Vectors have 384 dimensions.
-    """
-
-    fact: Matrix
-    """Vectors of the candidate's words, shape (F, 384)."""
-    fact_aligned: Matrix
-    """For each candidate word, the softmax mean of the context words, shape (F, 384)."""
-    fact_scalars: Matrix
-    """Scalar features of each candidate word, shape (F, `FACT_SCALARS`)."""
-    context: Matrix
-    """Vectors of the words of the best unit, shape (S, 384)."""
-    context_aligned: Matrix
-    """For each of these words, the softmax mean of the candidate's words, shape (S, 384)."""
-    context_scalars: Matrix
-    """Scalar features of each of these words, shape (S, `CONTEXT_SCALARS`)."""
-    whole: Matrix
-    """Numbers of the pair as a whole, shape (G,); see `summary`."""
-
-    @property
-    def lacks_detail(self) -> bool:
-        """Whether a number, date or name of the candidate is in no turn at all."""
-        return bool((self.fact_scalars[:, [_NUMBER_NOWHERE, _NAME_NOWHERE]] > 0).any())
-
-
-def pair_features(alignment: Alignment) -> PairFeatures:
-    """Compute the features of an aligned candidate and context."""
-    fact = alignment.fact
-    numbers = _match_numbers(alignment)
-    fact_scalars = _fact_scalars(alignment, numbers)
-    near = alignment.cos[:, alignment.pool]
-    vectors = np.concatenate([unit.encoded.vectors for unit in alignment.sources])
-    span = _densest(alignment)
-    context_scalars = _context_scalars(alignment, span)
-    toward = alignment.cos[:, span]
-    whole = summarise(alignment, fact_scalars, context_scalars)
-    return PairFeatures(
-        fact=fact.vectors[:MAX_FACT],
-        fact_aligned=product(_softmax(near), vectors[alignment.pool])[:MAX_FACT],
-        fact_scalars=fact_scalars[:MAX_FACT],
-        context=vectors[span],
-        context_aligned=product(_softmax(toward.T), fact.vectors),
-        context_scalars=context_scalars,
-        whole=whole,
-    )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _NumberMatches:
-    """Whether each candidate word's number is stated, in any unit and in the best one."""
-
-    anywhere: Flags
-    best: Flags
-
-
-def _match_numbers(alignment: Alignment) -> _NumberMatches:
-    words = alignment.fact.words
-    everywhere = frozenset(
-        value for unit in alignment.sources for value in unit.encoded.words.values
-    )
-    best = alignment.sources[alignment.best].encoded.words.values
-    return _NumberMatches(
-        anywhere=np.array(
-            [is_stated(reading, everywhere) for reading in words.readings], dtype=bool
-        ),
-        best=np.array([is_stated(reading, best) for reading in words.readings], dtype=bool),
-    )
-
-
-def _fact_scalars(alignment: Alignment, numbers: _NumberMatches) -> Matrix:
-    words, cos, same = alignment.fact.words, alignment.cos, alignment.same
-    in_best = alignment.unit == alignment.best
-    near = cos[:, alignment.pool]
-    ordered = np.sort(cos, axis=1)
-    margin = ordered[:, -1] - (ordered[:, -2] if cos.shape[1] > 1 else 0.0)
-    position = alignment.roles.position
-    steps = np.diff(position, prepend=position[0])
-    # The first twenty columns are named by position in `summary`.
-    columns = (
-        cos.max(axis=1),
-        alignment.unit_best[:, alignment.best],
-        _best_where(cos, alignment.by_subject),
-        _best_where(cos, ~alignment.by_subject),
-        near.max(axis=1),
-        same.any(axis=1),
-        same[:, in_best].any(axis=1),
-        (same & alignment.by_subject).any(axis=1),
-        np.where(same, cos, 0.0).max(axis=1),
-        alignment.fact.idf / 10.0,
-        words.stop,
-        words.number,
-        numbers.anywhere,
-        numbers.best,
-        words.capital,
-        words.negation,
-        alignment.subject,
-        margin,
-        np.abs(steps) <= 2,  # noqa: PLR2004  # aligned next to where the word before is
-        _opposites(words, alignment),
-        *_role_columns(alignment),
-        *clause_columns(alignment),
-        words.number & ~numbers.anywhere,
-        words.capital & ~same.any(axis=1) & ~alignment.subject,
-        words.capital & ~words.number & ~same[:, in_best].any(axis=1) & ~alignment.subject,
-    )
-    return np.stack([np.asarray(column, dtype=np.float32) for column in columns], axis=1)
-
-
-def _role_columns(alignment: Alignment) -> tuple[NDArray[np.generic], ...]:
-    roles, heavy = alignment.roles, np.flatnonzero(alignment.weight > 0)
-    return (
-        roles.fit,
-        roles.fit_clause,
-        roles.deficit,
-        roles.deficit_clause,
-        roles.rival_gain,
-        roles.rival_gain_clause,
-        roles.rival_cosine,
-        roles.rival >= 0,
-        roles.rival_pull,
-        *_distances(roles.position, heavy, len(alignment.fact)),
-    )
-
-
-# A word at this distance or further has nothing to do with the match.
-_FAR = 12.0
-
-# Columns of `_fact_scalars` counted from the end: a number, or a name, that no unit contains.
-_NUMBER_NOWHERE, _NAME_NOWHERE = -3, -2
-
-FACT_SCALARS = 49
-"""Columns of `PairFeatures.fact_scalars`."""
-
-CONTEXT_SCALARS = 20
-"""Columns of `PairFeatures.context_scalars`."""
-
-
-def _best_where(cos: Matrix, where: Flags) -> Matrix:
-    return cos[:, where].max(axis=1) if where.any() else np.zeros(len(cos), dtype=np.float32)
-
-
-def _distances(
-    position: NDArray[np.int64], heavy: NDArray[np.int64], size: int
-) -> tuple[Matrix, ...]:
-    """Signed distance in the context from the previous weighted word, and to the next one."""
-    before = np.zeros(size, dtype=np.float32)
-    after = np.zeros(size, dtype=np.float32)
-    for first, second in itertools.pairwise(heavy):
-        # Clipped: beyond twelve words, how far apart the two were found says nothing more.
-        step = float(np.clip((position[second] - position[first]) / 8.0, -1.5, 1.5))
-        before[second], after[first] = step, step
-    return before, after
-
-
-def _opposites(words: Words, alignment: Alignment) -> Flags:
-    """Whether the best unit has an opposite of each word, and not the word itself."""
-    stems = frozenset(alignment.sources[alignment.best].encoded.words.stems)
-    return np.array(
-        [
-            word not in stems and not OPPOSITE_STEMS.get(word, frozenset()).isdisjoint(stems)
-            for word in words.stems
-        ],
-        dtype=bool,
-    )
-
-
-def _densest(alignment: Alignment) -> NDArray[np.int64]:
-    """Positions of at most `MAX_CONTEXT` adjacent words of the best unit, where it matches best."""
-    inside = np.flatnonzero(alignment.unit == alignment.best)
-    if len(inside) <= MAX_CONTEXT:
-        return inside
-    heat = (alignment.cos[:, inside] * alignment.weight[:, None]).max(axis=0)
-    sums = np.convolve(heat, np.ones(MAX_CONTEXT), mode="valid")
-    start = int(sums.argmax())
-    return inside[start : start + MAX_CONTEXT]
-
-
-def _context_scalars(alignment: Alignment, span: NDArray[np.int64]) -> Matrix:
-    source = alignment.sources[alignment.best]
-    words = source.encoded.words
-    offset = int(np.flatnonzero(alignment.unit == alignment.best)[0])
-    # `span` counts words of the whole context, the columns of `words` those of this unit alone.
-    rows = span - offset
-    toward = alignment.cos[:, span]
-    heavy = alignment.weight > 0
-    content = toward[heavy] if heavy.any() else toward
-    aligned = np.isin(span, alignment.pool[alignment.roles.position[heavy]])
-    rivals = alignment.pool[alignment.roles.rival[alignment.roles.rival >= 0]]
-    values = alignment.fact.words.values
-    columns = (
-        toward.max(axis=0),
-        content.max(axis=0),
-        alignment.same[:, span].any(axis=0),
-        words.stop[rows],
-        words.negation[rows],
-        words.number[rows],
-        np.array([any(option & values for option in words.readings[row]) for row in rows]),
-        words.capital[rows],
-        np.minimum(_distance_to_match(aligned), _FAR) / _FAR,
-        source.encoded.idf[rows] / 10.0,
-        words.positive[rows],
-        words.negative[rows],
-        np.full(len(span), source.by_subject),
-        np.isin(span, rivals),
-        rows < source.encoded.label,
-        words.first[rows],
-        words.second[rows],
-        words.question[rows],
-        words.negated[rows],
-        words.actor[rows],
-    )
-    return np.stack([np.asarray(column, dtype=np.float32) for column in columns], axis=1)
-
-
-def _distance_to_match(aligned: Flags) -> NDArray[np.int64]:
-    """Distance in words of each context word to the nearest one that a candidate word matched."""
-    matches = np.flatnonzero(aligned)
-    if not len(matches):
-        return np.full(len(aligned), int(_FAR))
-    return np.abs(np.arange(len(aligned))[:, None] - matches[None, :]).min(axis=1)
-
-
-def _softmax(scores: Matrix) -> Matrix:
-    # Less the maximum, so that the exponential cannot overflow.
-    powers = np.exp(SHARPNESS * (scores - scores.max(axis=1, keepdims=True)))
-    return powers / powers.sum(axis=1, keepdims=True)

@@ -1,7 +1,8 @@
-"""The alignment network: some 170,000 weights over frozen word vectors, run in numpy.
+"""The weights of the support verifier: how they are loaded, and the network that they belong to.
 
-At this size numpy is as fast as an inference runtime, and there is no second session to load. The
-same layers are trained in `benchmarks.verifier.network`.
+`load_assets` reads three files and checks their digests. The network has some 170,000 weights over
+frozen word vectors and runs in numpy: at this size that is as fast as an inference runtime, and
+there is no second session to load. The same layers are trained in `benchmarks.verifier.network`.
 """
 
 import hashlib
@@ -20,20 +21,111 @@ from memguard.local.encoder import Matrix
 from memguard.local.verifier.alignment import product
 from memguard.local.verifier.features import PairFeatures
 
+WEIGHTS_FILE = "verifier.npz"
+IDF_FILE = "verifier_idf.json"
+CALIBRATION_FILE = "verifier_calibration.json"
+PINNED: dict[str, str] = {
+    WEIGHTS_FILE: "659c65ed747dada9ee92c0d04b0724da3916e3ef1cabba7d2abe8c71b25893fc",
+    IDF_FILE: "e4d4200e0ec695f76bfd2c129404d7b3ca554445f033b405de29df64f7432748",
+    CALIBRATION_FILE: "a9e7e83b1eb65c303f884cbd4631b185c478d8c4910065fbc13d3b1e1ec51036",
+}
+"""Digest of every file; the training script prints the lines to put here."""
 CLIP = 5.0
 """The standardised numbers of the whole pair are clipped to [-CLIP, CLIP]."""
 
-# GELU by the tanh approximation, as in training: the exact one would move every score a little
-# (Hendrycks and Gimpel, https://arxiv.org/abs/1606.08415).
-_GELU = math.sqrt(2.0 / math.pi)
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """Turns a logit into a probability by Platt scaling, and limits the rulings."""
+
+    slope: float
+    """Slope of the scaling."""
+    offset: float
+    """Offset of the scaling."""
+    tau: float
+    """Threshold of support, for a yes or no."""
+    low: float
+    """A score below this is unsupported."""
+    high: float
+    """A score of at least this is supported."""
+
+    def score(self, logit: float, *, lacks_detail: bool) -> float:
+        """The calibrated score of a logit.
+
+        Args:
+            logit: Log-odds of support, from `Head.logit`.
+            lacks_detail: Whether a number, date or name of the candidate is in no turn. It is then
+                doubtful at best, whatever surrounds it. Measured on the training memories: of the
+                supported ones 1 % have such a number and 3 % such a name, most of them misspelt.
+        """
+        score = float(1.0 / (1.0 + np.exp(-(self.slope * logit + self.offset))))
+        return min(score, self.low) if lacks_detail else score
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Assets:
+    """Everything the verifier needs in addition to the embedder."""
+
+    head: "Head"
+    """The network."""
+    idf: Mapping[str, float]
+    """Inverse document frequency by stem."""
+    default_idf: float
+    """The same for a stem that is not in that table."""
+    calibration: Calibration
+    """The scale of the scores, and their thresholds."""
+    version: str
+    """First digits of the weights' digest."""
+
+
+def load_assets(folder: Path | None = None, *, pinned: Mapping[str, str] = PINNED) -> Assets:
+    """Read and check the three files.
+
+    Args:
+        folder: The folder of the files; by default the packaged ones.
+        pinned: The SHA-256 digest of each file, by name.
+
+    Raises:
+        ConfigurationError: If a file is missing, truncated or altered.
+    """
+    files = {name: _read(name, folder, digest) for name, digest in pinned.items()}
+    with np.load(io.BytesIO(files[WEIGHTS_FILE]), allow_pickle=False) as arrays:
+        head = Head({name: arrays[name] for name in arrays.files})
+    idf = json.loads(files[IDF_FILE])
+    return Assets(
+        head=head,
+        idf=idf["stems"],
+        default_idf=idf["default"],
+        calibration=Calibration(**json.loads(files[CALIBRATION_FILE])),
+        version=f"align-{pinned[WEIGHTS_FILE][:8]}",
+    )
+
+
+def _read(name: str, folder: Path | None, expected: str) -> bytes:
+    file = folder / name if folder else resources.files("memguard.local").joinpath("data", name)
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        msg = (
+            f"The support verifier's file {str(file)!r} cannot be read: {error!r}. "
+            "Install langgraph-memguard again"
+        )
+        raise ConfigurationError(msg, code=ErrorCode.FILE_UNREADABLE) from error
+    actual = hashlib.sha256(data).hexdigest()
+    if actual != expected:
+        msg = (
+            f"{str(file)!r} is truncated or altered and was refused: expected sha256 {expected}, "
+            f"found {actual}. Install langgraph-memguard again"
+        )
+        raise ConfigurationError(msg, code=ErrorCode.FILE_UNREADABLE)
+    return data
 
 
 class Head:
     """An ensemble of networks that differ in their random start; their logits are averaged.
 
     Args:
-        weights: Arrays by their names in `layers.AlignmentNetwork`; the first axis is
-            the network.
+        weights: Arrays by their names in `layers.AlignmentNetwork`; the first axis is the network.
     """
 
     def __init__(self, weights: Mapping[str, Matrix]) -> None:
@@ -49,8 +141,6 @@ class Head:
 
 
 class _Network:
-    """One network: weights and the forward pass."""
-
     def __init__(self, weights: Mapping[str, Matrix]) -> None:
         self._weights = {
             name: np.asarray(array, dtype=np.float32) for name, array in weights.items()
@@ -103,105 +193,9 @@ class _Network:
 
 
 def _gelu(rows: Matrix) -> Matrix:
-    inner: Matrix = np.tanh(_GELU * (rows + 0.044715 * rows**3)).astype(np.float32)
-    return (0.5 * rows * (1.0 + inner)).astype(np.float32)
-
-
-WEIGHTS_FILE = "verifier.npz"
-IDF_FILE = "verifier_idf.json"
-CALIBRATION_FILE = "verifier_calibration.json"
-
-PINNED: dict[str, str] = {
-    WEIGHTS_FILE: "659c65ed747dada9ee92c0d04b0724da3916e3ef1cabba7d2abe8c71b25893fc",
-    IDF_FILE: "e4d4200e0ec695f76bfd2c129404d7b3ca554445f033b405de29df64f7432748",
-    CALIBRATION_FILE: "a9e7e83b1eb65c303f884cbd4631b185c478d8c4910065fbc13d3b1e1ec51036",
-}
-"""Digest of every file; the training script prints the lines to put here."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Calibration:
-    """From a logit to a probability, and from that to a ruling."""
-
-    slope: float
-    """Platt's slope."""
-    offset: float
-    """Platt's offset."""
-    tau: float
-    """The threshold."""
-    low: float
-    """Below: unsupported."""
-    high: float
-    """From here: supported."""
-
-    def score(self, logit: float, *, lacks_detail: bool) -> float:
-        """The calibrated score of a logit.
-
-        Args:
-            logit: What the network gave.
-            lacks_detail: Whether a number, date or name of the candidate is in no turn. It is then
-                doubtful at best, whatever surrounds it. Measured on the training memories: of the
-                supported ones 1 % have such a number and 3 % such a name, most of them misspelt.
-        """
-        score = float(1.0 / (1.0 + np.exp(-(self.slope * logit + self.offset))))
-        return min(score, self.low) if lacks_detail else score
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Assets:
-    """Everything the verifier needs in addition to the embedder."""
-
-    head: Head
-    """The network."""
-    idf: Mapping[str, float]
-    """Rarity by stem."""
-    default_idf: float
-    """Rarity of a stem outside that table."""
-    calibration: Calibration
-    """Scale and threshold."""
-    version: str
-    """First digits of the weights' digest."""
-
-
-def load_assets(folder: Path | None = None, *, pinned: Mapping[str, str] = PINNED) -> Assets:
-    """Read and check the three files.
-
-    Args:
-        folder: Where they are; the package's own when not given.
-        pinned: The digest each must have.
-
-    Raises:
-        ConfigurationError: A file is missing, truncated or altered.
-    """
-    files = {name: _read(name, folder, digest) for name, digest in pinned.items()}
-    with np.load(io.BytesIO(files[WEIGHTS_FILE]), allow_pickle=False) as arrays:
-        head = Head({name: arrays[name] for name in arrays.files})
-    idf = json.loads(files[IDF_FILE])
-    scale = json.loads(files[CALIBRATION_FILE])
-    return Assets(
-        head=head,
-        idf=idf["stems"],
-        default_idf=idf["default"],
-        calibration=Calibration(**scale),
-        version=f"align-{pinned[WEIGHTS_FILE][:8]}",
+    # GELU by the tanh approximation, as in training: the exact one would move every score a little
+    # (Hendrycks and Gimpel, https://arxiv.org/abs/1606.08415).
+    inner: Matrix = np.tanh(math.sqrt(2.0 / math.pi) * (rows + 0.044715 * rows**3)).astype(
+        np.float32
     )
-
-
-def _read(name: str, folder: Path | None, expected: str) -> bytes:
-    file = folder / name if folder else resources.files("memguard.local").joinpath("data", name)
-    try:
-        data = file.read_bytes()
-    except OSError as error:
-        msg = (
-            f"The support verifier's file {str(file)!r} cannot be read: {error!r}. "
-            "Install langgraph-memguard again"
-        )
-        raise ConfigurationError(msg, code=ErrorCode.FILE_UNREADABLE) from error
-    actual = hashlib.sha256(data).hexdigest()
-    if actual != expected:
-        msg = (
-            f"{str(file)!r} is truncated or altered and was refused: expected sha256 {expected}, "
-            f"found {actual}. Install langgraph-memguard again"
-        )
-        raise ConfigurationError(msg, code=ErrorCode.FILE_UNREADABLE)
-    return data
+    return (0.5 * rows * (1.0 + inner)).astype(np.float32)

@@ -67,141 +67,55 @@ NEGATIVE = word_set(
 )
 """Words of disliking."""
 
+_MONTHS = (
+    "january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|"
+    "september sept sep|october oct|november nov|december dec"
+)
 MONTHS: dict[str, int] = {
     name: number
-    for number, names in enumerate(
-        (
-            "january jan",
-            "february feb",
-            "march mar",
-            "april apr",
-            "may",
-            "june jun",
-            "july jul",
-            "august aug",
-            "september sept sep",
-            "october oct",
-            "november nov",
-            "december dec",
-        ),
-        start=1,
-    )
+    for number, names in enumerate(_MONTHS.split("|"), start=1)
     for name in names.split()
 }
 """Month names and their usual short forms."""
 
-WEEKDAYS: tuple[str, ...] = (
-    "monday",
-    "tuesday",
-    "wednesday",
-    "thursday",
-    "friday",
-    "saturday",
-    "sunday",
-)
+WEEKDAYS = _ordered("monday tuesday wednesday thursday friday saturday sunday")
 """Weekdays from Monday, as `datetime.weekday` counts them."""
 
-SMALL_NUMBERS: dict[str, int] = {
-    word: value
-    for value, word in enumerate(
-        _ordered(
-            "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-            "fifteen sixteen seventeen eighteen nineteen"
-        )
-    )
-}
+_SMALL_NUMBERS = _ordered(
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen"
+)
+SMALL_NUMBERS: dict[str, int] = {word: value for value, word in enumerate(_SMALL_NUMBERS)}
 """Cardinals below twenty."""
 
-TENS: dict[str, int] = {
-    word: 10 * value
-    for value, word in enumerate(
-        _ordered("twenty thirty forty fifty sixty seventy eighty ninety"), start=2
-    )
-}
+_TENS = _ordered("twenty thirty forty fifty sixty seventy eighty ninety")
+TENS: dict[str, int] = {word: 10 * value for value, word in enumerate(_TENS, start=2)}
 """Tens; `numbers` reads `twenty five` as one number."""
 
 SCALES: dict[str, int] = {"hundred": 100, "thousand": 1000, "million": 1_000_000}
 """Words that multiply the number before them."""
 
 OTHER_NUMBERS: dict[str, str] = {
-    "once": "1",
-    "twice": "2",
-    "thrice": "3",
-    "couple": "2",
-    "pair": "2",
-    "half": "0.5",
-    "dozen": "12",
-    "noon": "12",
-    "midnight": "0",
-    "double": "2",
-    "triple": "3",
-    "twins": "2",
-    "first": "1",
-    "second": "2",
-    "third": "3",
-    "fourth": "4",
-    "fifth": "5",
-    "sixth": "6",
-    "seventh": "7",
-    "eighth": "8",
-    "ninth": "9",
-    "tenth": "10",
-}
+    "once": "1", "twice": "2", "thrice": "3", "couple": "2", "pair": "2", "half": "0.5",
+    "dozen": "12", "noon": "12", "midnight": "0", "double": "2", "triple": "3", "twins": "2",
+    "first": "1", "second": "2", "third": "3", "fourth": "4", "fifth": "5", "sixth": "6",
+    "seventh": "7", "eighth": "8", "ninth": "9", "tenth": "10",
+}  # fmt: skip
 """Words that imply a number. A context need not repeat them, but they match a stated number."""
 
+_IRREGULAR = (
+    "go went gone goes|buy bought|eat ate eaten|see saw seen|take took taken|make made|"
+    "teach taught|think thought|write wrote written|read reads|run ran|drive drove driven|"
+    "speak spoke spoken|break broke broken|choose chose chosen|grow grew grown|know knew "
+    "known|meet met|leave left|lose lost|sell sold|tell told|spend spent|feel felt|keep "
+    "kept|win won|swim swam swum|sing sang sung|fly flew flown|give gave given|begin "
+    "began begun|find found|build built|catch caught|bring brought|fall fell fallen|hear "
+    "heard|ride rode ridden|wear wore worn|child children kids kid|person people|wife "
+    "wives|mother mom mum|father dad|grandmother grandma|grandfather grandpa|television "
+    "tv|movie film films"
+)
 IRREGULAR: dict[str, str] = {
-    form: base
-    for base, forms in {
-        "go": "went gone goes",
-        "buy": "bought",
-        "eat": "ate eaten",
-        "see": "saw seen",
-        "take": "took taken",
-        "make": "made",
-        "teach": "taught",
-        "think": "thought",
-        "write": "wrote written",
-        "read": "reads",
-        "run": "ran",
-        "drive": "drove driven",
-        "speak": "spoke spoken",
-        "break": "broke broken",
-        "choose": "chose chosen",
-        "grow": "grew grown",
-        "know": "knew known",
-        "meet": "met",
-        "leave": "left",
-        "lose": "lost",
-        "sell": "sold",
-        "tell": "told",
-        "spend": "spent",
-        "feel": "felt",
-        "keep": "kept",
-        "win": "won",
-        "swim": "swam swum",
-        "sing": "sang sung",
-        "fly": "flew flown",
-        "give": "gave given",
-        "begin": "began begun",
-        "find": "found",
-        "build": "built",
-        "catch": "caught",
-        "bring": "brought",
-        "fall": "fell fallen",
-        "hear": "heard",
-        "ride": "rode ridden",
-        "wear": "wore worn",
-        "child": "children kids kid",
-        "person": "people",
-        "wife": "wives",
-        "mother": "mom mum",
-        "father": "dad",
-        "grandmother": "grandma",
-        "grandfather": "grandpa",
-        "television": "tv",
-        "movie": "film films",
-    }.items()
-    for form in forms.split()
+    form: forms.split()[0] for forms in _IRREGULAR.split("|") for form in forms.split()[1:]
 }
 """Irregular forms, and a few synonyms, with their base form."""
 

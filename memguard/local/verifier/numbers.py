@@ -21,8 +21,16 @@ _DAY_MONTH = re.compile(r"^(\d{1,2})[/.\-](\d{1,2})(?:[/.\-](\d{2}|\d{4}))$")
 _CLOCK = re.compile(r"^(\d{1,2}):(\d{2})$")
 _ORDINAL = re.compile(r"(?:st|nd|rd|th)$")
 # Before these, `one` is a pronoun and no count: `the blue one`, `which one`.
-_BEFORE_PRONOUN = frozenset({"the", "that", "this", "no", "any", "each", "every", "which", "other"})
-_AMBIGUOUS_MONTHS = frozenset({"may", "march", "mar", "jan", "dec", "sep", "apr", "jun"})
+_BEFORE_PRONOUN = lexicon.word_set("the that this no any each every which other")
+_AMBIGUOUS_MONTHS = lexicon.word_set("may march mar jan dec sep apr jun")
+# Synonyms, so that `the past week` and `last week` get the same value.
+_SAME_TIME = {"past": "last", "previous": "last", "coming": "next", "each": "every"}
+_PERIODS = lexicon.word_set("week weekend month year night spring summer fall autumn winter")
+_NAMED_TIMES = {
+    "yesterday": "yesterday", "tomorrow": "tomorrow", "daily": "every-day",
+    "weekly": "every-week", "monthly": "every-month", "yearly": "every-year",
+    "annually": "every-year",
+}  # fmt: skip
 _NOON = 12
 _LAST_MONTH = 12
 
@@ -133,46 +141,26 @@ def _is_spoken(words: Sequence[str]) -> bool:
 def _is_pronoun(words: Sequence[str], index: int) -> bool:
     after = words[index + 1] if index + 1 < len(words) else ""
     before = words[index - 1] if index else ""
-    return after in {"of", "day", "another", ""} or before in _BEFORE_PRONOUN or len(before) == 0
+    return after in {"of", "day", "another", ""} or not before or before in _BEFORE_PRONOUN
 
 
 def _calendar(
     lowered: Sequence[str], written: Sequence[str], index: int, *, at: date | None
 ) -> tuple[NumberReading, bool]:
     word = lowered[index]
-    if word in lexicon.MONTHS and (
-        word not in _AMBIGUOUS_MONTHS or _is_month(lowered, written, index)
-    ):
-        return (frozenset({f"m{lexicon.MONTHS[word]}"}),), True
-    if word.removesuffix("s") in lexicon.WEEKDAYS:
-        return (frozenset({f"d{lexicon.WEEKDAYS.index(word.removesuffix('s'))}"}),), True
+    month, day = lexicon.MONTHS.get(word), word.removesuffix("s")
+    if month and (word not in _AMBIGUOUS_MONTHS or _is_month(lowered, written, index)):
+        return (frozenset({f"m{month}"}),), True
+    if day in lexicon.WEEKDAYS:
+        return (frozenset({f"d{lexicon.WEEKDAYS.index(day)}"}),), True
     before = lowered[index - 1] if index else ""
-    named = _named_time(word, _SAME_TIME.get(before, before))
     resolved = _relative(word, before, at) if at is not None else ()
+    # A time that has a name but no date: `yesterday`, `weekly`, `last week`.
+    named = _NAMED_TIMES.get(word, "")
+    step = _SAME_TIME.get(before, before)
+    if word in _PERIODS and step in {"last", "next", "every"}:
+        named = f"{step}-{word}"
     return ((frozenset({named}), *resolved), True) if named else (resolved, False)
-
-
-def _named_time(word: str, before: str) -> str:
-    """The value of a time that has a name but no date: `last week`, `yesterday`, `weekly`."""
-    if word in _PERIODS and before in {"last", "next", "every"}:
-        return f"{before}-{word}"
-    return _NAMED_TIMES.get(word, "")
-
-
-# Synonyms, so that `the past week` and `last week` get the same value.
-_SAME_TIME = {"past": "last", "previous": "last", "coming": "next", "each": "every"}
-_PERIODS = frozenset(
-    {"week", "weekend", "month", "year", "night", "spring", "summer", "fall", "autumn", "winter"}
-)
-_NAMED_TIMES = {
-    "yesterday": "yesterday",
-    "tomorrow": "tomorrow",
-    "daily": "every-day",
-    "weekly": "every-week",
-    "monthly": "every-month",
-    "yearly": "every-year",
-    "annually": "every-year",
-}
 
 
 def _is_month(lowered: Sequence[str], written: Sequence[str], index: int) -> bool:

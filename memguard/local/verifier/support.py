@@ -1,4 +1,8 @@
-"""The result of the support verifier."""
+"""The support verifier: judges whether turns support a candidate, and explains it word by word.
+
+`SupportJudgement` is the result, `SupportVerifier` computes it with the parts of this folder, and
+`_word_evidence` says for each word that carries a detail where the context states it.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -34,15 +38,20 @@ from memguard.schema.memory import CandidateMemory
 
 VerifierRuling = Literal["supported", "unsupported", "inconclusive"]
 """What the score means; `inconclusive` leaves the decision to a reviewer or a language model."""
-
 WordStatus = Literal["stated", "reworded", "misplaced", "missing"]
 """How a word was found. `stated`: the same word or value. `reworded`: a similar word. `misplaced`:
 it is there, but said of something else. `missing`: nothing similar."""
-
 SupportNote = Literal["language", "script", "retrieved", "sentences"]
 """What limits a judgement. `language`: the text does not seem to be English. `script`: source and
 candidate use different scripts. `retrieved`: only some turns were read. `sentences`: the candidate
 was split, and its weakest sentence counts."""
+Candidate = str | CandidateMemory
+"""A candidate memory, or its text alone."""
+MAX_UNITS = 24
+"""Maximum number of units that a candidate is compared with; `best_units` chooses among more."""
+# Shown to readers only: neither threshold enters the score. Chosen by hand.
+_REWORDED_COSINE = 0.4
+_MISPLACED_PULL = 0.25
 
 
 class WordEvidence(Frozen):
@@ -93,92 +102,13 @@ class SupportJudgement(Frozen):
     @property
     def unsupported_words(self) -> tuple[str, ...]:
         """The words with the status `missing` or `misplaced`."""
-        return tuple(w.word for w in self.words if w.status in {"missing", "misplaced"})
-
-
-# Shown to readers only: neither threshold enters the score. Chosen by hand.
-_REWORDED_COSINE = 0.4
-_MISPLACED_PULL = 0.25
-
-
-def word_evidence(
-    alignment: Alignment, units: Sequence[TextUnit], turn_ids: Sequence[str], *, start: int = 0
-) -> list[WordEvidence]:
-    """Evidence for every word that carries a detail.
-
-    Args:
-        alignment: The candidate's sentence, aligned with `units`.
-        units: The units, in the order of the alignment.
-        turn_ids: Ids of the turns, indexed by `TextUnit.turn`.
-        start: Offset of the sentence in the whole candidate, in characters.
-    """
-    spans = [span for unit in alignment.sources for span in unit.encoded.words.spans]
-    pooled = np.zeros(len(spans), dtype=bool)
-    pooled[alignment.pool] = True
-    evidence: list[WordEvidence] = []
-    for row in np.flatnonzero((alignment.weight > 0) | alignment.fact.words.negation):
-        span = alignment.fact.words.spans[int(row)]
-        column, status = _find(alignment, int(row), pooled)
-        missing = status == "missing"
-        turn = units[int(alignment.unit[column])].turn
-        evidence.append(
-            WordEvidence(
-                word=span.text,
-                start=start + span.start,
-                status=status,
-                source_word="" if missing else spans[column].text,
-                turn_id="" if missing else turn_ids[turn],
-            )
-        )
-    return evidence
-
-
-def _find(alignment: Alignment, row: int, pooled: Flags) -> tuple[int, WordStatus]:
-    words = alignment.fact.words
-    if words.number[row]:
-        columns = _with_value(alignment, row)
-    else:
-        columns = np.flatnonzero(alignment.same[row])
-    if len(columns):
-        # Prefer the two best units: another turn may use the same word in another sense.
-        near = columns[pooled[columns]]
-        candidates = near if len(near) else columns
-        column = int(candidates[np.argmax(alignment.cos[row, candidates])])
-        details = words.number[row] or words.capital[row]
-        misplaced = details and alignment.roles.rival_pull[row] >= _MISPLACED_PULL
-        return column, "misplaced" if misplaced else "stated"
-    column = int(alignment.cos[row].argmax())
-    # "Lyon" is near to "Paris" as a vector: a number, a name or a negation must be there itself.
-    exact = words.number[row] or words.capital[row] or words.negation[row]
-    similar = alignment.cos[row, column] >= _REWORDED_COSINE and not exact
-    return column, "reworded" if similar else "missing"
-
-
-def _with_value(alignment: Alignment, row: int) -> np.ndarray:
-    """Positions of context words that state the candidate's number, or a part of its date."""
-    readings = [
-        reading for source in alignment.sources for reading in source.encoded.words.readings
-    ]
-    wanted = alignment.fact.words.readings[row]
-    values = [values_of(reading) for reading in readings]
-    matches = [index for index, stated in enumerate(values) if is_stated(wanted, stated)]
-    if not matches and is_stated(wanted, frozenset[str]().union(*values)):
-        # `1990-03-03` is found in the three words of `3 March 1990`.
-        parts = values_of(wanted)
-        matches = [index for index, stated in enumerate(values) if stated & parts]
-    return np.array(matches, dtype=np.int64)
-
-
-MAX_UNITS = 24
-"""Maximum number of units that a candidate is compared with; `best_units` chooses among more."""
-
-Candidate = str | CandidateMemory
-"""A candidate memory, or its text alone."""
+        lacking = {"missing", "misplaced"}
+        return tuple(evidence.word for evidence in self.words if evidence.status in lacking)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _SentenceScore:
-    """What was judged of one sentence; `turns` and `retrieved` say how much context it read."""
+    """The result for one sentence; `turns` and `retrieved` say how much context it read."""
 
     score: float
     words: tuple[WordEvidence, ...]
@@ -273,15 +203,12 @@ class SupportVerifier:
     def prepare(self, *, context: ConversationLike) -> int:
         """Encode turns in advance, so that the first judgement on them is fast.
 
-        Args:
-            context: A text, turns or messages, or a conversation.
-
         Returns:
             How many turns the context has.
         """
         source = read_context(context)
         self._encode(source.units)
-        return source.turn_count
+        return len(source.turn_ids)
 
     async def aprepare(self, *, context: ConversationLike) -> int:
         """Like `prepare`, in the verifier's worker thread."""
@@ -340,9 +267,7 @@ class SupportVerifier:
             judged.append(
                 _SentenceScore(
                     score=assets.calibration.score(logit, lacks_detail=features.lacks_detail),
-                    words=tuple(
-                        word_evidence(alignment, chosen, source.turn_ids, start=sentence.start)
-                    ),
+                    words=_word_evidence(alignment, chosen, source.turn_ids, start=sentence.start),
                     turns=frozenset(unit.turn for unit in chosen),
                     retrieved=len(chosen) < len(source.units),
                 )
@@ -371,7 +296,7 @@ class SupportVerifier:
             reason=_reason(score, words, notes),
             words=words,
             turns_read=len(turns),
-            turns_given=source.turn_count,
+            turns_given=len(source.turn_ids),
             notes=notes,
             version=self.version,
         )
@@ -384,7 +309,7 @@ class SupportVerifier:
             tau=scale.tau,
             band=(scale.low, scale.high),
             reason=reason,
-            turns_given=source.turn_count,
+            turns_given=len(source.turn_ids),
             version=self.version,
         )
 
@@ -405,11 +330,66 @@ def _notes(
 def _reason(score: float, words: Sequence[WordEvidence], notes: Sequence[SupportNote]) -> str:
     if {"language", "script"} & set(notes):
         return f"support {score:.2f}, but the text is probably not English"
-    missing = [evidence.word for evidence in words if evidence.status == "missing"]
-    misplaced = [evidence.word for evidence in words if evidence.status == "misplaced"]
     parts = [f"support {score:.2f}"]
-    if missing:
-        parts.append("not found: " + ", ".join(missing[:8]))
-    if misplaced:
-        parts.append("stated of something else: " + ", ".join(misplaced[:8]))
+    for status, heading in (("missing", "not found"), ("misplaced", "stated of something else")):
+        matches = [evidence.word for evidence in words if evidence.status == status]
+        if matches:
+            parts.append(f"{heading}: " + ", ".join(matches[:8]))
     return "; ".join(parts)
+
+
+def _word_evidence(
+    alignment: Alignment, units: Sequence[TextUnit], turn_ids: Sequence[str], *, start: int
+) -> tuple[WordEvidence, ...]:
+    """Evidence for every word that carries a detail; `start` is the sentence's offset."""
+    spans = [span for unit in alignment.sources for span in unit.encoded.words.spans]
+    pooled = np.zeros(len(spans), dtype=bool)
+    pooled[alignment.pool] = True
+    evidence: list[WordEvidence] = []
+    for row in np.flatnonzero((alignment.weight > 0) | alignment.fact.words.negation):
+        span = alignment.fact.words.spans[int(row)]
+        column, status = _locate(alignment, int(row), pooled)
+        missing = status == "missing"
+        turn = units[int(alignment.unit[column])].turn
+        evidence.append(
+            WordEvidence(
+                word=span.text,
+                start=start + span.start,
+                status=status,
+                source_word="" if missing else spans[column].text,
+                turn_id="" if missing else turn_ids[turn],
+            )
+        )
+    return tuple(evidence)
+
+
+def _locate(alignment: Alignment, row: int, pooled: Flags) -> tuple[int, WordStatus]:
+    words = alignment.fact.words
+    same = alignment.same[row]
+    columns = _with_value(alignment, row) if words.number[row] else np.flatnonzero(same)
+    if len(columns):
+        # Prefer the two best units: another turn may use the same word in another sense.
+        near = columns[pooled[columns]]
+        candidates = near if len(near) else columns
+        column = int(candidates[np.argmax(alignment.cos[row, candidates])])
+        details = words.number[row] or words.capital[row]
+        misplaced = details and alignment.roles.rival_pull[row] >= _MISPLACED_PULL
+        return column, "misplaced" if misplaced else "stated"
+    column = int(alignment.cos[row].argmax())
+    # "Lyon" is near to "Paris" as a vector: a number, a name or a negation must be there itself.
+    exact = words.number[row] or words.capital[row] or words.negation[row]
+    similar = alignment.cos[row, column] >= _REWORDED_COSINE and not exact
+    return column, "reworded" if similar else "missing"
+
+
+def _with_value(alignment: Alignment, row: int) -> np.ndarray:
+    """Positions of context words that state the candidate's number, or a part of its date."""
+    number = alignment.fact.words.readings[row]
+    units = [source.encoded.words for source in alignment.sources]
+    values = [values_of(reading) for words in units for reading in words.readings]
+    matches = [index for index, stated in enumerate(values) if is_stated(number, stated)]
+    if not matches and is_stated(number, frozenset[str]().union(*values)):
+        # `1990-03-03` is found in the three words of `3 March 1990`.
+        parts = values_of(number)
+        matches = [index for index, stated in enumerate(values) if stated & parts]
+    return np.array(matches, dtype=np.int64)

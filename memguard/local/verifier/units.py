@@ -1,4 +1,9 @@
-"""The context as text units: turns with their speaker's label, long turns in pieces."""
+"""Reads a candidate and its context as the pieces that the support verifier compares.
+
+A context becomes text units: turns with their speaker's label, long turns in several units. A
+candidate becomes sentences. Of a long context, `best_units` chooses the units that share the rarest
+words with a sentence, and `align_claim` aligns the sentence with them.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,7 +20,15 @@ from memguard.schema.memory import Turn
 
 UNIT_WORDS = 80
 """Maximum number of words in a unit; a longer turn is split, at sentence ends if possible."""
-
+SENTENCE_WORDS = 40
+"""Maximum number of words in a piece; a longer sentence is split."""
+_MIN_WORDS = 3
+_LABELS = {"user": "User", "assistant": "Assistant", "tool": "Tool", "system": "System"}
+# One or two capitalised words before the colon: `Note to self: buy milk` is not a speaker.
+_LINE = re.compile(r"^\s*([A-Z][\w'.-]*(?: [A-Z0-9][\w'.-]*)?): +(\S.*)$")
+_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]?[A-Z0-9])|\n+")
+# A full stop after one of these ends no sentence.
+_TITLES = ("mr.", "mrs.", "ms.", "dr.", "st.", "prof.", "e.g.", "i.e.", "vs.", "no.")
 # A label that begins with one of these is recognised only as a whole: `Speaker 1`, `The user`.
 _GENERIC = frozenset({"speaker", "user", "assistant", "system", "tool", "the", "mr", "mrs", "dr"})
 
@@ -44,13 +57,56 @@ class TextUnit:
         return len(split_words(self.speaker))
 
 
-def split_text(text: str, *, limit: int = UNIT_WORDS) -> list[str]:
-    """Split a text into pieces of at most `limit` words, at sentence ends if possible.
+@dataclass(frozen=True, kw_only=True)
+class TurnContext:
+    """The turns that a candidate is checked against."""
 
-    Args:
-        text: Any text.
-        limit: Maximum number of words in a piece.
+    units: tuple[TextUnit, ...]
+    """The turns that contain words; a long turn is several units."""
+    turn_ids: tuple[str, ...]
+    """Ids of all turns, indexed by `TextUnit.turn`; empty strings for a plain text."""
+
+
+def read_context(context: ConversationLike) -> TurnContext:
+    """Read a text, turns or messages, or a conversation.
+
+    Turns that may not serve as evidence are left out: see `Conversation.evidence`.
+
+    Raises:
+        InvalidInputError: If a message has no readable role, text or time, or an id is repeated.
     """
+    if isinstance(context, str):
+        units = _units_of_text(context)
+        lines = 1 + max((unit.turn for unit in units), default=-1)
+        return TurnContext(units=units, turn_ids=("",) * lines)
+    turns = read_conversation(context).evidence
+    units = [unit for index, turn in enumerate(turns) for unit in _units_of_turn(turn, index)]
+    return TurnContext(units=tuple(units), turn_ids=tuple(turn.id for turn in turns))
+
+
+def _units_of_turn(turn: Turn, index: int) -> list[TextUnit]:
+    label = turn.speaker or _LABELS[turn.role]
+    at = turn.at.date() if turn.at else None
+    return [
+        TextUnit(speaker=label, text=piece, turn=index, at=at)
+        for piece in split_text(turn.content)
+        if split_words(piece)
+    ]
+
+
+def _units_of_text(text: str) -> tuple[TextUnit, ...]:
+    """Split a plain text into lines; a line like `Ana: I left` is a turn of that speaker."""
+    units: list[TextUnit] = []
+    lines = [line for line in text.splitlines() if split_words(line)]
+    for index, line in enumerate(lines):
+        hit = _LINE.match(line)
+        speaker, text = (hit[1], hit[2]) if hit else ("", line.strip())
+        units += [TextUnit(speaker=speaker, text=piece, turn=index) for piece in split_text(text)]
+    return tuple(units)
+
+
+def split_text(text: str, *, limit: int = UNIT_WORDS) -> list[str]:
+    """Split a text into pieces of at most `limit` words, at sentence ends if possible."""
     spans = split_words(text)
     if len(spans) <= limit:
         return [text]
@@ -73,78 +129,6 @@ def split_text(text: str, *, limit: int = UNIT_WORDS) -> list[str]:
     return pieces
 
 
-def find_subject(claim: str, labels: Sequence[str], *, named: str = "") -> tuple[Flags, str]:
-    """Find whom a claim is about: the speaker's label that it mentions first.
-
-    Args:
-        claim: The claim.
-        labels: The labels of the context's speakers.
-        named: The subject according to the writer; used if the claim mentions no label.
-
-    Returns:
-        A mask of the claim's words that are the name, and the label; an empty label if none is
-        mentioned.
-    """
-    stems = [stem(span.text) for span in split_words(claim)]
-    mask = np.zeros(len(stems), dtype=bool)
-    first: tuple[int, str, int] | None = None
-    for label in dict.fromkeys(filter(None, labels)):
-        parts = [stem(span.text) for span in split_words(label)]
-        if parts and parts[0] not in _GENERIC:
-            # The first name is enough: a claim about `Ana` matches the label `Ana Lima`.
-            parts = parts[:1]
-        start = _find(stems, parts)
-        if start is not None and (first is None or start < first[0]):
-            first = (start, label, len(parts))
-    if first is not None:
-        mask[first[0] : first[0] + first[2]] = True
-        return mask, first[1]
-    same = [label for label in labels if label and label.lower() == named.lower()]
-    return mask, same[0] if same else ""
-
-
-def _find(stems: Sequence[str], parts: Sequence[str]) -> int | None:
-    for start in range(len(stems) - len(parts) + 1):
-        if parts and list(stems[start : start + len(parts)]) == list(parts):
-            return start
-    return None
-
-
-def align_claim(
-    claim: EncodedText,
-    units: Sequence[TextUnit],
-    encoded: Sequence[EncodedText],
-    *,
-    named: str = "",
-) -> Alignment:
-    """Align a claim with units, and mark the units spoken by its subject.
-
-    Args:
-        claim: The claim, encoded.
-        units: The units.
-        encoded: The same units, encoded.
-        named: The subject according to the writer.
-    """
-    mask, subject = find_subject(claim.text, [unit.speaker for unit in units], named=named)
-    sources = [
-        EncodedUnit(
-            encoded=vectors,
-            by_subject=not subject or not unit.speaker or unit.speaker == subject,
-        )
-        for unit, vectors in zip(units, encoded, strict=True)
-    ]
-    return align(claim, sources, subject=mask)
-
-
-SENTENCE_WORDS = 40
-"""Maximum number of words in a piece; a longer sentence is split."""
-
-_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]?[A-Z0-9])|\n+")
-_MIN_WORDS = 3
-# A full stop after one of these ends no sentence.
-_TITLES = ("mr.", "mrs.", "ms.", "dr.", "st.", "prof.", "e.g.", "i.e.", "vs.", "no.")
-
-
 @dataclass(frozen=True)
 class Sentence:
     """One piece of a candidate."""
@@ -156,19 +140,13 @@ class Sentence:
 
 
 def split_candidate(text: str) -> list[Sentence]:
-    """Split a candidate into sentences; one of fewer than three words stays with its neighbour.
-
-    Args:
-        text: The candidate.
-
-    Returns:
-        The pieces in order; none for a text without words.
-    """
+    """Split a candidate into sentences; one of fewer than three words stays with its neighbour."""
     starts = [0]
     for hit in _END.finditer(text):
         before = text[: hit.start()].lower()
         long = len(split_words(text[starts[-1] : hit.start()])) >= _MIN_WORDS
-        if long and not before.endswith(_TITLES) and not _ends_in_initial(before):
+        # No sentence ends after an initial, as in `J. Smith`.
+        if long and not before.endswith(_TITLES) and not re.search(r"(?:^|\s)\w\.$", before):
             starts.append(hit.end())
     if len(starts) > 1 and len(split_words(text[starts[-1] :])) < _MIN_WORDS:
         starts.pop()
@@ -184,11 +162,6 @@ def split_candidate(text: str) -> list[Sentence]:
     return pieces
 
 
-def _ends_in_initial(before: str) -> bool:
-    """Whether a text ends in an initial, as in `J. Smith`."""
-    return re.search(r"(?:^|\s)\w\.$", before) is not None
-
-
 def best_units(
     claim: str,
     units: Sequence[TextUnit],
@@ -199,12 +172,8 @@ def best_units(
 ) -> tuple[TextUnit, ...]:
     """The units that share the rarest words with a claim, and their neighbours, in context order.
 
-    Args:
-        claim: The claim.
-        units: All units.
-        limit: How many units to return at most.
-        idf: Inverse document frequency by stem.
-        default: The same for a stem that is not in the table.
+    Returns at most `limit` units. `idf` has the inverse document frequency by stem, and `default`
+    is the value of a stem that is not in it.
     """
     if len(units) <= limit:
         return tuple(units)
@@ -218,7 +187,8 @@ def best_units(
     scores: list[float] = []
     for unit in units:
         unit_words = read_words(unit.labelled, at=unit.at)
-        shared = sum(weights.get(word, 0.0) for word in frozenset(unit_words.stems))
+        # In the order of the claim: in that of a set, equal scores could differ in the last digit.
+        shared = sum(value for word, value in weights.items() if word in unit_words.stems)
         # A shared number or date counts as much as the rarest word.
         scores.append(shared + default * len(words.values & unit_words.values))
     # Ties go to the later unit: a memory is more likely to come from what was just said.
@@ -232,59 +202,46 @@ def best_units(
     return tuple(units[index] for index in sorted(chosen))
 
 
-_LABELS = {"user": "User", "assistant": "Assistant", "tool": "Tool", "system": "System"}
-# One or two capitalised words before the colon: `Note to self: buy milk` is not a speaker.
-_LINE = re.compile(r"^\s*([A-Z][\w'.-]*(?: [A-Z0-9][\w'.-]*)?): +(\S.*)$")
-
-
-@dataclass(frozen=True, kw_only=True)
-class TurnContext:
-    """The turns that a candidate is checked against."""
-
-    units: tuple[TextUnit, ...]
-    """The turns that contain words; a long turn is several units."""
-    turn_ids: tuple[str, ...]
-    """Ids of the turns, indexed by `TextUnit.turn`; empty strings for a plain text."""
-    turn_count: int
-    """How many turns the caller passed."""
-
-
-def read_context(context: ConversationLike) -> TurnContext:
-    """Read a text, turns or messages, or a conversation.
-
-    Turns that may not serve as evidence are left out: see `Conversation.evidence`.
-
-    Raises:
-        InvalidInputError: If a message has no readable role, text or time, or an id is repeated.
-    """
-    if isinstance(context, str):
-        units = _units_of_text(context)
-        lines = 1 + max((unit.turn for unit in units), default=-1)
-        return TurnContext(units=units, turn_ids=("",) * lines, turn_count=lines)
-    conversation = read_conversation(context)
-    turns = conversation.evidence
-    units = [unit for index, turn in enumerate(turns) for unit in _units_of_turn(turn, index)]
-    return TurnContext(
-        units=tuple(units), turn_ids=tuple(turn.id for turn in turns), turn_count=len(turns)
-    )
-
-
-def _units_of_turn(turn: Turn, index: int) -> list[TextUnit]:
-    label = turn.speaker or _LABELS[turn.role]
-    at = turn.at.date() if turn.at else None
-    return [
-        TextUnit(speaker=label, text=piece, turn=index, at=at)
-        for piece in split_text(turn.content)
-        if split_words(piece)
+def align_claim(
+    claim: EncodedText,
+    units: Sequence[TextUnit],
+    encoded: Sequence[EncodedText],
+    *,
+    named: str = "",
+) -> Alignment:
+    """Align a claim with units, and mark the units spoken by its subject; see `find_subject`."""
+    mask, subject = find_subject(claim.text, [unit.speaker for unit in units], named=named)
+    sources = [
+        EncodedUnit(encoded=vectors, by_subject=not subject or unit.speaker in {"", subject})
+        for unit, vectors in zip(units, encoded, strict=True)
     ]
+    return align(claim, sources, subject=mask)
 
 
-def _units_of_text(text: str) -> tuple[TextUnit, ...]:
-    """Split a plain text into lines; a line like `Ana: I left` is a turn of that speaker."""
-    units: list[TextUnit] = []
-    lines = [line for line in text.splitlines() if split_words(line)]
-    for index, line in enumerate(lines):
-        hit = _LINE.match(line)
-        speaker, text = (hit[1], hit[2]) if hit else ("", line.strip())
-        units += [TextUnit(speaker=speaker, text=piece, turn=index) for piece in split_text(text)]
-    return tuple(units)
+def find_subject(claim: str, labels: Sequence[str], *, named: str = "") -> tuple[Flags, str]:
+    """Find whom a claim is about: the speaker's label that it mentions first.
+
+    `named` is the subject according to the writer. It is used if the claim mentions no label.
+
+    Returns:
+        A mask of the claim's words that are the name, and the label; an empty label if none is
+        mentioned.
+    """
+    stems = [stem(span.text) for span in split_words(claim)]
+    mask = np.zeros(len(stems), dtype=bool)
+    first: tuple[int, str, int] | None = None
+    for label in dict.fromkeys(filter(None, labels)):
+        parts = [stem(span.text) for span in split_words(label)]
+        if parts and parts[0] not in _GENERIC:
+            # The first name is enough: a claim about `Ana` matches the label `Ana Lima`.
+            parts = parts[:1]
+        size = len(parts)
+        starts = (at for at in range(len(stems) - size + 1) if stems[at : at + size] == parts)
+        start = next(starts, None) if parts else None
+        if start is not None and (first is None or start < first[0]):
+            first = (start, label, size)
+    if first is not None:
+        mask[first[0] : first[0] + first[2]] = True
+        return mask, first[1]
+    same = [label for label in labels if label and label.lower() == named.lower()]
+    return mask, same[0] if same else ""

@@ -3,9 +3,10 @@
 Pure rules without a model, so that each can be tested alone.
 """
 
+import itertools
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -28,6 +29,11 @@ _PAUSE = re.compile(r"[.,;:!?()\n\u2014]")
 _SENTENCE_END = re.compile(r"[.!?\n:]")
 _ENDINGS = re.compile(r"['\u2019](?:m|s|re|ve|ll|d)$")
 _MIN_STEM = 3
+# The end of the Unicode block "Latin Extended-B".
+_LAST_LATIN = 0x24F
+_FEW_WORDS = 3
+_HALF = 0.5
+_FOREIGN_SHARE = 0.2
 
 Flags = NDArray[np.bool_]
 
@@ -124,9 +130,7 @@ def stem(word: str) -> str:
 def read_words(text: str, *, at: date | None = None) -> Words:
     """Split a text and flag its words.
 
-    Args:
-        text: Any text.
-        at: When it was said; words such as `yesterday` then get their date as well.
+    With `at`, when it was said, words such as `yesterday` get their date as well.
     """
     spans = split_words(text)
     lowered = [span.text.lower().replace("\u2019", "'") for span in spans]
@@ -134,29 +138,27 @@ def read_words(text: str, *, at: date | None = None) -> Words:
     demanded, readings = read_numbers(lowered, [span.text for span in spans], at=at)
     # Contractions are taken off, so that `I've` is a word of the first person.
     bases = [_ENDINGS.sub("", word) for word in lowered]
-    negation = [
-        word.endswith("n't") or base in lexicon.NEGATIONS
-        for word, base in zip(lowered, bases, strict=True)
-    ]
-    stop = [base in lexicon.STOP for base in bases]
+    pairs = zip(lowered, bases, strict=True)
+    negation = flags_of(word.endswith("n't") or base in lexicon.NEGATIONS for word, base in pairs)
+    stop = flags_of(base in lexicon.STOP for base in bases)
     clause = np.array(_clauses(text, spans, lowered), dtype=np.int64)
     return Words(
         spans=spans,
         stems=stems,
         keys=np.array([_key(word) for word in stems], dtype=np.int64),
         # A negation may be in the list of stop words too, but it always carries meaning.
-        stop=np.array(stop, dtype=bool) & ~np.array(negation, dtype=bool),
-        number=np.array(demanded, dtype=bool),
-        negation=np.array(negation, dtype=bool),
-        capital=np.array(_capitals(text, spans, stop), dtype=bool),
-        positive=np.array([word in _POSITIVE_STEMS for word in stems], dtype=bool),
-        negative=np.array([word in _NEGATIVE_STEMS for word in stems], dtype=bool),
+        stop=stop & ~negation,
+        number=flags_of(demanded),
+        negation=negation,
+        capital=_capitals(text, spans) & ~stop,
+        positive=flags_of(word in _POSITIVE_STEMS for word in stems),
+        negative=flags_of(word in _NEGATIVE_STEMS for word in stems),
         clause=clause,
         first=_anywhere_in_clause(bases, clause, lexicon.FIRST_PERSON),
         actor=_anywhere_in_clause(bases, clause, lexicon.ACTORS),
         second=_anywhere_in_clause(bases, clause, lexicon.SECOND_PERSON),
-        question=np.array(_questions(text, spans), dtype=bool),
-        negated=np.isin(clause, clause[np.array(negation, dtype=bool)]),
+        question=flags_of(_questions(text, spans)),
+        negated=np.isin(clause, clause[negation]),
         readings=tuple(readings),
     )
 
@@ -169,18 +171,15 @@ def idf_of(words: Words, *, table: Mapping[str, float], default: float) -> NDArr
 @lru_cache(maxsize=64)
 def looks_foreign(text: str) -> bool:
     """Whether a text does not seem to be English, by its script or by its function words."""
-    letters = [char for char in text if char.isalpha()]
-    if not letters:
-        return False
-    beyond_latin = sum(ord(char) > _LAST_LATIN for char in letters)
-    if beyond_latin > len(letters) / 5:
-        return True
+    beyond_latin = _beyond_latin(text)
+    if beyond_latin is None or beyond_latin > _FOREIGN_SHARE:
+        return beyond_latin is not None
     words = [span.text.lower() for span in split_words(text)]
     abroad = sum(word in lexicon.ABROAD for word in words)
     english = sum(word in lexicon.STOP and word not in lexicon.ABROAD for word in words)
     # Accents decide only without any English word: `my fiancé` is English.
-    accents = sum(ord(char) > _LAST_ASCII for char in letters)
-    return abroad > english or (english == 0 and accents > 0 and len(words) > _FEW_WORDS)
+    accents = any(char.isalpha() and not char.isascii() for char in text)
+    return abroad > english or (english == 0 and accents and len(words) > _FEW_WORDS)
 
 
 @lru_cache(maxsize=64)
@@ -189,20 +188,14 @@ def same_script(first: str, second: str) -> bool:
 
     A text without letters matches any script.
     """
-    shares: list[float] = []
-    for text in (first, second):
-        letters = [char for char in text if char.isalpha()]
-        if not letters:
-            return True
-        shares.append(sum(ord(char) > _LAST_LATIN for char in letters) / len(letters))
-    return abs(shares[0] - shares[1]) < _HALF
+    shares = _beyond_latin(first), _beyond_latin(second)
+    return shares[0] is None or shares[1] is None or abs(shares[0] - shares[1]) < _HALF
 
 
-_HALF = 0.5
-# The end of the Unicode block "Latin Extended-B".
-_LAST_LATIN = 0x24F
-_LAST_ASCII = 0x7F
-_FEW_WORDS = 3
+def _beyond_latin(text: str) -> float | None:
+    """Share of a text's letters that are not Latin; `None` for a text without letters."""
+    letters = [char for char in text if char.isalpha()]
+    return sum(ord(char) > _LAST_LATIN for char in letters) / len(letters) if letters else None
 
 
 def _undouble(base: str) -> str:
@@ -216,14 +209,18 @@ def _key(word: str) -> int:
     return zlib.crc32(word.encode("utf-8", "surrogatepass"))
 
 
-def _capitals(text: str, spans: Sequence[Span], stop: Sequence[bool]) -> list[bool]:
-    flags: list[bool] = []
-    end = 0
-    for index, span in enumerate(spans):
-        initial = index == 0 or _SENTENCE_END.search(text, end, span.start) is not None
-        flags.append(not initial and span.text[0].isupper() and not stop[index])
-        end = span.end
-    return flags
+def flags_of(values: Iterable[bool]) -> Flags:
+    """An array of the values, shape (N,)."""
+    return np.array(list(values), dtype=bool)
+
+
+def _capitals(text: str, spans: Sequence[Span]) -> Flags:
+    # A capital at the start of a sentence says nothing, so the first word has none.
+    later = (
+        span.text[0].isupper() and not _SENTENCE_END.search(text, before.end, span.start)
+        for before, span in itertools.pairwise(spans)
+    )
+    return flags_of([False, *later][: len(spans)])
 
 
 def _clauses(text: str, spans: Sequence[Span], lowered: Sequence[str]) -> list[int]:
@@ -238,10 +235,9 @@ def _clauses(text: str, spans: Sequence[Span], lowered: Sequence[str]) -> list[i
 
 
 def _anywhere_in_clause(
-    bases: Sequence[str], clause: NDArray[np.int64], wanted: frozenset[str]
+    bases: Sequence[str], clause: NDArray[np.int64], members: frozenset[str]
 ) -> Flags:
-    matches = {int(number) for base, number in zip(bases, clause, strict=True) if base in wanted}
-    return np.array([int(number) in matches for number in clause], dtype=bool)
+    return np.isin(clause, clause[flags_of(base in members for base in bases)])
 
 
 def _questions(text: str, spans: Sequence[Span]) -> list[bool]:

@@ -138,7 +138,7 @@ def test_the_kind_of_a_unit(text: str, kind: Kind) -> None:
     ],
 )
 def test_whom_a_unit_is_about(text: str, about: str) -> None:
-    assert about_whom(text, own_names=frozenset({"ana"})) == about
+    assert about_whom(text, user_names=frozenset({"ana"})) == about
 
 
 @pytest.mark.parametrize(
