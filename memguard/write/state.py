@@ -1,4 +1,4 @@
-"""What goes into the write guard, what comes out, and what passes in between."""
+"""The input, output and state of the write guard, and the inputs of its branches."""
 
 import operator
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from memguard.write.report import Review, WriteReport
 
 
 def _candidates(value: Any) -> Any:
-    """Plain texts are candidates too; one text is a list of one."""
+    """Accept plain texts as candidates, and a single candidate as a list with one entry."""
     if value is None:
         return None
     entries = [value] if isinstance(value, str | Mapping | CandidateMemory) else value
@@ -24,11 +24,11 @@ def _candidates(value: Any) -> Any:
 
 
 class WriteInput(BaseModel):
-    """A conversation to remember from. One of `messages` and `conversation` will do."""
+    """A conversation to remember from, as `messages` or as `conversation`."""
 
     messages: list[Any] = Field(
         default=[],
-        description="Chat messages; what was read before is not read again.",
+        description="Chat messages; turns that an earlier run read are not read again.",
         examples=[[{"role": "user", "content": "I moved to Porto in May."}]],
     )
     conversation: AnyConversation | None = Field(
@@ -36,13 +36,13 @@ class WriteInput(BaseModel):
     )
     candidates: Annotated[tuple[CandidateMemory, ...] | None, BeforeValidator(_candidates)] = Field(
         default=None,
-        description="Candidates of your own; the writer is then not asked.",
+        description="Your own candidates; the writer is then not called.",
         examples=[["The user lives in Porto."]],
     )
 
 
 class WriteOutput(BaseModel):
-    """What became of every candidate."""
+    """The report on every candidate."""
 
     writes: WriteReport
 
@@ -64,7 +64,7 @@ class PassReport(Frozen):
 
 
 class CandidateResult(Frozen):
-    """The result of one branch: a receipt, or a candidate that is left undecided."""
+    """The result of one branch of `gates`: a receipt, or a candidate left undecided and why."""
 
     receipt: Receipt | None = None
     unjudged: CandidateMemory | None = None
@@ -72,7 +72,7 @@ class CandidateResult(Frozen):
 
 
 class PassState(BaseModel):
-    """The input of one branch that reads."""
+    """The input of one branch of `extract`: the turns of one pass of the writer."""
 
     run_id: str
     namespace: Namespace
@@ -82,16 +82,16 @@ class PassState(BaseModel):
 
 
 class CandidateState(BaseModel):
-    """The input of one branch that judges."""
+    """The input of one branch of `gates`: one candidate."""
 
     run_id: str
     proposal: Proposal
 
 
 class WriteState(WriteInput):
-    """What passes from node to node.
+    """The state of a run.
 
-    Checkpoints of paused runs name these fields, so their names do not change.
+    Checkpoints of paused runs contain these fields by name, so their names must not change.
     """
 
     run_id: str = ""

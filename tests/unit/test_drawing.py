@@ -16,8 +16,8 @@ from memguard import drawing
 from memguard.drawing import title_of, to_dot
 from memguard.errors import ConfigurationError, InvalidInputError
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "graphs"
-PICTURES = sorted((Path(__file__).parents[3] / "docs" / "pictures").glob("*.svg"))
+GOLDEN = Path(__file__).parents[1] / "golden" / "graphs"
+PICTURES = sorted((Path(__file__).parents[2] / "docs" / "pictures").glob("*.svg"))
 NAMES = sorted(drawing.GRAPHS)
 SVG = "{http://www.w3.org/2000/svg}"
 PRESETS = [

@@ -1,4 +1,8 @@
-"""Judging with no language model: what is repeated word for word, else the support verifier."""
+"""The judges of ConsistencyGate: how well does a source support a candidate?
+
+A judge is a language model with a prompt, the local support verifier, or the local one first and
+the model in its cases of doubt. `build_judge` chooses by the model argument and the spec.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +10,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
 from langchain_core.messages import BaseMessage
-from pydantic import JsonValue
 
 from memguard.llm.budget import current_meter
 from memguard.llm.call import CallSettings
@@ -15,8 +18,8 @@ from memguard.llm.parsing import parse_support
 from memguard.llm.sample import sample, yes_no_logprob
 from memguard.local.statements import find_statements
 from memguard.methods.consistency_gate.config import ConsistencyGate
-from memguard.methods.consistency_gate.rules import is_settled
-from memguard.methods.consistency_gate.state import Judgement, score_of
+from memguard.methods.consistency_gate.rules import is_settled, score_of
+from memguard.methods.consistency_gate.state import Judgement
 from memguard.prompts import Prompt, load_prompt, prompt_or_own
 from memguard.quoting import named_turns, quote, quote_turns
 from memguard.schema.decision import Inconclusive, SupportSample
@@ -25,133 +28,67 @@ from memguard.schema.memory import CandidateMemory, Conversation, Turn
 if TYPE_CHECKING:
     from memguard.local import SupportJudgement, SupportVerifier
 
+MAX_TOKENS = 2048
+"""Enough for a reasoning model's thoughts; a plain answer takes about 60."""
+
+YES_NO_MAX_TOKENS = 16
+"""Only the first word counts; a small model would continue at length."""
 
 WEAKER = (
     "judged by the local verifier, which is weaker than a strong language model: it misses details "
     "swapped within a turn and facts that are only implied, and knows English only"
 )
 
-
-@cache
-def _verifier() -> "SupportVerifier":
-    """One verifier per process; it loads its weights at the first judgement."""
-    from memguard.local import SupportVerifier  # noqa: PLC0415 - loads numpy
-
-    return SupportVerifier()
+# Read now, with the module: a gate may be built inside a running event loop.
+load_prompt("consistency_gate", "support")
+load_prompt("consistency_gate", "support_yes_no")
 
 
-@dataclass(frozen=True, kw_only=True)
-class LocalJudge:
-    """The support verifier as a judge: one sample, the same each time."""
+class Judge(Protocol):
+    """Estimates how well a source supports a candidate."""
 
-    spec: ConsistencyGate
+    @property
+    def spec(self) -> ConsistencyGate:
+        """The settings in force."""
+        ...
 
     @property
     def fingerprint(self) -> str:
-        """Of the verifier's weights."""
-        from memguard.local.verifier.head import PINNED  # noqa: PLC0415 - loads numpy
-
-        return f"local:{sorted(PINNED.items())}"
+        """Changes with everything that can change its scores, except the settings."""
+        ...
 
     async def ask(
         self, candidate: CandidateMemory, *, source: tuple[Turn, ...], tau: float
     ) -> Judgement:
-        """One deterministic sample; in the verifier's band of doubt it is inconclusive.
+        """The judge's samples on one candidate.
 
-        The verifier's own calibrated threshold holds, unless the spec names another.
+        Args:
+            candidate: The memory.
+            source: The turns that may support it.
+            tau: The threshold; the local judge may use its own.
+
+        Raises:
+            ModelConfigurationError: If the model cannot be used as configured.
+            BudgetExhaustedError: If the run's budget is spent.
         """
-        turn = repeated_turn(candidate.text, source)
-        if turn is not None:
-            sample = SupportSample(
-                score=1.0, reason=f"said word for word in turn {turn.id}", turn_ids=(turn.id,)
-            )
-            return Judgement(samples=(sample,), k=1, tau=tau, mode="local", model="local:verbatim")
-        judgement = await _verifier().ajudge(
-            candidate=candidate, context=Conversation(turns=source)
-        )
-        sample = _sample(judgement)
-        stated = statements_of(source)
-        if judgement.ruling == "supported" and stated != source:
-            again = await _verifier().ajudge(
-                candidate=candidate, context=Conversation(turns=stated)
-            )
-            if again.ruling != "supported":
-                sample = Inconclusive(reason="too_close", detail=_only_mentioned(judgement, again))
-        threshold = tau if {"tau", "threshold"} & self.spec.model_fields_set else judgement.tau
-        return Judgement(
-            samples=(sample,),
-            k=1,
-            tau=threshold,
-            mode="local",
-            model=f"local:{judgement.version}",
-            details={"local": _details(judgement)},
-            notes=(WEAKER, *(f"outside what it was made for: {n}" for n in judgement.notes)),
-        )
+        ...
 
 
-def repeated_turn(text: str, source: tuple[Turn, ...]) -> Turn | None:
-    """The turn in which its speaker states this text as so, word for word, or `None`.
+def build_judge(model: ModelLike, *, spec: ConsistencyGate, prompt: Prompt | None = None) -> Judge:
+    """The judge for a model argument and a spec.
 
-    The text may begin with the speaker's name and a colon, as the local writer puts it.
+    Raises:
+        ConfigurationError: If the model or the prompt cannot be used.
     """
-    name, colon, rest = text.partition(": ")
-    for turn in source:
-        if turn.role != "user":
-            continue
-        named = colon and name in {turn.speaker, "The user"} and name
-        statement = rest if named else text
-        if (named or not turn.speaker) and statement in find_statements(turn.content):
-            return turn
-    return None
-
-
-def statements_of(source: tuple[Turn, ...]) -> tuple[Turn, ...]:
-    """The source with only what people state as so: no question, no "if", no quotation.
-
-    The verifier compares words, and cannot tell "I bought it" from "if I were rich I'd buy it".
-    What is supported with such sentences and not without them is in doubt.
-    """
-    statements: list[Turn] = []
-    for turn in source:
-        if turn.role != "user":
-            continue
-        content = " ".join(find_statements(turn.content))
-        if content:
-            statements.append(turn.model_copy(update={"content": content}))
-    return tuple(statements)
-
-
-def _only_mentioned(judgement: "SupportJudgement", again: "SupportJudgement") -> str:
-    return (
-        f"local support {judgement.score:.2f}, but {again.score:.2f} on what a user states as so, "
-        "without questions, hypotheticals and quotations"
+    if model == LOCAL:
+        return LocalJudge(spec=spec)
+    name = "support" if spec.variant == "soft" else "support_yes_no"
+    judge = ModelJudge(
+        model=resolve_model(model),
+        spec=spec,
+        prompt=prompt_or_own("consistency_gate", name, override=prompt),
     )
-
-
-def _sample(judgement: "SupportJudgement") -> SupportSample | Inconclusive:
-    if judgement.ruling == "inconclusive":
-        low, high = judgement.band
-        return Inconclusive(
-            reason="too_close",
-            detail=f"local support {judgement.score:.2f} lies between {low:.2f} and {high:.2f}",
-        )
-    turns = dict.fromkeys(word.turn_id for word in judgement.words if word.turn_id)
-    missing = ", ".join(judgement.unsupported_words)
-    reason = f"without support: {missing}" if missing else "every detail was found"
-    if judgement.ruling == "unsupported" and not missing:
-        reason = "the words are there, but they do not say this"
-    return SupportSample(score=judgement.score, reason=reason, turn_ids=tuple(turns))
-
-
-def _details(judgement: "SupportJudgement") -> JsonValue:
-    return judgement.model_dump(mode="json")
-
-
-MAX_TOKENS = 2048
-"""Room for a reasoning model's thoughts; a plain answer takes about 60."""
-
-YES_NO_MAX_TOKENS = 16
-"""Only the first word counts; a small model would ramble on."""
+    return LocalFirstJudge(local=LocalJudge(spec=spec), model=judge) if spec.local_first else judge
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,18 +101,13 @@ class ModelJudge:
 
     @property
     def fingerprint(self) -> str:
-        """Of the model, by name, and the prompt."""
+        """Of the model's name and the prompt."""
         return f"{self.model.name}:{self.prompt.digest}"
 
     async def ask(
         self, candidate: CandidateMemory, *, source: Sequence[Turn], tau: float
     ) -> Judgement:
-        """The judge's samples on one candidate.
-
-        Raises:
-            ModelConfigurationError: If the model cannot be used as configured.
-            BudgetExhaustedError: If the run's budget is spent.
-        """
+        """Samples of the model, or the probability of its answer token; see `Judge.ask`."""
         # The source stands first: candidates of one chunk share it, and providers cache prefixes.
         messages = self.prompt.render(source=quote_turns(source), memory=quote(candidate.text))
         if self.spec.variant == "logprob":
@@ -239,40 +171,123 @@ class ModelJudge:
 def _with_turn_ids(
     answer: SupportSample | Inconclusive, source: Sequence[Turn]
 ) -> SupportSample | Inconclusive:
-    """The judge named turns by the numbers it was shown; receipts name them by their ids."""
+    """Replace the turn numbers that the judge was shown by the ids that receipts use."""
     if isinstance(answer, Inconclusive):
         return answer
     return answer.model_copy(update={"turn_ids": named_turns(answer.turn_ids, source)})
 
 
-# Read now, with the module: a gate may be built inside a running event loop.
-load_prompt("consistency_gate", "support")
-load_prompt("consistency_gate", "support_yes_no")
+@dataclass(frozen=True, kw_only=True)
+class LocalJudge:
+    """The support verifier as a judge: one sample, the same each time."""
 
-
-class Judge(Protocol):
-    """Gives support scores for one candidate."""
-
-    @property
-    def spec(self) -> ConsistencyGate:
-        """The settings in force."""
-        ...
+    spec: ConsistencyGate
 
     @property
     def fingerprint(self) -> str:
-        """Of all that can change its scores, settings aside."""
-        ...
+        """Of the verifier's weights."""
+        from memguard.local.verifier.head import PINNED  # noqa: PLC0415 - loads numpy
+
+        return f"local:{sorted(PINNED.items())}"
 
     async def ask(
         self, candidate: CandidateMemory, *, source: tuple[Turn, ...], tau: float
     ) -> Judgement:
-        """The samples on one candidate."""
-        ...
+        """One deterministic sample; in the verifier's band of doubt it is inconclusive.
+
+        The verifier's own calibrated threshold applies, unless the spec sets another.
+        """
+        turn = _repeated_turn(candidate.text, source)
+        if turn is not None:
+            sample = SupportSample(
+                score=1.0, reason=f"said word for word in turn {turn.id}", turn_ids=(turn.id,)
+            )
+            return Judgement(samples=(sample,), k=1, tau=tau, mode="local", model="local:verbatim")
+        judgement = await _verifier().ajudge(
+            candidate=candidate, context=Conversation(turns=source)
+        )
+        sample = _sample(judgement)
+        stated = _statements_of(source)
+        if judgement.ruling == "supported" and stated != source:
+            again = await _verifier().ajudge(
+                candidate=candidate, context=Conversation(turns=stated)
+            )
+            if again.ruling != "supported":
+                detail = (
+                    f"local support {judgement.score:.2f}, but {again.score:.2f} on what a user "
+                    "states as so, without questions, hypotheticals and quotations"
+                )
+                sample = Inconclusive(reason="too_close", detail=detail)
+        threshold = tau if {"tau", "threshold"} & self.spec.model_fields_set else judgement.tau
+        return Judgement(
+            samples=(sample,),
+            k=1,
+            tau=threshold,
+            mode="local",
+            model=f"local:{judgement.version}",
+            details={"local": judgement.model_dump(mode="json")},
+            notes=(WEAKER, *(f"outside what it was made for: {n}" for n in judgement.notes)),
+        )
+
+
+def _repeated_turn(text: str, source: tuple[Turn, ...]) -> Turn | None:
+    """The user's turn that states this text word for word, or `None`.
+
+    The text may begin with the speaker's name and a colon, as the local writer phrases it.
+    """
+    name, colon, rest = text.partition(": ")
+    for turn in source:
+        if turn.role != "user":
+            continue
+        named = colon and name in {turn.speaker, "The user"} and name
+        statement = rest if named else text
+        if (named or not turn.speaker) and statement in find_statements(turn.content):
+            return turn
+    return None
+
+
+def _statements_of(source: tuple[Turn, ...]) -> tuple[Turn, ...]:
+    """The users' turns, without questions, hypotheticals and quotations.
+
+    The verifier compares words, and cannot tell "I bought it" from "if I were rich I'd buy it".
+    A candidate that is supported with such sentences only is in doubt.
+    """
+    statements: list[Turn] = []
+    for turn in source:
+        if turn.role != "user":
+            continue
+        content = " ".join(find_statements(turn.content))
+        if content:
+            statements.append(turn.model_copy(update={"content": content}))
+    return tuple(statements)
+
+
+def _sample(judgement: "SupportJudgement") -> SupportSample | Inconclusive:
+    if judgement.ruling == "inconclusive":
+        low, high = judgement.band
+        return Inconclusive(
+            reason="too_close",
+            detail=f"local support {judgement.score:.2f} lies between {low:.2f} and {high:.2f}",
+        )
+    turns = dict.fromkeys(word.turn_id for word in judgement.words if word.turn_id)
+    missing = ", ".join(judgement.unsupported_words)
+    reason = f"without support: {missing}" if missing else "every detail was found"
+    if judgement.ruling == "unsupported" and not missing:
+        reason = "the words are there, but they do not say this"
+    return SupportSample(score=judgement.score, reason=reason, turn_ids=tuple(turns))
+
+
+@cache
+def _verifier() -> "SupportVerifier":
+    """One verifier per process; it loads its weights at the first judgement."""
+    from memguard.local import SupportVerifier  # noqa: PLC0415 - loads numpy
+
+    return SupportVerifier()
 
 
 @dataclass(frozen=True, kw_only=True)
 class LocalFirstJudge:
-    """Asks the local judge, and the language model only where the local one is in doubt."""
+    """Uses the local judge, and the language model only if the local one is in doubt."""
 
     local: LocalJudge
     model: ModelJudge
@@ -290,7 +305,7 @@ class LocalFirstJudge:
     async def ask(
         self, candidate: CandidateMemory, *, source: tuple[Turn, ...], tau: float
     ) -> Judgement:
-        """The local judge's sample, or the model's; the receipt says what was saved."""
+        """The local judge's sample, or those of the model; a note says what was saved."""
         local = await self.local.ask(candidate, source=source, tau=tau)
         if not isinstance(local.samples[0], Inconclusive):
             saved = self.spec.k if self.spec.variant == "soft" else 1
@@ -303,20 +318,3 @@ class LocalFirstJudge:
         return judgement.model_copy(
             update={"notes": (*judgement.notes, note), "details": local.details}
         )
-
-
-def make_judge(model: ModelLike, *, spec: ConsistencyGate, prompt: Prompt | None = None) -> Judge:
-    """The judge that a model argument and a spec ask for.
-
-    Raises:
-        ConfigurationError: If the model or the prompt cannot be used.
-    """
-    if model == LOCAL:
-        return LocalJudge(spec=spec)
-    name = "support" if spec.variant == "soft" else "support_yes_no"
-    judge = ModelJudge(
-        model=resolve_model(model),
-        spec=spec,
-        prompt=prompt_or_own("consistency_gate", name, override=prompt),
-    )
-    return LocalFirstJudge(local=LocalJudge(spec=spec), model=judge) if spec.local_first else judge

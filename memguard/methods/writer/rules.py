@@ -1,4 +1,8 @@
-"""Splits a conversation into passes for the writer, without losing any text."""
+"""Split a conversation into passes for the writer, without losing any text. Pure.
+
+Every new turn is read in exactly one pass. The keys of turns let a later run recognise those that
+were read, when the same conversation comes back with more turns.
+"""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -40,8 +44,9 @@ def split_long_turns(turns: Sequence[Turn], *, max_chars: int) -> tuple[Turn, ..
 
 def _parts(text: str, *, max_chars: int) -> Iterator[str]:
     while len(text) > max_chars:
-        # A fifth is longer than any word of a script that has spaces.
-        spaces = [at for at in range(max_chars - max_chars // 5, max_chars) if text[at].isspace()]
+        # The last fifth is longer than any word of a script that has spaces.
+        last_fifth = range(max_chars - max_chars // 5, max_chars)
+        spaces = [index for index in last_fifth if text[index].isspace()]
         end = spaces[-1] + 1 if spaces else max_chars
         yield text[:end]
         text = text[end:]
@@ -95,10 +100,10 @@ def _earlier(before: Sequence[Turn], spec: Writer) -> tuple[Turn, ...]:
 
 
 def turn_keys(conversation: Conversation, *, namespace: Namespace) -> tuple[str, ...]:
-    """A key per turn, which recognises the turn when the conversation comes back longer.
+    """A key per turn, which is the same when the conversation comes back with more turns.
 
-    The key of a turn with an id of its own contains that id. A numbered turn is identified by what
-    came before it, so its key is chained: a "Yes." after another question is another turn.
+    The key of a turn with an id contains that id. A turn that only has a number is identified by
+    the turns before it, so its key is chained: "Yes." after another question is another turn.
     """
     keys: list[str] = []
     chain = _digest(*namespace, conversation.id)
