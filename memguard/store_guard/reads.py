@@ -4,7 +4,7 @@ A search with a query returns only what the admission of a read guard permits fo
 item that may be used in part, the rest of its text is removed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
@@ -29,7 +29,6 @@ class ReadGate:
 
     backing: Backing
     admission: Admission
-    clock: Callable[[], datetime]
 
     async def filter(
         self, query: str, items: Sequence[SearchItem], *, dialogue: Conversation
@@ -50,7 +49,7 @@ class ReadGate:
             ReceiptError: If the log failed.
         """
         _require_ranked(self.backing.store, items)
-        now = self.clock()
+        now = self.backing.journal.now()  # one time for all items, so that they are aged alike
         memories = [memory_of(item, now=now) for item in items]
         judged = tuple(memory for memory in memories if memory is not None)
         if not judged:
@@ -80,6 +79,7 @@ class ReadGate:
             seconds=self.admission.deadline,
         )
         report: ReadReport = result.output["report"]
+        # What the deadline cut off is not on the graph's own report.
         update = {
             "flags": (*result.flags, *report.flags),
             "failures": (*report.failures, *result.failures),

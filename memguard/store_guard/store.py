@@ -9,7 +9,6 @@ or from the messages of the graph that is running.
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -30,7 +29,7 @@ from memguard import compat
 from memguard.conversations import read_conversation
 from memguard.conversations.messages import ConversationLike
 from memguard.errors import ErrorCode, GuardError
-from memguard.journal.backing import Backing, Backings
+from memguard.journal.backing import Backings
 from memguard.journal.journal import Journal
 from memguard.journal.quarantine import Quarantine
 from memguard.journal.receipts import ReceiptLog
@@ -324,28 +323,21 @@ def guard_store(
         shadow=shadow,
         budget=budget,
     )
+    reads = None
+    if read is not None:
+        admission = build_admission(
+            read, models=stages, prompts={}, budget=budget, deadline=None, clock=backing.journal.now
+        )
+        reads = ReadGate(backing=backing, admission=admission)
     return GuardedStore(
         inner,
         gate=gate,
-        reads=None if read is None else _read_gate(read, backing, models=stages, budget=budget),
+        reads=reads,
         source=source,
         source_turns=source_turns,
         guards=tuple(tuple(prefix) for prefix in guards),
         on_refused=on_refused,
     )
-
-
-def _read_gate(
-    read: AdmissionLike, backing: Backing, *, models: Mapping[str, ModelLike], budget: Budget
-) -> ReadGate:
-    admission = build_admission(
-        read, models=models, prompts={}, budget=budget, deadline=None, clock=_now
-    )
-    return ReadGate(backing=backing, admission=admission, clock=_now)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 def _spread(results: Sequence[Result], allowed: Mapping[int, bool], *, size: int) -> list[Result]:

@@ -74,6 +74,7 @@ class WriteGate:
                 such an error is recorded instead.
         """
         run_id = uuid.uuid4().hex
+        # One meter for all writes of a call, so that the budget limits the call.
         with use_meter(Meter(self.budget)):
             return tuple(
                 await asyncio.gather(*(self._decide(write, run_id=run_id) for write in writes))
@@ -83,11 +84,13 @@ class WriteGate:
         """Whether the write may be made: it was admitted, or a person has released it since."""
         if receipt is None or self.shadow or receipt.outcome == "stored":
             return True
+        # Not on the receipt, which is never changed: the log has the state of a quarantined write.
         state = await self.backing.receipts.astate(receipt.id)
         return state in {"releasing", "released"}
 
     async def _decide(self, write: Write, *, run_id: str) -> Receipt | None:
         text = await self._judged_text(write.op)
+        # An empty value, or a new version of a file that only deletes lines: it adds no memory.
         if is_blank(text):
             return None
         candidate = _candidate(text, write=write)
@@ -202,6 +205,7 @@ def _encodable(text: str) -> str:
 
 def _as_json(value: Mapping[str, Any]) -> dict[str, Any] | None:
     """The value for the receipt; `None` if JSON would not return it unchanged."""
+    # Compared with the original: JSON turns tuples into lists, and keys into strings.
     try:
         plain = json.loads(json.dumps(value, allow_nan=False, ensure_ascii=False).encode())
     except (TypeError, ValueError, RecursionError):

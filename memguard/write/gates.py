@@ -109,6 +109,7 @@ def build_gates(
         elif isinstance(spec, ConsistencyGate):
             gate = _consistency(spec, models=models, store=store, prompts=prompts)
         else:
+            # The name is all that is known of a user's graph: a new version needs a new name.
             gate = Gate(name=spec.get_name(), graph=spec, fingerprint=f"graph:{spec.get_name()}")
         names = {earlier.name for earlier in built}
         built.append(replace(gate, name=_node_name(gate.name, names)))
@@ -133,6 +134,7 @@ def _consistency(
     prompt_name = "support" if spec.variant == "soft" else "support_yes_no"
     model = model_of(models, "judge")
     judge = build_judge(model, spec=spec, prompt=prompts.get(f"consistency_gate/{prompt_name}"))
+    # All settings, so that a candidate is judged again under a setting that was changed.
     settings = json.dumps(spec.model_dump(mode="json"), sort_keys=True)
     return Gate(
         name="consistency_gate",
@@ -184,6 +186,7 @@ def digest_of(*parts: str) -> str:
 _Item = TypeVar("_Item")
 
 
+# With `operator.add` as reducer, every gate would have to return a tuple with one entry.
 def _append(items: tuple[_Item, ...], item: _Item) -> tuple[_Item, ...]:
     return (*items, item)
 
@@ -275,6 +278,7 @@ class Pipeline:
 def _compile(gates: Sequence[Gate]) -> GateGraph:
     builder = StateGraph(GatesState, input_schema=GatesInput, output_schema=GatesOutput)
     for gate in gates:
+        # The method is a subgraph, so that drawings, streams and traces show its steps.
         builder.add_node(gate.name, gate.graph, input_schema=GatesInput)
     # A node of its own: LangGraph does not draw a subgraph that contains one subgraph only. What
     # it costs cannot be told from the noise of `benchmarks.perf cpu`.
@@ -292,6 +296,7 @@ def _compile(gates: Sequence[Gate]) -> GateGraph:
 
 async def next_gate(state: GatesState, *, position: int) -> str:
     """Continue only if this gate, the `position`th, admitted the candidate."""
+    # A gate without a decision must not pass for one that admitted; `conclude` raises then.
     complete = len(state.decision) == len(state.report) == position
     return ADMITTED if complete and state.decision[-1].outcome == "admit" else "conclude"
 

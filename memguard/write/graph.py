@@ -85,7 +85,7 @@ from memguard.write.state import (
 )
 
 NAME = "write_guard"
-OnFailure = Literal["raise", "report"]
+OnWriteFailure = Literal["raise", "report"]
 ReviewMode = Literal["quarantine", "interrupt"]
 """Whether quarantined candidates only wait in quarantine, or the run also pauses and asks."""
 
@@ -111,6 +111,7 @@ class Meters:
             if meter is None:
                 meter = self._by_run[run_id] = Meter(self._budget)
                 if len(self._by_run) > _MAX_METERS:
+                    # The oldest; if that run still goes on, its count starts again.
                     self._by_run.popitem(last=False)
             return meter
 
@@ -134,12 +135,12 @@ class WriteGuard:
     pipeline: Pipeline
     policy_digest: str
     meters: Meters
-    on_failure: OnFailure
+    on_failure: OnWriteFailure
     review: ReviewMode
     receipts: ReceiptFactory = field(default_factory=ReceiptFactory)
 
 
-Step = Literal["planned", "extracted", "screened", "gated", "held", "reviewed", "reported"]
+WriteStep = Literal["planned", "extracted", "screened", "gated", "held", "reviewed", "reported"]
 """The step that a progress event reports as done.
 
 * `planned`: the number of turns to read, and of passes.
@@ -152,7 +153,7 @@ Step = Literal["planned", "extracted", "screened", "gated", "held", "reviewed", 
 """
 
 
-def _emit(step: Step, **details: JsonValue) -> None:
+def _emit(step: WriteStep, **details: JsonValue) -> None:
     """Send `{"memguard": "write", "step": ..., ...}` to consumers of custom stream events."""
     get_stream_writer()({"memguard": "write", "step": step, **details})
 
@@ -164,6 +165,7 @@ async def prepare(state: WriteState, *, guard: WriteGuard) -> dict[str, Any]:
     conversation = state.conversation or read_conversation(state.messages, conversation_id=thread)
     backing = guard.backings.current()
     namespace = resolve_namespace(guard.namespace, store=backing.store)
+    # First of all: a crash may have left a decision in the log whose record is not stored.
     problems = await backing.recover_once()
     run_id = uuid.uuid4().hex
     guard.meters.of(run_id)  # starts the clock of the budget
@@ -185,6 +187,7 @@ async def prepare(state: WriteState, *, guard: WriteGuard) -> dict[str, Any]:
     return {
         "run_id": run_id,
         "namespace": namespace,
+        # As it was read, so that `screen` orders turns by the same ids when the run is resumed.
         "conversation": conversation,
         "passes": passes,
         # A thread with a checkpointer still has the values of the last run.
@@ -221,6 +224,7 @@ async def screen(state: WriteState, *, guard: WriteGuard) -> dict[str, Any]:
         [proposal for extraction in state.extracted for proposal in extraction.proposals],
         conversation=state.conversation or Conversation(),
     )
+    # A candidate is decided once under each policy, also if an earlier run was interrupted.
     decided = await backing.receipts.afind_all(
         [p.candidate.id for p in proposals], policy_digest=guard.policy_digest
     )
@@ -235,6 +239,7 @@ async def screen(state: WriteState, *, guard: WriteGuard) -> dict[str, Any]:
         results = [CandidateResult(unjudged=p.candidate, failure=failure) for p in undecided]
         return {"proposals": (), "resumed": len(decided), "ruled": results}
     for proposal in undecided:
+        # A text that cannot be a memory is refused even if it is stored.
         decision = refuse(proposal, spec=guard.writer_spec)
         if decision is None and record_key(proposal.candidate.text) in keys:
             decision = duplicate_decision()
@@ -301,6 +306,8 @@ async def _commit(
         policy_digest=guard.policy_digest,
     )
     try:
+        # The committer groups the commits of branches, and may return another receipt: that of an
+        # earlier run, or of a duplicate that another run has stored since.
         receipt = await guard.backings.current().committer.commit(receipt)
     except MemguardError as error:
         return CandidateResult(unjudged=candidate, failure=failure_of(error, step="commit"))
@@ -309,6 +316,7 @@ async def _commit(
 
 async def hold(state: WriteState, *, guard: WriteGuard) -> dict[str, Any]:
     """Save the usage in the state: the run may continue in another process, days later."""
+    # Not in `review`, which runs from its beginning again after the interrupt, with no meter.
     quarantined = _quarantined(state)
     can_wait = compat.has_checkpointer(get_config().get("configurable", {}))
     _emit("held", candidates=len(quarantined), asks=can_wait)
@@ -343,6 +351,7 @@ async def review(state: WriteState, *, guard: WriteGuard) -> dict[str, Any]:
     reviews: list[Review] = []
     results: list[CandidateResult] = []
     for receipt, decision in zip(quarantined, answer.decisions, strict=True):
+        # Each on its own: what fails for one candidate must not undo the decision on another.
         try:
             done, edited = await carry_out(
                 decision, receipt=receipt, backing=backing, actor=reviewer()
@@ -364,6 +373,8 @@ async def report(state: WriteState, *, guard: WriteGuard) -> dict[str, Any]:
     receipts = _receipts(state)
     failures = [failure for entry in passes for failure in entry.failures]
     failures += [result.failure for result in results if result.failure is not None]
+    # `hold` has closed the meter and saved its usage in `spent`; a new one counts from there.
+    usage = state.spent + guard.meters.close(state.run_id)
     in_memory = guard.backings.current().journal.path is None
     notes = [IN_MEMORY_NOTE] if in_memory else []
     notes += [*cascade_notes(receipts, gates=guard.pipeline.gates), *state.notes]
@@ -377,7 +388,7 @@ async def report(state: WriteState, *, guard: WriteGuard) -> dict[str, Any]:
         unjudged=tuple(result.unjudged for result in results if result.unjudged is not None),
         unread=tuple(turn_id for entry in passes for turn_id in entry.unread),
         failures=tuple(dict.fromkeys(failures)),
-        usage=state.spent + guard.meters.close(state.run_id),
+        usage=usage,
         notes=tuple(dict.fromkeys(notes)),
     )
     _emit("reported", **writes.counts)
@@ -410,7 +421,7 @@ def create_write_guard(
     budget: Budget | None = None,
     keys: Mapping[str, str] | None = None,
     review: ReviewMode = "quarantine",
-    on_failure: OnFailure = "raise",
+    on_failure: OnWriteFailure = "raise",
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
     """A graph that stores the memories that a conversation supports; a node of any host graph.
 
@@ -456,6 +467,7 @@ def create_write_guard(
         namespace=namespace,
         writer=build_writer_graph(reader, spec=spec),
         writer_spec=spec,
+        # Under another reader or other settings all turns are read again.
         writer_digest=digest_of(reader.fingerprint, spec.model_dump_json()),
         pipeline=pipeline,
         policy_digest=digest_of(*(gate.fingerprint for gate in pipeline.gates)),
@@ -478,6 +490,8 @@ def _compile(guard: WriteGuard) -> CompiledStateGraph[Any, Any, Any, Any]:
         input_schema=PassState,
     )
     builder.add_node("screen", dual(partial(screen, guard=guard)))
+    # A node that runs the graph of gates, rather than that graph itself, because it also counts
+    # the model calls and commits the decision. `asks` lets LangGraph draw and stream the graph.
     graph = guard.pipeline.graph
     builder.add_node(
         "gates",

@@ -97,6 +97,7 @@ async def read_pass(
     source = Conversation(turns=(*state.earlier.turns, *state.new.turns), id=state.new.id)
     planned = Pass(earlier=state.earlier.turns, new=state.new.turns)
     try:
+        # The writer takes planned passes, so that it reads exactly the turns that are recorded.
         with use_meter(meter):
             result: dict[str, Any] = await writer.ainvoke(
                 {"conversation": source, "passes": (planned,)}
@@ -146,6 +147,7 @@ def _source_of(
     indexes = [i for i, turn in enumerate(conversation.turns) if turn.id in candidate.turn_ids]
     if not indexes:
         return conversation
+    # Turns around it are included, because a turn such as "Yes, both." is unclear without them.
     start = max(0, indexes[0] - spec.context_turns)
     end = indexes[-1] + spec.context_turns + 1
     return Conversation(turns=conversation.turns[start:end], id=conversation.id)
@@ -167,6 +169,7 @@ def merge_repeats(
     positions: dict[str, int] = {}
     for turn in conversation.turns:
         positions.setdefault(turn.id, len(positions))
+    # By the key of the record: texts that would be stored under one key are one candidate.
     groups: dict[str, list[Proposal]] = {}
     for proposal in proposals:
         text = proposal.candidate.text

@@ -40,6 +40,7 @@ class Review(Frozen):
     """Id of the receipt of the person's text, after an edit."""
 
 
+# What a review changes about the count of a candidate, whose receipt says `quarantined`.
 _AFTER_REVIEW: dict[ReviewOutcome, WriteOutcome] = {
     "stored": "stored",
     "discarded": "rejected",
@@ -84,6 +85,7 @@ class WriteReport(Frozen):
     def counts(self) -> dict[WriteOutcome, int]:
         """Candidates by outcome, after a person's review; an outcome that did not occur is 0."""
         counts: dict[WriteOutcome, int] = dict.fromkeys(get_args(WriteOutcome), 0)
+        # Receipts are never changed, so the effect of a review is counted from the review.
         reviews = {review.receipt_id: review for review in self.reviews}
         for receipt in self.receipts:
             review = reviews.get(receipt.id)

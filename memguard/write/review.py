@@ -60,6 +60,7 @@ class EditedAction(_AnswerPart):
     args: EditedArgs
 
 
+# The shape of LangChain's `EditDecision`, hence the nesting.
 class Edit(_AnswerPart):
     """Store another text instead."""
 
@@ -112,6 +113,7 @@ def _describe(receipt: Receipt) -> str:
     """What a person needs to decide: the memory, why it is in quarantine, and its source."""
     candidate = receipt.candidate
     turns = [turn for report in receipt.reports for turn in report.context]
+    # The turns that the candidate is based on; the others would make the question too long.
     named = [turn for turn in turns if turn.id in candidate.turn_ids] or turns
     # Several gates were shown the same turns.
     statements = dict.fromkeys(f"  {turn.speaker or turn.role}: {turn.content}" for turn in named)
@@ -178,6 +180,7 @@ async def carry_out(
         await quarantine.arelease(receipt.id, actor=actor, store=backing.store)
     elif isinstance(decision, Reject) and await _is_open(receipt, backing):
         await quarantine.adiscard(receipt.id, actor=actor, reason=message or "rejected by a person")
+    # Read back rather than derived from the decision: somebody else may have ruled meanwhile.
     outcome: ReviewOutcome = "stored" if edited is not None else await _outcome(receipt, backing)
     review = Review(
         receipt_id=receipt.id,
@@ -207,7 +210,7 @@ async def _store_edit(
         explanation=(
             f"worded by a person, in place of {receipt.candidate.text!r}; not judged again"
         ),
-        # The names are those of earlier receipts.
+        # Readers of receipts know these names, so they stay.
         evidence={
             "actor": actor,
             "held_receipt": receipt.id,

@@ -19,6 +19,7 @@ def _candidates(value: Any) -> Any:
     """Accept plain texts as candidates, and a single candidate as a list with one entry."""
     if value is None:
         return None
+    # `None` as an entry is a blank text, which is refused with a receipt, not an error.
     entries = [value] if isinstance(value, str | Mapping | CandidateMemory) else value
     return tuple({"text": e} if e is None or isinstance(e, str) else e for e in entries)
 
@@ -88,6 +89,8 @@ class CandidateState(BaseModel):
     proposal: Proposal
 
 
+# Models rather than typed dictionaries: state that comes back as JSON, from a checkpoint or from
+# Studio, is validated into the same types.
 class WriteState(WriteInput):
     """The state of a run.
 
@@ -97,6 +100,7 @@ class WriteState(WriteInput):
     run_id: str = ""
     namespace: Namespace = ()
     passes: tuple[PassState, ...] = ()
+    # Branches run concurrently, so each adds its result through a reducer.
     extracted: Annotated[list[PassReport], operator.add] = []
     proposals: tuple[Proposal, ...] = ()
     resumed: int = 0

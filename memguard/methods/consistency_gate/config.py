@@ -36,6 +36,7 @@ class ConsistencyGate(Frozen):
     """Stored memories taken as context with `memory` and `both`."""
     temperature: Annotated[float, Field(ge=0.0, le=2.0)] | None = None
     """Sampling temperature; `None`: 0.7 for K > 1, 0 for K = 1."""
+    # Exact, so it changes no decision; see `rules.is_settled`.
     early_stop: bool = True
     """Stop sampling when the rest cannot change the decision (concurrent sampling only)."""
     local_first: bool = False
@@ -64,6 +65,7 @@ class ConsistencyGate(Frozen):
         """The temperature that is applied."""
         if self.temperature is not None:
             return self.temperature
+        # Samples at temperature 0 would all be the same; a single one should be reproducible.
         return 0.7 if self.variant == "soft" and self.k > 1 else 0.0
 
 

@@ -66,6 +66,7 @@ async def judge(
         ConfigurationError: If the spec needs stored memories and there is no store.
     """
     spec, evidence = asker.spec, state.context.evidence
+    # With `both`, stored memories may support what no turn does, so no source is required.
     refusal = refuse_text(state.candidate.text) if check_text else None
     if refusal is None and spec.context != "memory":
         refusal = refuse_source(evidence, required=spec.context == "source")
@@ -119,6 +120,8 @@ async def _recall(store: BaseStore, *, state: SupportState, limit: int) -> tuple
 
 async def _count_records(store: BaseStore, namespace: Namespace, *, limit: int) -> int:
     """Records in exactly this namespace; at most `limit` in stores that cannot count."""
+    # LangGraph's stores cannot count. Beyond the capacity the threshold no longer changes, so a
+    # search for that many records is enough.
     if isinstance(store, CountsRecords):
         return await store.acount(namespace)
     page = SearchOp(namespace, limit=limit, refresh_ttl=False)
@@ -173,10 +176,12 @@ def _rule(
     decision = decide_on_support(
         score,
         on_inconclusive=spec.on_inconclusive,
+        # One reason of several: those of a sample near the mean fit the decision.
         why=_why(samples, mean=score.mean, inconclusive=score.ruling == "inconclusive"),
         used=len(samples),
         too_close=any(isinstance(s, Inconclusive) and s.reason == "too_close" for s in samples),
     )
+    # Enough to compute the decision again. Readers of receipts know these names, so they stay.
     return decision, {
         "score": score.mean,
         "tau": judgement.tau,
@@ -184,7 +189,7 @@ def _rule(
         "used": len(samples),
         "usable": score.usable,
         "mode": judgement.mode,
-        "temperature": None if judgement.mode == "local" else spec.sampling_temperature,
+        "temperature": judgement.temperature,
         "occupancy": state.occupancy,
         "samples": [_sample_row(sample) for sample in samples],
         "decided_by": _deciding_turns(state, judgement),
@@ -219,6 +224,7 @@ def _sample_row(sample: SupportSample | Inconclusive) -> dict[str, JsonValue]:
 
 def _deciding_turns(state: SupportState, judgement: Judgement) -> list[JsonValue]:
     """The turns that the judge named, with who said them; else those that the candidate names."""
+    # Samples of one judgement may name different turns; every one of them counts.
     named = {
         turn_id
         for sample in judgement.samples
@@ -270,6 +276,7 @@ def build_consistency_gate_graph(
 def _compile(
     asker: Judge, *, store: BaseStore | None, receipts: ReceiptFactory | None
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
+    # A guard checks texts before any gate, for all gates, and creates the receipts itself.
     alone = receipts is not None
     output = GateOutput if alone else GateRuling
     builder = StateGraph(SupportState, input_schema=GateInput, output_schema=output)

@@ -82,13 +82,17 @@ def build_judge(model: ModelLike, *, spec: ConsistencyGate, prompt: Prompt | Non
     """
     if model == LOCAL:
         return LocalJudge(spec=spec)
-    name = "support" if spec.variant == "soft" else "support_yes_no"
+    is_soft = spec.variant == "soft"
+    name, max_tokens = ("support", MAX_TOKENS) if is_soft else ("support_yes_no", YES_NO_MAX_TOKENS)
     judge = ModelJudge(
         model=resolve_model(model),
         spec=spec,
         prompt=prompt_or_own("consistency_gate", name, override=prompt),
+        settings=CallSettings(temperature=spec.sampling_temperature, max_tokens=max_tokens),
     )
-    return LocalFirstJudge(local=LocalJudge(spec=spec), model=judge) if spec.local_first else judge
+    if not spec.local_first:
+        return judge
+    return LocalFirstJudge(spec=spec, local=LocalJudge(spec=spec), model=judge)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +102,7 @@ class ModelJudge:
     model: Model
     spec: ConsistencyGate
     prompt: Prompt
+    settings: CallSettings
 
     @property
     def fingerprint(self) -> str:
@@ -117,6 +122,7 @@ class ModelJudge:
     async def _ask_soft(
         self, messages: Sequence[BaseMessage], *, source: Sequence[Turn], tau: float
     ) -> Judgement:
+        # Turns are shown by number: ids can be long, and a text could contain one.
         numbers = tuple(str(number) for number in range(1, len(source) + 1))
 
         def parse(text: str) -> SupportSample | Inconclusive:
@@ -131,8 +137,9 @@ class ModelJudge:
             messages,
             parse,
             k=self.spec.k,
-            settings=self._settings,
+            settings=self.settings,
             meter=current_meter(),
+            # Applies to concurrent requests; K answers of one request arrive together.
             settled=settled if self.spec.early_stop else None,
         )
         return Judgement(
@@ -140,6 +147,7 @@ class ModelJudge:
             k=self.spec.k,
             tau=tau,
             mode=batch.mode,
+            temperature=self.settings.temperature,
             model=self.model.name,
             prompt=self.prompt.stamp,
             usage=batch.usage,
@@ -148,7 +156,7 @@ class ModelJudge:
 
     async def _ask_logprob(self, messages: Sequence[BaseMessage], *, tau: float) -> Judgement:
         result = await yes_no_logprob(
-            self.model, messages, settings=self._settings, meter=current_meter()
+            self.model, messages, settings=self.settings, meter=current_meter()
         )
         answer = result.probability
         return Judgement(
@@ -156,16 +164,12 @@ class ModelJudge:
             k=1,
             tau=tau,
             mode="logprob",
+            temperature=self.settings.temperature,
             model=self.model.name,
             prompt=self.prompt.stamp,
             usage=result.usage,
             notes=tuple(result.notes),
         )
-
-    @property
-    def _settings(self) -> CallSettings:
-        max_tokens = MAX_TOKENS if self.spec.variant == "soft" else YES_NO_MAX_TOKENS
-        return CallSettings(temperature=self.spec.sampling_temperature, max_tokens=max_tokens)
 
 
 def _with_turn_ids(
@@ -208,6 +212,7 @@ class LocalJudge:
         )
         sample = _sample(judgement)
         stated = _statements_of(source)
+        # Only what is supported needs the second run, which can only take support away.
         if judgement.ruling == "supported" and stated != source:
             again = await _verifier().ajudge(
                 candidate=candidate, context=Conversation(turns=stated)
@@ -218,6 +223,8 @@ class LocalJudge:
                     "states as so, without questions, hypotheticals and quotations"
                 )
                 sample = Inconclusive(reason="too_close", detail=detail)
+        # The spec's default of 0.7 is for the scores of language models, which the verifier's are
+        # not: only a threshold that the user has set replaces the calibrated one.
         threshold = tau if {"tau", "threshold"} & self.spec.model_fields_set else judgement.tau
         return Judgement(
             samples=(sample,),
@@ -237,6 +244,7 @@ def _repeated_turn(text: str, source: tuple[Turn, ...]) -> Turn | None:
     """
     name, colon, rest = text.partition(": ")
     for turn in source:
+        # What only the assistant said is no evidence, so it is not repeated by anybody.
         if turn.role != "user":
             continue
         named = colon and name in {turn.speaker, "The user"} and name
@@ -289,13 +297,9 @@ def _verifier() -> "SupportVerifier":
 class LocalFirstJudge:
     """Uses the local judge, and the language model only if the local one is in doubt."""
 
+    spec: ConsistencyGate
     local: LocalJudge
     model: ModelJudge
-
-    @property
-    def spec(self) -> ConsistencyGate:
-        """The settings in force."""
-        return self.model.spec
 
     @property
     def fingerprint(self) -> str:
@@ -307,6 +311,7 @@ class LocalFirstJudge:
     ) -> Judgement:
         """The local judge's sample, or those of the model; a note says what was saved."""
         local = await self.local.ask(candidate, source=source, tau=tau)
+        # The local judge always returns one sample.
         if not isinstance(local.samples[0], Inconclusive):
             saved = self.spec.k if self.spec.variant == "soft" else 1
             note = (

@@ -74,9 +74,11 @@ def adaptive_threshold(occupancy: int, *, tau_min: float, tau_max: float, capaci
         A threshold between `tau_min` and `tau_max`, never falling as occupancy grows.
     """
     share = min(1.0, occupancy / capacity)
+    # `min`, because rounding may put the sum a little above `tau_max`.
     return min(tau_max, tau_min + (tau_max - tau_min) * share)
 
 
+# Half is ours; the paper has no rule for samples without a score.
 def enough_usable(usable: int, *, k: int) -> bool:
     """Whether at least half of K samples have a score; with fewer, nothing can be concluded."""
     return usable > 0 and 2 * usable >= k
@@ -166,6 +168,7 @@ def decide_on_support(
     return AdmissionDecision(
         outcome=outcome,
         reason=reason,
+        # Counts of samples would explain nothing here: there is one, with a score.
         explanation=f"too close to call: {why}" if too_close else _explain(score, why, used=used),
         method=METHOD,
     )

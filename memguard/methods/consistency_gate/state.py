@@ -39,6 +39,8 @@ class Judgement(Frozen):
     """The threshold for these scores."""
     mode: str
     """How the samples were drawn: `n`, `concurrent`, `logprob` or `local`."""
+    temperature: float | None = None
+    """Sampling temperature that was set; the local judge has none."""
     model: str
     """The judge's name."""
     prompt: PromptStamp | None = None
@@ -75,6 +77,7 @@ class SupportState(GateInput):
     """Number of records in the namespace, if the threshold depends on it."""
     judged: Judgement | None = None
     """The judge's answers; `None` for a candidate that was refused without a judge."""
+    # Set by `judge` for a candidate that it refuses, else by `decide`.
     decision: AdmissionDecision | None = None
     report: MethodReport | None = None
     receipt: Receipt | None = None

@@ -12,6 +12,7 @@ class Writer(Frozen):
 
     turns_per_chunk: Annotated[int, Field(ge=1, le=500)] = 20
     """New turns read in one pass."""
+    # In characters rather than tokens, which every model counts differently.
     chars_per_chunk: Annotated[int, Field(ge=200)] = 24_000
     """Characters of new turns read in one pass; a longer turn is split, never truncated."""
     context_turns: Annotated[int, Field(ge=0, le=100)] = 4

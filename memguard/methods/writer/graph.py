@@ -19,14 +19,8 @@ from langgraph.types import Overwrite, Send
 from memguard.llm.models import ModelLike
 from memguard.methods.writer.config import Writer
 from memguard.methods.writer.readers import Reader, build_reader
-from memguard.methods.writer.rules import plan_chunks, split_long_turns
-from memguard.methods.writer.state import (
-    Pass,
-    WriterInput,
-    WriterOutput,
-    WriterPassState,
-    WriterState,
-)
+from memguard.methods.writer.rules import Pass, plan_chunks, split_long_turns
+from memguard.methods.writer.state import WriterInput, WriterOutput, WriterPassState, WriterState
 from memguard.portal import dual
 from memguard.prompts import Prompt
 from memguard.schema.memory import Turn
@@ -52,11 +46,11 @@ def passes(state: WriterState, *, spec: Writer) -> Sequence[Send | str]:
 
 
 def _plan(state: WriterState, *, spec: Writer) -> tuple[Pass, ...]:
+    # Split first: a long turn becomes several, and `new_from` counts turns as they were given.
     before = readable_turns(state.conversation.turns[: state.new_from], spec=spec)
     after = readable_turns(state.conversation.turns[state.new_from :], spec=spec)
     new = frozenset(range(len(before), len(before) + len(after)))
-    chunks = plan_chunks((*before, *after), new=new, spec=spec)
-    return tuple(Pass(earlier=chunk.earlier, new=chunk.new) for chunk in chunks)
+    return plan_chunks((*before, *after), new=new, spec=spec)
 
 
 async def read(state: WriterPassState, *, reader: Reader) -> dict[str, Any]:
@@ -71,6 +65,7 @@ async def collect(state: WriterState) -> dict[str, Any]:
         "candidates": tuple(c for result in results for c in result.candidates),
         "unread": tuple(u for result in results for u in result.unread),
         "usage": sum((result.usage for result in results), Usage()),
+        # Passes repeat notes about the model; each is said once.
         "notes": tuple(dict.fromkeys(n for result in results for n in result.notes)),
     }
 
@@ -80,6 +75,7 @@ def readable_turns(turns: Sequence[Turn], *, spec: Writer) -> tuple[Turn, ...]:
 
     Those of users and of the assistant, without text that memguard put into the prompt.
     """
+    # Tool results are documents and web pages: text of third parties is no source of memories.
     spoken = [turn for turn in turns if turn.is_evidence and turn.role in {"user", "assistant"}]
     return split_long_turns(spoken, max_chars=spec.chars_per_chunk)
 

@@ -13,7 +13,8 @@ from memguard.llm.budget import current_meter
 from memguard.llm.call import CallSettings
 from memguard.llm.models import LOCAL, Model, ModelLike, resolve_model
 from memguard.local.statements import find_statements
-from memguard.methods.writer.state import ExtractedFact, ExtractedFacts, Pass, PassResult, Unread
+from memguard.methods.writer.rules import Pass
+from memguard.methods.writer.state import ExtractedFact, ExtractedFacts, PassResult, Unread
 from memguard.prompts import Prompt, load_prompt, prompt_or_own
 from memguard.quoting import named_turns, quote_turns
 from memguard.schema.base import is_blank
@@ -76,43 +77,41 @@ class ModelReader:
             earlier=quote_turns(chunk.earlier),
             turns=quote_turns(chunk.new, first=len(chunk.earlier) + 1),
         )
+        # Temperature 0: a repeated read should propose the same candidates.
         settings = CallSettings(temperature=0.0, max_tokens=MAX_TOKENS)
         answer = await ask(
             self.model, messages, ExtractedFacts, settings=settings, meter=current_meter()
         )
         if isinstance(answer.value, Inconclusive):
+            # No partial result: the whole pass is read again, or facts would be lost silently.
             turn_ids = tuple(dict.fromkeys(turn.id for turn in chunk.new))
             unread = Unread(
                 turn_ids=turn_ids, reason=answer.value.reason, detail=answer.value.detail
             )
             return PassResult(unread=(unread,), usage=answer.usage)
-        candidates, notes = attribute_facts(
+        candidates, notes = _attribute_facts(
             answer.value.facts, chunk=chunk, conversation_id=conversation_id
         )
         return PassResult(candidates=candidates, usage=answer.usage, notes=(*answer.notes, *notes))
 
 
-def attribute_facts(
+def _attribute_facts(
     facts: Sequence[ExtractedFact], *, chunk: Pass, conversation_id: str
 ) -> tuple[tuple[CandidateMemory, ...], tuple[str, ...]]:
-    """Turn the facts of one pass into candidates.
+    """The candidates of one pass, in order, and notes on facts that were left out.
 
-    Args:
-        facts: As the model wrote them; turns are named by the numbers it was shown.
-        chunk: The turns it was shown, numbered from 1 over earlier and new ones.
-        conversation_id: The conversation they are from.
-
-    Returns:
-        The candidates in order, and notes on facts that were left out: blank ones, and those that
-        rest on earlier turns alone, which an earlier pass has read.
+    Left out are blank facts, and those that rest on earlier turns alone, which an earlier pass has
+    read.
     """
     candidates: list[CandidateMemory] = []
+    new_ids = {turn.id for turn in chunk.new}
     blank = stale = 0
     for fact in facts:
         candidate = _candidate(fact, chunk=chunk, conversation_id=conversation_id)
         if is_blank(candidate.text):
             blank += 1
-        elif candidate.turn_ids and not _rests_on_new(candidate, chunk):
+        # A fact without valid turns stays: the gates decide, on the source of the whole pass.
+        elif candidate.turn_ids and new_ids.isdisjoint(candidate.turn_ids):
             stale += 1
         else:
             candidates.append(candidate)
@@ -125,7 +124,7 @@ def attribute_facts(
 
 def _candidate(fact: ExtractedFact, *, chunk: Pass, conversation_id: str) -> CandidateMemory:
     turns = (*chunk.earlier, *chunk.new)
-    # Some models return the numbers with the brackets of the prompt.
+    # The prompt shows the numbers in brackets, and some models copy these.
     turn_ids = named_turns([str(number).strip("[] ") for number in fact.turns], turns)
     sources = tuple(turn for turn in turns if turn.id in turn_ids)
     return CandidateMemory(
@@ -136,11 +135,6 @@ def _candidate(fact: ExtractedFact, *, chunk: Pass, conversation_id: str) -> Can
         said_at=turn_time(sources),
         conversation_id=conversation_id,
     )
-
-
-def _rests_on_new(candidate: CandidateMemory, chunk: Pass) -> bool:
-    new_ids = {turn.id for turn in chunk.new}
-    return any(turn_id in new_ids for turn_id in candidate.turn_ids)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,19 +9,22 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from memguard.conversations.messages import AnyConversation
+from memguard.methods.writer.rules import Pass
 from memguard.schema.base import Frozen
 from memguard.schema.decision import InconclusiveReason
-from memguard.schema.memory import CandidateMemory, Turn
+from memguard.schema.memory import CandidateMemory
 from memguard.schema.usage import Usage
 
 
 class ExtractedFact(BaseModel):
     """One fact as the model wrote it."""
 
+    # Models add fields of their own; an additional one is no reason to lose the facts.
     model_config = ConfigDict(extra="ignore")
 
     text: str
     about: str = ""
+    # The prompt asks for numbers, but some models write them as strings.
     turns: list[int | str] = []
 
 
@@ -31,13 +34,6 @@ class ExtractedFacts(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     facts: list[ExtractedFact]
-
-
-class Pass(Frozen):
-    """One pass: the turns shown as context, and the new ones to extract from."""
-
-    earlier: tuple[Turn, ...]
-    new: tuple[Turn, ...]
 
 
 class Unread(Frozen):
@@ -92,6 +88,7 @@ class WriterOutput(BaseModel):
 class WriterState(WriterInput, WriterOutput):
     """The state of a run."""
 
+    # Branches run concurrently, so each adds its result through the reducer.
     written: Annotated[list[PassResult], operator.add] = []
     """One entry per pass, in the order of the conversation."""
 
