@@ -282,7 +282,7 @@ async def measure_limit(*, cases: int, limit: int, latency: float) -> None:
     bound = calls * latency / 1000 / limit
     print(
         f"{cases} cases at once, {latency:g} ms a call, at most {limit} requests in flight: "
-        f"{calls} calls, most in flight {model.learned.limiter.high_water}\n"
+        f"{calls} calls, most in flight {model.state.limiter.high_water}\n"
         f"  {wall:.2f} s, x {wall / bound:.3f} of the bound of {bound:.2f} s "
         f"(target {TARGETS['limit']}); CPU {cpu / cases * 1e3:.0f} ms a case"
     )

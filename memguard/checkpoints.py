@@ -1,7 +1,6 @@
-"""The types that a checkpointer finds in the threads of hosts with guards."""
+"""The types that the checkpoints of a host with guards may contain."""
 
 import typing
-from collections.abc import Iterator
 from typing import Any
 
 from pydantic import BaseModel
@@ -31,36 +30,34 @@ _STATES: tuple[type[BaseModel], ...] = (
 
 
 def checkpoint_types() -> list[tuple[str, str]]:
-    """Module and name of every memguard type that a checkpoint may hold.
+    """Module and name of every memguard type that a checkpoint may contain.
 
     LangGraph logs a warning for types that are not registered, and refuses them under
-    `LANGGRAPH_STRICT_MSGPACK`; memguard's graphs still read what was refused. To register them:
+    `LANGGRAPH_STRICT_MSGPACK`; memguard's graphs can read such checkpoints nevertheless. To
+    register the types:
 
     ```python
     serde = JsonPlusSerializer(allowed_msgpack_modules=checkpoint_types())
     saver = InMemorySaver(serde=serde)
     ```
     """
-    types: set[type[BaseModel]] = set()
+    models: set[type[BaseModel]] = set()
     for state in _STATES:
-        _collect(state, types)
-    return sorted((model.__module__, model.__name__) for model in types)
+        _collect(state, models)
+    return sorted((model.__module__, model.__name__) for model in models)
 
 
-def _collect(model: type[BaseModel], types: set[type[BaseModel]]) -> None:
-    """Add a model, and all models that its fields name."""
-    if model in types:
-        return
-    types.add(model)
-    # States nest: a type that only a field of a field names is in the checkpoint as well.
-    for field in model.model_fields.values():
-        for inner in _models_in(field.annotation):
-            _collect(inner, types)
-
-
-def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    """The models that a type names, at any depth."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
+def _collect(annotation: Any, models: set[type[BaseModel]]) -> None:
+    """Add the models in an annotation, and those in the annotations of their fields."""
     for inner in typing.get_args(annotation):
-        yield from _models_in(inner)
+        _collect(inner, models)
+    # A model may refer to itself, hence the last condition.
+    if (
+        isinstance(annotation, type)
+        and issubclass(annotation, BaseModel)
+        and annotation not in models
+    ):
+        models.add(annotation)
+        # States nest, and a checkpoint contains the models of every level.
+        for field in annotation.model_fields.values():
+            _collect(field.annotation, models)

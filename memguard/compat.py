@@ -1,8 +1,8 @@
-"""Every private or unstable API of another library that memguard uses, and the only place for one.
+"""Every private or unstable API of another library that memguard uses, and the only place for them.
 
-A name with an underscore, a key of another library's own, or a class that is not documented may be
-gone in the next release. Each function here says why it is needed, and `tests/unit/test_compat.py`
-fails when its API goes away. `pyproject.toml` bounds the versions of these libraries from above.
+A name with an underscore, an internal key or an undocumented class may disappear in any release.
+Each function here says why it is needed, and `tests/unit/test_compat.py` fails when its API is
+removed. `pyproject.toml` sets upper bounds on the versions of these libraries.
 
 Tried with langgraph 1.2.24, langgraph-checkpoint 4.3.2, langchain-core 1.8.3, langchain-openai
 1.7.4, chromadb 1.5.9, onnxruntime 1.32.0 and CPython 3.11, 3.12 and 3.13.
@@ -38,17 +38,19 @@ _READ = "__pregel_read"
 _TASK_ID = "__pregel_task_id"
 
 UNCHECKPOINTED: dict[str, Any] = {_CHECKPOINTER: None, _DURABILITY: "async"}
-"""`configurable` of a graph that runs without a checkpointer, and so do the graphs inside it.
+"""The `configurable` with which a graph, and the graphs inside it, run without a checkpointer.
 
-Compiling with `checkpointer=False` says the same in public words. In LangGraph 1.2 it fails in a
-host that runs with `durability="sync"`, and the graphs inside it are saved all the same.
+Compiling with `checkpointer=False` is the public way. In LangGraph 1.2 it fails in a host that runs
+with `durability="sync"`, and the steps of graphs inside the graph are saved nevertheless. It also
+hides the graph from `get_subgraphs`, and so from drawings and streams.
 """
 
 
 def has_checkpointer(configurable: Mapping[str, Any]) -> bool:
     """Whether a run has a checkpointer.
 
-    Without one `interrupt` does not raise: the run returns as if it had ended, and nobody is asked.
+    Without one `interrupt` does not raise: the run returns as if it had ended, and no review
+    happens.
 
     Args:
         configurable: The `configurable` part of the config of a running graph.
@@ -59,30 +61,31 @@ def has_checkpointer(configurable: Mapping[str, Any]) -> bool:
 def state_reader(configurable: Mapping[str, Any]) -> Callable[[str], Any] | None:
     """The function that reads a channel of the state of the run in progress, if a graph runs.
 
-    A tool that writes to a store is not given the conversation; this is the only way to it.
+    A tool that writes to a store has no other access to the conversation.
     """
     return cast("Callable[[str], Any] | None", configurable.get(_READ))
 
 
 def is_task(configurable: Mapping[str, Any]) -> bool:
-    """Whether a config is the one of a task that another graph runs."""
+    """Whether a config belongs to a task that another graph runs."""
     return _TASK_ID in configurable
 
 
 def recast_graph(graph: CompiledStateGraph[Any, Any, Any, Any], kind: type[GraphT]) -> GraphT:
-    """The same compiled graph as an instance of a subclass; LangGraph compiles to its own class.
+    """A copy of a compiled graph as an instance of a subclass.
 
-    Relies on a compiled graph keeping all its state in its instance dictionary.
+    `StateGraph.compile` offers no way to choose the class of its result. This relies on a compiled
+    graph having all its state in its instance dictionary.
     """
-    same = kind.__new__(kind)
-    vars(same).update(vars(graph))
-    return same
+    copy = kind.__new__(kind)
+    vars(copy).update(vars(graph))
+    return copy
 
 
 def loop_of_store(store: BaseStore) -> asyncio.AbstractEventLoop | None:
     """The event loop that a store is bound to, such as `AsyncSqliteStore` and `AsyncPostgresStore`.
 
-    Called from another loop, such a store fails or waits for ever. No public attribute tells.
+    Called from another loop, such a store fails or waits forever. No public attribute has the loop.
     """
     from langgraph.store.base.batch import AsyncBatchedBaseStore  # noqa: PLC0415
 
@@ -95,8 +98,7 @@ def loop_of_store(store: BaseStore) -> asyncio.AbstractEventLoop | None:
 def surrounding_config() -> Mapping[str, Any]:
     """The config of the runnable that runs here; empty outside of one.
 
-    `langgraph.config.get_config` raises outside of a graph and copies nothing into a graph that is
-    called with a config of its own.
+    `langgraph.config.get_config` reads the same variable, but raises where it is empty.
     """
     from langchain_core.runnables.config import var_child_runnable_config  # noqa: PLC0415
 
@@ -104,17 +106,18 @@ def surrounding_config() -> Mapping[str, Any]:
 
 
 def kind_of_chat(chat: BaseChatModel) -> str:
-    """What LangChain calls a family of chat models, such as `openai-chat`; for names on receipts.
+    """LangChain's name of a family of chat models, such as `openai-chat`; for names on receipts.
 
-    Every chat model has to define it, and yet its name begins with an underscore.
+    Every chat model has to define it, although the name begins with an underscore.
     """
     return str(getattr(chat, "_llm_type", type(chat).__name__))
 
 
 def can_stream(chat: BaseChatModel) -> bool:
-    """Whether a chat model can stream its answers; one that cannot defines neither method."""
+    """Whether a chat model can stream its answers."""
     from langchain_core.language_models import BaseChatModel  # noqa: PLC0415
 
+    # The base class has both methods too; a model that streams overrides at least one of them.
     return any(
         getattr(type(chat), name) is not getattr(BaseChatModel, name)
         for name in ("_stream", "_astream")
@@ -124,8 +127,8 @@ def can_stream(chat: BaseChatModel) -> bool:
 def openai_client(chat: BaseChatModel) -> Any:
     """The asynchronous OpenAI client of a chat model, or `None` if it has none.
 
-    `ChatOpenAI` and its relatives keep it in `root_async_client`, which is a field and documented
-    nowhere. It is the only way to give a copy of the model another HTTP client.
+    `ChatOpenAI` and its subclasses have it in `root_async_client`, an undocumented field. It is the
+    only way to give a copy of the model another HTTP client.
     """
     client = getattr(chat, "root_async_client", None)
     return client if hasattr(client, "with_options") else None
@@ -133,16 +136,15 @@ def openai_client(chat: BaseChatModel) -> Any:
 
 def with_openai_client(chat: BaseChatModel, client: Any) -> BaseChatModel:
     """A copy of a chat model that sends its requests through another OpenAI client."""
+    # Plain requests go through `async_client`, those with a schema through `root_async_client`.
     return chat.model_copy(
         update={"root_async_client": client, "async_client": client.chat.completions}
     )
 
 
 def uses_responses_api(chat: BaseChatModel) -> bool:
-    """Whether `ChatOpenAI` talks to OpenAI's Responses API, which takes neither `n` nor logprobs.
-
-    The public field may be unset while the model's name decides.
-    """
+    """Whether `ChatOpenAI` uses OpenAI's Responses API, which takes neither `n` nor logprobs."""
+    # The public field `use_responses_api` may be `None`; the model's name then decides.
     decide = getattr(chat, "_use_responses_api", None)
     return decide is not None and bool(decide({}))
 
@@ -151,10 +153,10 @@ def uses_responses_api(chat: BaseChatModel) -> bool:
 
 
 class MemoryChroma:
-    """A Chroma of its own, in this process's memory; what is used of a Chroma client.
+    """A separate Chroma database in memory, with the part of a Chroma client that the store uses.
 
-    `chromadb.EphemeralClient` shares one database between all clients of the process, and refuses
-    to open at all if somebody else made one with other settings.
+    `chromadb.EphemeralClient` shares one database between all clients of the process, and does not
+    open at all if another one was created with other settings.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -170,11 +172,12 @@ class MemoryChroma:
     def list_collections(
         self, limit: int | None = None, offset: int | None = None
     ) -> list[Collection]:
-        """Collections that exist."""
+        """The collections that exist."""
         return [self._collection(model) for model in self._server.list_collections(limit, offset)]
 
     def get_or_create_collection(self, name: str, **settings: Any) -> Collection:
         """The collection of that name, created if there is none."""
+        # Chroma's server has no embedding function; memguard embeds by itself.
         settings.pop("embedding_function", None)
         return self._collection(
             self._server.create_collection(name, get_or_create=True, **settings)
@@ -186,7 +189,7 @@ class MemoryChroma:
         return self._collection(self._server.get_collection(name, **settings))
 
     def get_max_batch_size(self) -> int:
-        """Rows that one call may carry."""
+        """The maximum number of rows in one call."""
         return self._server.get_max_batch_size()
 
     def close(self) -> None:
@@ -202,31 +205,29 @@ class MemoryChroma:
 def close_chroma_sockets(client: object) -> None:
     """Close the HTTP sessions of `chromadb.HttpClient`.
 
-    Its own `close` leaves them open until the garbage collector comes by, and its administrative
-    half opens a session of its own.
+    Its `close` leaves them open until garbage collection.
     """
     import httpx  # noqa: PLC0415
 
-    for half in (client, getattr(client, "_admin_client", None)):
-        session = getattr(getattr(half, "_server", None), "_session", None)
+    # The admin client inside it opens a second session.
+    for part in (client, getattr(client, "_admin_client", None)):
+        session = getattr(getattr(part, "_server", None), "_session", None)
         if isinstance(session, httpx.Client):
             session.close()
 
 
 def distance_of_collection(collection: Collection) -> str:
-    """The distance that a Chroma collection measures: `cosine`, `l2` or `ip`.
-
-    Read from JSON: the parsed form warns about an embedding function that was never set.
-    """
+    """The distance that a Chroma collection measures: `cosine`, `l2` or `ip`."""
+    # The parsed configuration warns about an embedding function that was never set.
     configuration = cast("Mapping[str, Any]", collection.configuration_json)
     index = configuration.get("hnsw") or configuration.get("spann") or {}
     return str(index.get("space", "l2"))
 
 
 def download_chroma_minilm() -> Path:
-    """Have Chroma fetch and unpack its copy of all-MiniLM-L6-v2, and return the folder.
+    """Let Chroma download and unpack its copy of all-MiniLM-L6-v2, and return the folder.
 
-    Chroma has no public name for "fetch without embedding".
+    Chroma has no public function that downloads without embedding.
     """
     from pathlib import Path  # noqa: PLC0415
 
@@ -240,8 +241,8 @@ def download_chroma_minilm() -> Path:
 
 
 def onnxruntime_errors() -> tuple[type[Exception], ...]:
-    """What onnxruntime raises: its errors share no base, and missing inputs are a `ValueError`."""
-    # A compiled module, so the type checker sees nothing in it.
+    """What onnxruntime raises: the errors have no common base; missing inputs are `ValueError`s."""
+    # A compiled module, which the type checker cannot read.
     from onnxruntime.capi import (  # noqa: PLC0415
         onnxruntime_pybind11_state as ort,  # pyright: ignore[reportAttributeAccessIssue]
     )
@@ -261,7 +262,7 @@ def onnxruntime_errors() -> tuple[type[Exception], ...]:
 
 
 def run_before_threads_end(function: Callable[[], None]) -> None:
-    """Have a function run at the end of the process while threads can still be started.
+    """Run a function at the end of the process while threads can still be started.
 
     `atexit` runs too late: by then `concurrent.futures` refuses new work. `concurrent.futures`
     itself uses this hook of CPython; on a Python without it the function is not run.

@@ -1,14 +1,14 @@
-"""The errors that memguard raises: your mistake, or a run that failed.
+"""The errors that memguard raises, and their codes.
 
 ```text
 MemguardError
-├── ConfigurationError     your mistake: fix the setting or the input, then run again
+├── ConfigurationError     a setting or an input is wrong: fix it, then run again
 │   ├── ModelConfigurationError   the model cannot be used as configured (key, name, feature)
 │   ├── StoreConfigurationError   the store cannot be opened or used as configured
 │   └── InvalidInputError         the data that was passed cannot be used
-└── GuardError             our run failed: nothing you passed was wrong
+└── GuardError             the run failed although nothing you passed was wrong
     ├── AnswerError        the answering model gave no answer
-    ├── JudgeError         a model gave no usable verdict and the policy said to raise
+    ├── JudgeError         a model gave no usable verdict and the policy is to raise
     ├── BudgetExhaustedError   the run's budget is spent; finished work is kept
     ├── StoreError         the memory store failed
     └── ReceiptError       the receipt log failed
@@ -20,6 +20,7 @@ the same text with `memguard explain CODE`.
 
 from collections.abc import Callable, Iterator
 from enum import StrEnum
+from functools import partial
 
 
 class ErrorCode(StrEnum):
@@ -89,9 +90,10 @@ class MemguardError(Exception):
         """The address of the page that explains `code`."""
         return error_url(self.code)
 
-    def __reduce__(self) -> tuple[Callable[..., "MemguardError"], tuple[object, ...]]:
-        """Let it be pickled and copied: by default only positional arguments are passed on."""
-        return _rebuild, (type(self), self.message, self.code)
+    def __reduce__(self) -> tuple[Callable[..., "MemguardError"], tuple[str]]:
+        """Support pickling and copying."""
+        # By default only the positional arguments are passed on, and `code` is a keyword.
+        return partial(type(self), code=self.code), (self.message,)
 
 
 def error_url(code: ErrorCode) -> str:
@@ -147,9 +149,5 @@ def error_classes() -> dict[str, type[MemguardError]]:
 def _tree(cls: type[MemguardError]) -> Iterator[type[MemguardError]]:
     for subclass in cls.__subclasses__():
         yield from _tree(subclass)
-    # Last, so that a class of memguard's own is not hidden by a user's subclass of the same name.
+    # Last, so that a class of memguard is not hidden by a user's subclass of the same name.
     yield cls
-
-
-def _rebuild(cls: type[MemguardError], message: str, code: ErrorCode) -> MemguardError:
-    return cls(message, code=code)

@@ -113,8 +113,8 @@ def create_guards(
     """
     models, prompts = models or {}, prompts or {}
     # Checked against both guards at once: each of them alone would refuse the other's stages.
-    check_names(models, known=_union(writing.STAGES, reading.STAGES), what="models")
-    check_names(prompts, known=_union(writing.PROMPTS, reading.PROMPTS), what="prompts")
+    check_names(models, allowed=_union(writing.STAGES, reading.STAGES), what="models")
+    check_names(prompts, allowed=_union(writing.PROMPTS, reading.PROMPTS), what="prompts")
     _check_effect(read, {"admission": admission, "recall": recall}, what="read")
     _check_effect(write, {"gates": gates}, what="write")
     shared: dict[str, Any] = {"store": store, "namespace": namespace, "receipts": receipts}

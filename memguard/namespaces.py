@@ -1,7 +1,9 @@
-"""Namespace labels for stores that refuse some characters. Reversible.
+"""Namespaces of memories: templates filled from the run, and labels escaped for the store.
 
-LangGraph's own stores allow no dot in a label and no empty label, so an e-mail address raises
-there. `%` is the escape: it, the dot and NUL become `%` and two hexadecimal digits.
+A template is a tuple of labels with `{placeholders}`, or a function of the run's `Runtime`. Values
+come from the run's `context` and `configurable`; a missing value is an error, so that two users
+never share a namespace. LangGraph's stores refuse a dot in a label, as in an e-mail address, so
+`encode_label` escapes it as in a URL.
 """
 
 import re
@@ -16,32 +18,29 @@ from langgraph.store.base import BaseStore
 from memguard.errors import ConfigurationError, ErrorCode, InvalidInputError
 from memguard.schema.base import Namespace, is_blank
 
+NamespaceLike = tuple[str, ...] | str | Callable[[Runtime[Any]], tuple[Any, ...]]
+"""A tuple of labels with `{placeholders}`, one label, or a function of the run's `Runtime`."""
+
+# `%` itself too, or a label that contains `%2E` could not be told from an escaped dot.
 _ESCAPED = re.compile(r"[%.\x00]")
-_ESCAPE = re.compile(r"%([0-9A-F]{2})")
+
+# Beginnings of keys that LangGraph adds to `configurable` for internal use.
+_INTERNAL = ("__", "checkpoint_")
 
 
 def encode_label(label: str) -> str:
-    """The label without dots; a label that has none comes back as it is."""
+    """The label with dots, NUL and `%` as `%` and two hexadecimal digits.
+
+    `urllib.parse.unquote` restores the label.
+    """
     return _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", label)
-
-
-def decode_label(label: str) -> str:
-    """What `encode_label` was given."""
-    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), label)
-
-
-_INTERNAL = ("__", "checkpoint_")
-"""Keys that LangGraph puts into `configurable` for itself."""
-
-NamespaceLike = tuple[str, ...] | str | Callable[[Runtime[Any]], tuple[Any, ...]]
-"""A tuple of labels with `{placeholders}`, one label, or a function of the run's `Runtime`."""
 
 
 def templates_of(namespace: "NamespaceLike | list[NamespaceLike]") -> tuple[NamespaceLike, ...]:
     """The namespaces that a read searches, as a tuple of templates.
 
     Raises:
-        InvalidInputError: If there are none: such a read would silently find nothing.
+        InvalidInputError: If the list is empty: such a read would silently find nothing.
     """
     if not isinstance(namespace, list):
         return (namespace,)
@@ -55,15 +54,15 @@ def resolve_namespace(template: NamespaceLike, *, store: BaseStore) -> Namespace
     """The namespace of the run in progress.
 
     Placeholders are filled from the run's `context`, then from `config["configurable"]`. There is
-    no default user: a value that is missing or blank is an error, never a shared namespace.
+    no default user: a missing or blank value is an error, never a shared namespace.
 
     Args:
         template: The guard's namespace setting.
-        store: The store; labels are escaped for stores that refuse some characters.
+        store: The store; labels are escaped unless it has `accepts_any_label`.
 
     Raises:
-        ConfigurationError: If a placeholder has no value; the message lists those that have.
-        InvalidInputError: If a label is blank or no name, or the template cannot be read.
+        ConfigurationError: If a placeholder has no value; the message lists the values of the run.
+        InvalidInputError: If a label is blank or not a name, or the template cannot be parsed.
     """
     runtime = get_runtime()
     labels = _labels(template(runtime) if callable(template) else template)
@@ -73,7 +72,7 @@ def resolve_namespace(template: NamespaceLike, *, store: BaseStore) -> Namespace
     if not labels or any(is_blank(label) for label in labels):
         msg = f"the namespace {labels!r} has a blank label: give every label a value"
         raise InvalidInputError(msg, code=ErrorCode.NAMESPACE_INVALID)
-    # Only a store that refuses some characters needs them escaped.
+    # Stores that take any label get readable labels, as users wrote them.
     if getattr(store, "accepts_any_label", False):
         return labels
     return tuple(encode_label(label) for label in labels)
@@ -86,6 +85,7 @@ def _values(runtime: Runtime[Any]) -> dict[str, Any]:
     elif isinstance(context, Mapping):
         from_context = context
     else:
+        # `dir`, because a context class may have properties, slots or inherited defaults.
         public = [name for name in dir(context) if not name.startswith("_")]
         from_context = {name: getattr(context, name) for name in public}
     configurable = get_config().get("configurable", {})
@@ -102,10 +102,8 @@ def _labels(value: object) -> tuple[str, ...]:
 
 
 def _name(value: object, *, what: str, template: object) -> str:
-    """The text of a name.
-
-    `None` is refused: as text it would be one namespace for all users without an id.
-    """
+    """The text of a label or of a placeholder's value; `what` names it in errors."""
+    # `None` as text would be one namespace for all users without an id.
     if value is None or isinstance(value, Mapping | list | set | tuple | bytes):
         msg = (
             f"{what} of the namespace {template!r} is a {type(value).__name__}, which is not a "
@@ -113,6 +111,7 @@ def _name(value: object, *, what: str, template: object) -> str:
         )
         raise InvalidInputError(msg, code=ErrorCode.NAMESPACE_INVALID)
     name = str(value)
+    # A lone surrogate cannot be encoded as UTF-8, and a store would fail only when it writes.
     if any("\ud800" <= letter <= "\udfff" for letter in name):
         msg = (
             f"{what} of the namespace {template!r} is {name!r}, which has half a character: pass "
@@ -128,7 +127,7 @@ def _fill(label: str, *, values: Mapping[str, Any], template: NamespaceLike) -> 
     except ValueError as error:
         msg = f"the namespace {template!r} has a brace that is not closed; double a literal brace"
         raise InvalidInputError(msg, code=ErrorCode.NAMESPACE_INVALID) from error
-    # Blank counts as missing: `{user_id}` of "" would be a namespace that users share.
+    # Blank counts as missing: an empty `{user_id}` would be a namespace that users share.
     names = [name for _, name, _, _ in parsed if name is not None]
     missing = [name for name in names if values.get(name) in (None, "")]
     if missing:
@@ -139,7 +138,7 @@ def _fill(label: str, *, values: Mapping[str, Any], template: NamespaceLike) -> 
         )
         raise ConfigurationError(msg, code=ErrorCode.NAMESPACE_UNRESOLVED)
     texts = {name: _name(values[name], what=repr(name), template=template) for name in names}
-    # One pass over the template: a user id that holds braces is never filled again.
+    # One pass over the template: braces inside a user id are never filled in turn.
     return "".join(
         literal + (texts[name] if name is not None else "") for literal, name, _, _ in parsed
     )

@@ -1,19 +1,20 @@
-"""The sync surface: one daemon thread with one long-lived event loop, and nodes with two halves.
+"""The sync surface: one daemon thread with one long-lived event loop.
 
-memguard is written once, as coroutines. A sync caller hands its coroutine to the portal and waits.
-The loop lives as long as the process, so that HTTP connections outlive one call: a client that is
-used from one `asyncio.run` after another fails with "Event loop is closed".
+memguard is written once, as coroutines. `run_sync` hands a coroutine to the loop of the portal and
+waits. `dual` makes a graph node of a coroutine function that runs under `invoke` and `ainvoke`. The
+loop lives as long as the process, so that HTTP connections outlive one call: a client that is used
+from one `asyncio.run` after another fails with "Event loop is closed".
 
-Why this is not anyio's `BlockingPortal` (tried with 4.16; it carries context variables and serves
-notebooks too):
+Why this is not anyio's `BlockingPortal` (tried with 4.16, which carries context variables and works
+in notebooks too):
 
 * When a waiting caller is interrupted, anyio cancels the work at every `await` until it is over.
   The cleanup of a cancelled write awaits: it releases slots and closes streams. asyncio cancels
   once, and the cleanup finishes.
-* A coroutine that raises `SystemExit` ends anyio's task group, and with it the work of every other
-  caller and the portal itself.
-* Its context manager must be left in the process that entered it. After a fork, in the child, the
-  garbage collector leaves it and waits for a thread that is not there.
+* A coroutine that raises `SystemExit` ends anyio's task group. The work of all other callers and
+  the portal itself end with it.
+* Its context manager must be exited in the process that entered it. In a forked child the garbage
+  collector exits it, and waits for a thread that does not exist there.
 """
 
 import asyncio
@@ -38,16 +39,17 @@ from memguard.errors import ConfigurationError, ErrorCode
 T = TypeVar("T")
 
 _JOIN_SECONDS = 5.0
-"""How long the end of the process waits for the loop to close what is open on it."""
+"""How long the end of the process waits for the loop to close its connections."""
 
+# Loops whose thread waits in `run_sync`. Weak, or every loop of the process would stay alive.
 _blocked: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
-"""Loops that wait for a portal."""
 
+# How many portals the running work was handed through. A context variable, because it has to reach
+# the worker threads that the work starts with `asyncio.to_thread`.
 _depth: contextvars.ContextVar[int] = contextvars.ContextVar("memguard_portal_depth", default=0)
-"""How many portals the running work has come through."""
 
+# The threads of the portals.
 _threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
-"""The portals' threads."""
 
 
 def run_sync(work: Coroutine[Any, Any, T]) -> T:
@@ -67,7 +69,7 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
         work.close()
         msg = (
             f"the sync form of {name!r} was called from memguard's own event loop, which would "
-            f"wait for itself for ever; await the async form there"
+            f"wait for itself forever; await the async form there"
         )
         raise ConfigurationError(msg, code=ErrorCode.INPUT_INVALID)
     # A worker thread that was started by work on the portal gets the next portal: the first may be
@@ -78,13 +80,13 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
 
 
 def waits_for_portal(loop: asyncio.AbstractEventLoop) -> bool:
-    """Whether a loop is blocked by a `run_sync` in its own thread, so that it cannot serve."""
+    """Whether `run_sync` blocks the thread of this loop, so that no task on it can proceed."""
     return loop in _blocked
 
 
 @contextlib.contextmanager
 def _blocking() -> Generator[None]:
-    """Note the loop that runs in this thread, if one does, as blocked."""
+    """Record the loop of this thread, if there is one, as blocked."""
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:
@@ -112,17 +114,18 @@ class _Portal:
         # The task is created in the context that is current here, hence `context.run`.
         future = context.run(asyncio.run_coroutine_threadsafe, _outcome(work), self._loop)
         try:
-            result, end = future.result()
+            result, exit_request = future.result()
         except BaseException:
-            # KeyboardInterrupt reaches the waiting thread only: take the work down with it.
+            # KeyboardInterrupt reaches the waiting thread only, so the work is cancelled from here.
             future.cancel()
             raise
-        if end is not None:
-            raise end
+        if exit_request is not None:
+            raise exit_request
         return cast("T", result)
 
     def close(self) -> None:
-        """Cancel what runs, close what is open on the loop, and join the thread."""
+        """Cancel the running work, close what is open on the loop, and join the thread."""
+        # A stopped loop accepts callbacks without an error and never runs them.
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(_JOIN_SECONDS)
@@ -148,25 +151,24 @@ class _Portal:
 async def _outcome(
     work: Coroutine[Any, Any, T],
 ) -> tuple[T | None, SystemExit | KeyboardInterrupt | None]:
-    """The result of the work, or what asks to end the process.
-
-    asyncio lets these two end the loop, and everybody who waits for it would wait for ever. They
-    are handed to the caller, in whose thread they belong.
-    """
+    """The result of the work, or its request to end the process."""
+    # In asyncio these two end the loop, and every other caller of the portal would wait forever.
+    # They are raised in the thread of the caller instead.
     try:
         return await work, None
-    except (SystemExit, KeyboardInterrupt) as end:
-        return None, end
+    except (SystemExit, KeyboardInterrupt) as exit_request:
+        return None, exit_request
 
 
 class _Portals:
-    """The portals of this process by depth; there is one, save for calls within calls."""
+    """The portals of this process by depth; there is one unless sync calls are nested."""
 
     def __init__(self) -> None:
         self.after_fork()
 
     def after_fork(self) -> None:
-        """Start afresh: the threads did not come along, and one of them may hold the lock."""
+        """Start without portals: a child has no copy of their threads."""
+        # A new lock, because a thread of the parent may have held the old one during the fork.
         self._lock = threading.Lock()
         self._by_depth: dict[int, _Portal] = {}
 
@@ -178,7 +180,7 @@ class _Portals:
             return self._by_depth[depth]
 
     def close(self) -> None:
-        """End all of them, at the end of the process."""
+        """Close all portals, at the end of the process."""
         for portal in self._by_depth.values():
             portal.close()
         self._by_depth = {}
@@ -191,23 +193,23 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 
 
 NodeFunction = Callable[..., Awaitable[Any]]
-"""An async LangGraph node: takes the state, and `runtime` or `config` where it names them."""
+"""An async LangGraph node: takes the state, and `runtime` and `config` if it names them."""
 
 
 def dual(
     node: NodeFunction, *, name: str | None = None, asks: Sequence[Runnable[Any, Any]] = ()
 ) -> Runnable[Any, Any]:
-    """Make an async node usable in a graph that is invoked either way.
+    """Make an async node usable under both `invoke` and `ainvoke`.
 
     LangGraph refuses an async-only node under `invoke`. The result of `dual` is awaited under
     `ainvoke`, and runs on the portal under `invoke`. Config, callbacks, custom stream events and
-    interrupts come through; `get_runtime()` and `get_stream_writer()` work inside.
+    interrupts are passed on; `get_runtime()` and `get_stream_writer()` work inside.
 
     Args:
-        node: `async def node(state) -> dict`; parameters named `runtime` and `config` are filled
-            in. A `functools.partial` of one is welcome.
-        name: Shown in graphs and traces; the function's own name when left out.
-        asks: Graphs that the node invokes, where LangGraph cannot see them by itself; for drawing
+        node: `async def node(state) -> dict`, or a `functools.partial` of one; parameters named
+            `runtime` and `config` are filled in.
+        name: Shown in graphs and traces; the name of the function when left out.
+        asks: Graphs that the node invokes, where LangGraph cannot find them by itself; for drawing
             and for streams of subgraphs.
 
     Returns:
@@ -217,27 +219,23 @@ def dual(
 
 
 class _DualNode(RunnableLambda[Any, Any]):
-    """A node with both halves.
+    """A node with a sync and an async form."""
 
-    A plain `RunnableLambda` would do, but it traces each node a second time, in addition to
-    LangGraph's own trace. That costs more than the hop itself, so the entry points are overridden.
-    """
+    # A plain `RunnableLambda` would do, but it traces each node a second time, in addition to
+    # LangGraph's own trace. That takes longer than the switch of threads, so `invoke` and `ainvoke`
+    # are overridden.
 
     def __init__(
-        self,
-        node: NodeFunction,
-        *,
-        name: str | None = None,
-        asks: Sequence[Runnable[Any, Any]] = (),
+        self, node: NodeFunction, *, name: str | None, asks: Sequence[Runnable[Any, Any]]
     ) -> None:
         self._asks = tuple(asks)
         function = _unwrapped(node)
 
         @functools.wraps(function)
-        def sync_half(*args: Any, **kwargs: Any) -> Any:
+        def sync_node(*args: Any, **kwargs: Any) -> Any:
             return run_sync(cast("Coroutine[Any, Any, Any]", node(*args, **kwargs)))
 
-        super().__init__(sync_half, node, name=name or function.__name__)
+        super().__init__(sync_node, node, name=name or function.__name__)
         parameters = inspect.signature(node).parameters
         self._wants_runtime = "runtime" in parameters
         self._wants_config = "config" in parameters
@@ -257,6 +255,7 @@ class _DualNode(RunnableLambda[Any, Any]):
             call.__annotations__ = typing.get_type_hints(function)
         except (NameError, TypeError):
             call.__annotations__ = {}
+        # `inspect` would follow it to the function, whose parameters have no `_self`.
         del call.__wrapped__
         self.__signature__ = inspect.signature(node)
         self.__call__ = types.MethodType(call, self)
@@ -266,7 +265,7 @@ class _DualNode(RunnableLambda[Any, Any]):
 
     @functools.cached_property
     def deps(self) -> list[Runnable[Any, Any]]:
-        """Graphs that the function reaches, for drawing and for streams of subgraphs."""
+        """Graphs that the node uses: LangGraph reads this for drawings and subgraph streams."""
         variables = inspect.getclosurevars(_unwrapped(self._node)).nonlocals.values()
         # A bound method, such as `graph.ainvoke`, stands for its graph.
         owners = [getattr(value, "__self__", value) for value in variables]

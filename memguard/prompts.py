@@ -1,7 +1,7 @@
 """Prompts as data: a text with named slots, a version, and a digest of what was really sent.
 
 A prompt is a Markdown file with a front matter of `version` and `slots`. Its body has a system
-part and a user part, parted by a line that holds `---user---`. Slots are written `{{name}}`.
+part and a user part, separated by a line `---user---`. Slots are written `{{name}}`.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ _USER_PART = "\n---user---\n"
 
 @dataclass(frozen=True, kw_only=True)
 class Prompt:
-    """A prompt whose slots were checked when it was made.
+    """A prompt whose slots are checked when it is created.
 
     Raises:
         ConfigurationError: If the text lacks a declared slot or has one that is not declared.
@@ -31,18 +31,18 @@ class Prompt:
     name: str
     """For example `consistency_gate/support`."""
     version: str
-    """As its author numbers it; goes on every verdict."""
+    """The author's version number; recorded with every verdict."""
     slots: frozenset[str]
-    """The values it needs."""
+    """The names of the values it needs."""
     system: str
-    """The standing instruction; sent first, the same for every case, so that providers cache it."""
+    """The instruction; sent first and the same for every case, so that providers cache it."""
     user: str
-    """The case at hand."""
+    """The template of the case to judge."""
     digest: str = field(init=False)
-    """Of the text, 12 hexadecimal digits."""
+    """The first 12 hexadecimal digits of the SHA-256 of the text."""
 
     def __post_init__(self) -> None:
-        """Check the slots and take the digest."""
+        """Check the slots and compute the digest."""
         used = frozenset(_SLOT.findall(self.system + self.user))
         if used != self.slots:
             msg = (
@@ -51,6 +51,7 @@ class Prompt:
             )
             raise ConfigurationError(msg, code=ErrorCode.PROMPT_SLOTS)
         text = f"{self.system}{_USER_PART}{self.user}"
+        # The way to set a computed field of a frozen dataclass.
         object.__setattr__(self, "digest", hashlib.sha256(text.encode()).hexdigest()[:12])
 
     @property
@@ -59,13 +60,13 @@ class Prompt:
         return PromptStamp(name=self.name, version=self.version, digest=self.digest)
 
     def render(self, **values: str) -> list[BaseMessage]:
-        """The messages to send. Values are put in as they are: quote untrusted text first."""
+        """The messages to send. Values are inserted unchanged: quote untrusted text first."""
         if values.keys() != self.slots:
-            msg = f"prompt {self.name!r} needs {sorted(self.slots)}, was given {sorted(values)}"
+            msg = f"prompt {self.name!r} needs {sorted(self.slots)}, got {sorted(values)}"
             raise ConfigurationError(msg, code=ErrorCode.PROMPT_SLOTS)
 
         def fill(text: str) -> str:
-            # One pass, so that a value that holds `{{...}}` is never filled again.
+            # One pass, so that `{{...}}` inside a value is never filled in turn.
             return _SLOT.sub(lambda match: values[match.group(1)], text)
 
         return [SystemMessage(fill(self.system)), HumanMessage(fill(self.user))]
@@ -81,7 +82,7 @@ def parse_prompt(text: str, *, name: str) -> Prompt:
     system, part, user = text[front.end() if front else 0 :].partition(_USER_PART)
     if front is None or not part:
         msg = (
-            f"prompt {name!r} is not readable: it needs a front matter with `version` and `slots` "
+            f"prompt {name!r} cannot be read: it needs a front matter with `version` and `slots` "
             "and a line `---user---` between its system and its user part"
         )
         raise ConfigurationError(msg, code=ErrorCode.PROMPT_SLOTS)
@@ -94,18 +95,18 @@ def parse_prompt(text: str, *, name: str) -> Prompt:
     )
 
 
-def prompt_or_own(method: str, name: str, *, override: Prompt | None) -> Prompt:
-    """The prompt a method ships, or the user's own in its place.
+def resolve_prompt(method: str, name: str, *, override: Prompt | None) -> Prompt:
+    """The prompt that a method ships, or the user's replacement for it.
 
     Raises:
-        ConfigurationError: If the user's own has other slots than the one it replaces.
+        ConfigurationError: If the replacement has other slots than the prompt it replaces.
     """
     shipped = load_prompt(method, name)
     if override is None:
         return shipped
     if override.slots != shipped.slots:
         msg = (
-            f"prompt {override.name!r} has the slots {sorted(override.slots)}, but in place of "
+            f"prompt {override.name!r} has the slots {sorted(override.slots)}; to replace "
             f"{shipped.name!r} it needs {sorted(shipped.slots)}"
         )
         raise ConfigurationError(msg, code=ErrorCode.PROMPT_SLOTS)
@@ -114,11 +115,6 @@ def prompt_or_own(method: str, name: str, *, override: Prompt | None) -> Prompt:
 
 @cache
 def load_prompt(method: str, name: str) -> Prompt:
-    """The prompt a method ships: `memguard/methods/<method>/prompts/<name>.md`.
-
-    What methods share ships its prompts as `memguard/<package>/prompts/<name>.md`.
-    """
-    package = resources.files("memguard")
-    home = package / "methods" / method
-    file = (home if home.is_dir() else package / method) / "prompts" / f"{name}.md"
+    """The prompt that a method ships: `memguard/methods/<method>/prompts/<name>.md`."""
+    file = resources.files("memguard") / "methods" / method / "prompts" / f"{name}.md"
     return parse_prompt(file.read_text(encoding="utf-8"), name=f"{method}/{name}")

@@ -1,4 +1,4 @@
-"""Ports: what memguard asks of things it does not own."""
+"""Protocols: what memguard expects of objects that it does not implement itself."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
@@ -9,79 +9,74 @@ from memguard.schema.read import ReadCase
 from memguard.schema.units import Pieces, Scheme, Unit
 
 
+# Checked at run time: any LangGraph store is accepted, and few can count.
 @runtime_checkable
 class CountsRecords(Protocol):
-    """A store that can say how many records one namespace holds."""
+    """A store that can count the records of a namespace."""
 
     async def acount(self, namespace: Namespace) -> int:
-        """Records in exactly this namespace."""
+        """The number of records in exactly this namespace."""
         ...
 
 
-class Adjudicator(Protocol):
-    """Gives the situation of a query, and attributes to units. Never says what to do with them."""
+class Fingerprinted(Protocol):
+    """What reports and caches need to know of an object that processes memories."""
 
     @property
     def name(self) -> str:
-        """Shown on reports: a model's name, or `local`."""
+        """The name in reports: of a model, or `local`."""
         ...
 
     @property
     def fingerprint(self) -> str:
-        """Of all that can change what it finds."""
+        """Identifies everything that can change its results: model, prompt version, rules."""
         ...
+
+
+class Adjudicator(Fingerprinted, Protocol):
+    """Describes the situation of a query and the attributes of units; it decides nothing itself."""
 
     async def adjudicate(
         self, case: ReadCase, *, units: Sequence[Unit], scheme: Scheme, seconds: float
     ) -> Adjudication:
         """Judge the situation, and then every unit.
 
-        What fails on the way is said in the result, as `Inconclusive` and flags; a unit without a
-        row counts as not judged.
+        Failures are part of the result, as `Inconclusive` and flags; a unit without a row counts
+        as not judged.
 
         Args:
             case: The query with its dialogue and evidence.
-            units: What is judged, all of it together, so that conflicts can be seen.
-            scheme: Which attributes are wanted.
-            seconds: How long it may take; what is not there by then is left out.
+            units: All units to judge, in one call, so that conflicts between them are visible.
+            scheme: The attributes to judge.
+            seconds: The time limit; units that are not judged by then are left out.
         """
         ...
 
 
-class Decomposer(Protocol):
-    """Cuts memories into typed pieces. Knows no query, so that its work can be kept."""
-
-    @property
-    def name(self) -> str:
-        """Shown on reports: a model's name, or `local`."""
-        ...
-
-    @property
-    def fingerprint(self) -> str:
-        """Of all that can change its pieces: model, prompt version, rules."""
-        ...
+class Decomposer(Fingerprinted, Protocol):
+    """Decomposes memories into typed pieces. It knows no query, so its results can be cached."""
 
     async def decompose(self, texts: Sequence[str], *, seconds: float) -> Decomposition:
-        """Cut each text into pieces that cover it and add no word of content.
+        """Decompose each text into pieces that cover it and add no word of content.
 
         Args:
             texts: The memories.
-            seconds: How long it may take; what is not there by then is inconclusive.
+            seconds: The time limit; texts that are not decomposed by then are inconclusive.
         """
         ...
 
 
 class DecompositionCache(Protocol):
-    """Keeps pieces by key; `memguard.local.pieces.pieces_key` makes the key.
+    """Stores pieces by key; `memguard.local.pieces.pieces_key` computes the key.
 
     The key is a digest of the memory's text and of the decomposer's fingerprint, so that a new
-    prompt version never finds what an old one cut.
+    prompt version never finds the pieces of an old one.
     """
 
     async def aget(self, keys: Sequence[str]) -> Sequence[Pieces | None]:
-        """What is kept, one entry per key, in that order."""
+        """The stored pieces, one entry per key in that order; `None` for an unknown key."""
         ...
 
     async def aput(self, entries: Mapping[str, Pieces]) -> None:
-        """Keep pieces; what is there already under a key may stay."""
+        """Store pieces; an existing entry under a key need not be replaced."""
         ...

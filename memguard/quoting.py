@@ -1,9 +1,9 @@
 """Untrusted text in prompts: quoted so that no text can end its own quotation.
 
 Every piece of conversation or memory text is one JSON string on one line, with `<` and `>` written
-as JSON's own `\u003c` and `\u003e`. Inside a prompt, therefore, a tag is always ours, a line
-break always ends a turn, and an unescaped quotation mark always ends the text. The escape is
-JSON's, so a model reads it and nothing is lost.
+as the JSON escapes `\u003c` and `\u003e`. Inside a prompt, therefore, every tag is memguard's, a
+line break always ends a turn, and an unescaped quotation mark always ends the text. Models can read
+these escapes. A section of memories is delimited by tags for the same reason.
 """
 
 import json
@@ -13,8 +13,8 @@ from datetime import datetime
 
 from memguard.schema.memory import Turn
 
+# Shared, because `json.dumps` builds a new encoder for every text.
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
-"""Shared, because `json.dumps` builds a new encoder for every text."""
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
@@ -31,7 +31,7 @@ def quote(text: str) -> str:
 def quote_turn(turn: Turn, *, number: int) -> str:
     """One line: `[3] user "Ana", Tuesday 2025-12-30 22:40-05:00: "..."`.
 
-    The time is shown in the speaker's own offset, which is what "tomorrow" is relative to.
+    The time has the speaker's offset, because a word such as "tomorrow" is relative to it.
     """
     who = f"{turn.role} {quote(turn.speaker)}" if turn.speaker else turn.role
     when = f", {quote_time(turn.at)}" if turn.at is not None else ""
@@ -39,7 +39,8 @@ def quote_turn(turn: Turn, *, number: int) -> str:
 
 
 def quote_time(at: datetime) -> str:
-    """Weekday, date, time and offset, the same on every machine: no locale, no zone database."""
+    """Weekday, date, time and offset, the same on every machine."""
+    # `strftime` would use the locale of the machine, and a zone name needs a zone database.
     return f"{_WEEKDAYS[at.weekday()]} {at.isoformat(sep=' ', timespec='minutes')}"
 
 
@@ -52,7 +53,13 @@ def quote_turns(turns: Iterable[Turn], *, first: int = 1) -> str:
 def named_turns(
     numbers: Sequence[str], turns: Sequence[Turn], *, first: int = 1
 ) -> tuple[str, ...]:
-    """The ids of the turns that a model named by number; numbers without a turn are ignored."""
+    """The ids of the turns that a model listed by number, without duplicates.
+
+    Args:
+        numbers: The numbers as the model wrote them; those without a turn are ignored.
+        turns: The turns that the model was shown.
+        first: The number of the first turn.
+    """
     ids: list[str] = []
     for number in numbers:
         index = int(number) - first if number.isdecimal() else -1
@@ -73,7 +80,7 @@ _SECTION = re.compile(f"{re.escape(SECTION_OPEN)}.*?{re.escape(SECTION_CLOSE)}",
 
 
 def render_section(lines: Iterable[str]) -> str:
-    """Memory texts as one section of quoted lines; empty when there are none."""
+    """Memory texts as one section of quoted lines; empty if there are no texts."""
     quoted = [f"- {quote(line)}" for line in lines]
     if not quoted:
         return ""
@@ -83,6 +90,6 @@ def render_section(lines: Iterable[str]) -> str:
 def cut_sections(text: str) -> str:
     """The text without the sections that memguard rendered into it.
 
-    Only a complete section is removed: a single tag that somebody typed hides nothing after it.
+    Only a complete section is removed: a single tag that a user typed does not hide what follows.
     """
     return _SECTION.sub("", text)

@@ -1,28 +1,26 @@
-"""A guard under other state keys, for host graphs with names of their own."""
+"""A guard under the state keys of a host graph, for hosts that name their keys differently."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
 from langgraph.graph import END, START, StateGraph
-from langgraph.graph.state import CompiledStateGraph
 from pydantic import BaseModel, create_model
 
 from memguard.errors import ConfigurationError, ErrorCode, InvalidInputError
 from memguard.portal import dual
+from memguard.uncheckpointed import Graph
 
-Graph = CompiledStateGraph[Any, Any, Any, Any]
 
-
-def check_names(mapping: Mapping[str, object], *, known: Sequence[str], what: str) -> None:
+def check_names(mapping: Mapping[str, object], *, allowed: Sequence[str], what: str) -> None:
     """Refuse a name that would have no effect.
 
     Raises:
-        ConfigurationError: If a name is not one of `known`.
+        ConfigurationError: If a name is not one of `allowed`.
     """
-    unknown = sorted(set(mapping) - set(known))
+    unknown = sorted(set(mapping) - set(allowed))
     if unknown:
-        msg = f"`{what}` names {unknown[0]!r}, which nothing uses: use {', '.join(known)}"
+        msg = f"`{what}` names {unknown[0]!r}, which nothing uses: use {', '.join(allowed)}"
         raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID)
 
 
@@ -31,21 +29,20 @@ def rename_keys(
 ) -> Graph:
     """The same graph under the state keys of a host.
 
-    Only keys that are named, and `messages`, are read from the host's state: a host's own key that
-    happens to be called `candidates` is then none of the graph's.
+    Only `messages` and the keys in `keys` are read from the host's state. A key of the host that
+    happens to be called `candidates` is therefore not read as an input of the graph.
 
     Args:
-        graph: The graph with its own keys.
+        graph: The graph to run.
         keys: The host's key for each of the graph's, for example `{"messages": "chat"}`.
         takes: The graph's input.
         gives: The graph's output.
 
     Raises:
-        ConfigurationError: If a key is named that the graph does not have. A run raises
-            `InvalidInputError` if the host's state has nothing under any key that is read.
+        ConfigurationError: If `keys` has a name that the graph does not have. A run raises
+            `InvalidInputError` if the host's state has no value under any key that is read.
     """
-    known = (*takes.model_fields, *gives.model_fields)
-    check_names(keys, known=known, what="keys")
+    check_names(keys, allowed=(*takes.model_fields, *gives.model_fields), what="keys")
     read = {
         name: keys.get(name, name)
         for name in takes.model_fields
@@ -54,6 +51,7 @@ def rename_keys(
     written = {name: keys.get(name, name) for name in gives.model_fields}
     host_in = _renamed("HostInput", takes, read)
     host_out = _renamed("HostOutput", gives, written)
+    # A host may read and write one key, such as `messages`; by inheritance it is one field.
     host_state = _renamed("HostState", takes, read, base=_renamed("HostAll", gives, written))
     builder = StateGraph(host_state, input_schema=host_in, output_schema=host_out)
     node = partial(_run, graph=graph, read=read, written=written)
@@ -68,12 +66,13 @@ async def _run(
 ) -> dict[str, Any]:
     values = {name: getattr(state, host) for name, host in read.items()}
     if all(value is None for value in values.values()):
-        # Going on would remember nothing and recall nothing, and nobody would notice.
+        # Without the error a run would store and recall nothing, and nobody would notice.
         msg = (
             f"the state has nothing under {sorted(read.values())}, which {graph.get_name()!r} "
-            "reads as `keys` says: name a key of your state that holds the conversation"
+            "reads according to `keys`: name the key of your state that contains the conversation"
         )
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
+    # A value of `None` is left out: passed on, it would replace a default of the graph.
     result = await graph.ainvoke(
         {name: value for name, value in values.items() if value is not None}
     )

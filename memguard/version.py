@@ -12,6 +12,6 @@ def read_version() -> str:
     try:
         return version(DISTRIBUTION)
     except PackageNotFoundError:
-        # A checkout on PYTHONPATH has no metadata, but its project file is the source of it.
+        # A checkout on PYTHONPATH has no metadata; the metadata is built from its project file.
         project = Path(__file__).parents[1] / "pyproject.toml"
         return str(tomllib.loads(project.read_text(encoding="utf-8"))["project"]["version"])

@@ -67,12 +67,12 @@ def chat(
     from memguard.agent import create_memory_agent
     from memguard.cli.opening import make_journal, open_store, pick_model
     from memguard.errors import ErrorCode, ModelConfigurationError
-    from memguard.llm.models import HOW_TO_GIVE_ONE
+    from memguard.llm.models import MODEL_HINT
     from memguard.presets import choose_admission, choose_gates, split_presets
 
     answering = pick_model(model, base_url=base_url)
     if isinstance(answering, str):
-        msg = f"chat needs a model that answers; {HOW_TO_GIVE_ONE}"
+        msg = f"chat needs a model that answers; {MODEL_HINT}"
         raise ModelConfigurationError(msg, code=ErrorCode.MODEL_MISSING)
     gates = gate or ["consistency"]
     for_gates, for_admission = split_presets(preset or (), gates=gates, admission=admission)

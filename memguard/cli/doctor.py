@@ -58,14 +58,14 @@ def _versions() -> tuple[bool, str]:
 def _model(model: str | None, *, base_url: str | None) -> tuple[bool, str]:
     from memguard.cli.opening import open_model
     from memguard.errors import MemguardError
-    from memguard.llm.models import reach
+    from memguard.llm.models import check_server
     from memguard.portal import run_sync
 
     if model in {None, "local"}:
         return True, "the local writer and judge are used, which are weaker than a strong model"
     try:
         opened = open_model(model, base_url=base_url)
-        return True, run_sync(reach(opened))
+        return True, run_sync(check_server(opened))
     except MemguardError as error:
         return False, error.message
 

@@ -65,10 +65,10 @@ def pick_model(model: str | None, *, base_url: str | None) -> "Model | str":
         return "local"
     if model is not None:
         return open_model(model, base_url=base_url)
-    from memguard.llm.models import served
+    from memguard.llm.models import list_models
     from memguard.portal import run_sync
 
-    names = run_sync(served(open_model("openai:unnamed", base_url=base_url)))
+    names = run_sync(list_models(open_model("openai:unnamed", base_url=base_url)))
     if len(names) == 1:
         return open_model(f"openai:{names[0]}", base_url=base_url)
     msg = (

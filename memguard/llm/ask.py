@@ -1,29 +1,28 @@
-"""Ask a model for one JSON object: own tolerant parser, one repair, typed outcomes."""
+"""Asking a model once: for a JSON object, for a text, or for the next message of a conversation.
+
+`ask` validates the answer against a Pydantic model and repairs it once. `ask_text` returns the text
+without its reasoning. Both return failures as `Inconclusive`. `answer` serves the agent, which has
+no use for a missing answer, and raises.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
 from memguard.errors import AnswerError, ErrorCode, ModelConfigurationError
 from memguard.llm.budget import Meter, current_meter
-from memguard.llm.call import CallSettings, Reply, request
+from memguard.llm.call import TEMPERATURE_ZERO, CallSettings, Metered, Reply, request
 from memguard.llm.failures import shorten
-from memguard.llm.parsing import (
-    Parse,
-    is_cut_off,
-    parse_json,
-    read_answer,
-    text_of,
-    without_reasoning,
-)
+from memguard.llm.parsing import Parse, is_cut_off, parse_json, read_answer
+from memguard.llm.texts import text_of, without_reasoning
 from memguard.schema.base import is_blank
 from memguard.schema.decision import Inconclusive
-from memguard.schema.usage import Usage
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
@@ -39,25 +38,20 @@ Your answer could not be used: {problem}
 
 Answer again with one JSON object, and nothing else, that fits this JSON schema:
 {schema}"""
-"""What is said when an answer does not validate. Not a method's prompt: it judges nothing."""
-
-_DEFAULT_SETTINGS = CallSettings(temperature=0.0)
+"""The message after an answer that does not validate. It asks about the form alone, so it is not a
+prompt of a method."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer(Generic[M]):
-    """One answer, read."""
+class ParsedAnswer(Metered, Generic[M]):
+    """One answer, read as an object."""
 
     value: M | Inconclusive
     """The object, or why there is none."""
-    usage: Usage
-    """What it cost, the repair included."""
-    notes: tuple[str, ...] = ()
-    """What a receipt should say."""
     repaired: bool = False
-    """Whether the model was shown its first answer and asked again."""
+    """Whether the model was sent its first answer and asked again."""
     text: str = ""
-    """The last answer as the model gave it, shortened."""
+    """The text of the last answer, shortened."""
 
 
 async def ask(
@@ -71,46 +65,52 @@ async def ask(
     repair: bool = True,
     parse: Parse[M] | None = None,
     constrain: bool = True,
-) -> Answer[M]:
+) -> ParsedAnswer[M]:
     """Ask for one object of a schema.
 
     The server is asked to keep to the schema where it can. An answer that does not validate is
-    shown to the model once, with the error. A refusal, an answer cut off, a timeout and a
-    provider's failure are outcomes of their own and are not repaired.
+    sent back to the model once, with the error. A refusal, a truncated answer, a timeout and a
+    failure of the provider are typed outcomes and are not repaired.
 
     Args:
         model: The model to ask.
-        messages: The prompt; it should say which JSON is wanted, for servers that cannot be told.
+        messages: The prompt; it should describe the JSON, for servers that take no schema.
         schema: The Pydantic model of the answer.
-        settings: Sampling settings; temperature 0 when left out.
-        meter: Counts what this spends; the run's own when left out.
+        settings: Sampling settings; temperature 0 by default.
+        meter: Counts the usage; the meter of the run by default.
         name: Name of the run in callbacks and traces.
         repair: Whether to ask again after an answer that does not validate.
-        parse: Reads the object out of the answer's text, where more than JSON is welcome.
+        parse: Reads the object from the text of the answer, where other forms than JSON are
+            accepted.
         constrain: Whether to have the server keep to the schema. Providers put a schema before the
-            prompt, so prompts with different schemas share no cached beginning.
+            prompt, so prompts with different schemas have no cached prefix in common.
 
     Raises:
-        ModelConfigurationError: If no request to this model can succeed as it is set up.
-        BudgetExhaustedError: If a request would begin beyond a limit of the run.
+        ModelConfigurationError: If no request to this model can succeed with its configuration.
+        BudgetExhaustedError: If a request would start beyond a limit of the run.
     """
     scope = (meter or current_meter()).scope()
-    question = _Question(
-        model=model,
-        schema=schema,
-        settings=settings or _DEFAULT_SETTINGS,
-        meter=scope,
-        name=name,
-        parse=parse,
-        constrain=constrain,
-    )
-    value, reply = await question.once(messages)
+    read: Parse[M] = partial(parse_json, schema=schema) if parse is None else parse
+    constrained = constrain and model.is_openai_like
+
+    async def attempt(turns: Sequence[BaseMessage]) -> tuple[M | Inconclusive, Reply]:
+        reply = await request(
+            model,
+            turns,
+            settings=settings or TEMPERATURE_ZERO,
+            meter=scope,
+            extra={"response_format": json_schema_format(schema)} if constrained else None,
+            name=name,
+        )
+        return reply.failure or read_answer(reply.messages[0], read), reply
+
+    value, reply = await attempt(messages)
     notes, repaired = reply.notes, False
     if repair and isinstance(value, Inconclusive) and value.reason == "parse_failure":
         repaired = True
-        value, reply = await question.once([*messages, *_repair_turns(reply, schema, value)])
+        value, reply = await attempt([*messages, *_repair_turns(reply, schema, value)])
         notes = tuple(dict.fromkeys((*notes, *reply.notes)))
-    return Answer(
+    return ParsedAnswer(
         value=value,
         usage=scope.usage,
         notes=notes,
@@ -119,48 +119,16 @@ async def ask(
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Question(Generic[M]):
-    model: Model
-    schema: type[M]
-    settings: CallSettings
-    meter: Meter
-    name: str
-    parse: Parse[M] | None
-    constrain: bool
-
-    async def once(self, messages: Sequence[BaseMessage]) -> tuple[M | Inconclusive, Reply]:
-        extra = (
-            {"response_format": json_schema_format(self.schema)}
-            if self.constrain and self.model.is_openai_like
-            else {}
-        )
-        reply = await request(
-            self.model,
-            messages,
-            settings=self.settings,
-            meter=self.meter,
-            extra=extra,
-            name=self.name,
-        )
-        if reply.failure is not None:
-            return reply.failure, reply
-        return read_answer(reply.messages[0], self._parse), reply
-
-    def _parse(self, text: str) -> M | Inconclusive:
-        return parse_json(text, self.schema) if self.parse is None else self.parse(text)
-
-
 def _repair_turns(
     reply: Reply, schema: type[BaseModel], problem: Inconclusive
 ) -> list[BaseMessage]:
     from langchain_core.messages import AIMessage, HumanMessage  # noqa: PLC0415
 
     shape = json.dumps(schema.model_json_schema(), ensure_ascii=False)
-    # An empty assistant turn is refused by some servers.
-    answer = text_of(reply.messages[0]) or "(no answer)"
+    # Some servers refuse an empty assistant turn.
+    first_answer = text_of(reply.messages[0]) or "(no answer)"
     return [
-        AIMessage(answer),
+        AIMessage(first_answer),
         HumanMessage(_REPAIR.format(problem=problem.detail, schema=shape)),
     ]
 
@@ -188,6 +156,7 @@ def _strict(schema: Any) -> Any:
         return schema
     strict = {
         key: (
+            # Keys in here are names of the user's fields, which may be "title" or "default".
             {name: _strict(inner) for name, inner in value.items()}
             if key in {"properties", "$defs"} and isinstance(value, dict)
             else _strict(value)
@@ -202,17 +171,13 @@ def _strict(schema: Any) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextAnswer:
-    """One answer."""
+class TextAnswer(Metered):
+    """One answer as text."""
 
     text: str | Inconclusive
     """The answer without its reasoning, or why there is none."""
     cut_off: bool
-    """Whether it reached the cap of tokens; it is given as far as it goes."""
-    usage: Usage
-    """What it cost."""
-    notes: tuple[str, ...] = ()
-    """What a receipt should say."""
+    """Whether it reached the token limit; `text` then has the part before it."""
 
 
 async def ask_text(
@@ -229,24 +194,27 @@ async def ask_text(
         model: The model to ask.
         messages: The prompt.
         settings: Sampling settings.
-        meter: Counts what this spends; the run's own when left out.
+        meter: Counts the usage; the meter of the run by default.
         name: Name of the run in callbacks and traces.
 
     Returns:
-        The answer. An empty one is a `parse_failure`, or `truncated` where the cap cut it off.
+        The answer. An empty answer is a `parse_failure`, or `truncated` if the token limit cut it.
 
     Raises:
-        ModelConfigurationError: If no request to this model can succeed as it is set up.
-        BudgetExhaustedError: If a request would begin beyond a limit of the run.
+        ModelConfigurationError: If no request to this model can succeed with its configuration.
+        BudgetExhaustedError: If a request would start beyond a limit of the run.
     """
     scope = (meter or current_meter()).scope()
     reply = await request(model, messages, settings=settings, meter=scope, name=name)
     if reply.failure is not None:
         return TextAnswer(text=reply.failure, cut_off=False, usage=scope.usage, notes=reply.notes)
     message = reply.messages[0]
-    cut_off = is_cut_off(message)
-    text = read_answer(message, _text, partial=True)
-    return TextAnswer(text=text, cut_off=cut_off, usage=scope.usage, notes=reply.notes)
+    return TextAnswer(
+        text=read_answer(message, _text, partial=True),
+        cut_off=is_cut_off(message),
+        usage=scope.usage,
+        notes=reply.notes,
+    )
 
 
 def _text(text: str) -> str | Inconclusive:
@@ -265,23 +233,24 @@ async def answer(
 ) -> AIMessage:
     """Ask for the next message of a conversation.
 
-    Under `stream_mode="messages"` its tokens are streamed where the model was resolved with
+    Under `stream_mode="messages"` its tokens are streamed if the model was resolved with
     `streams=True`.
 
     Args:
-        model: Who answers.
+        model: The answering model.
         messages: The conversation, the system message first.
-        tools: What `tool_settings` made of the tools.
-        settings: Sampling settings; the model's own when left out.
+        tools: The tools as `tool_settings` returns them.
+        settings: Sampling settings; the model's defaults if left out.
 
     Raises:
-        AnswerError: If no answer came, after the attempts that the model allows.
-        ModelConfigurationError: If no request to this model can succeed as it is set up.
+        AnswerError: If there is no answer after the attempts that the model allows.
+        ModelConfigurationError: If no request to this model can succeed with its configuration.
     """
     reply = await request(
         model,
         messages,
         settings=settings or CallSettings(),
+        # A separate meter: a budget of the guard does not limit the answers of the agent.
         meter=Meter(),
         extra=tools,
         name="answer",
@@ -290,15 +259,15 @@ async def answer(
     if reply.failure is not None:
         failure = reply.failure
         msg = (
-            f"model {model.name!r} gave no answer ({failure.reason}: {failure.detail}); what was "
-            "remembered is safe, and the same input can be sent again"
+            f"model {model.name!r} gave no answer ({failure.reason}: {failure.detail}); stored "
+            "memories are not affected, and the same input can be sent again"
         )
         raise AnswerError(msg, code=ErrorCode.ANSWER_FAILED)
     return reply.messages[0]
 
 
 def tool_settings(model: Model, tools: Sequence[BaseTool]) -> dict[str, Any]:
-    """The tools in the form that the model's provider takes, for `answer`.
+    """The tools in the form that the model's provider takes, as `answer` expects them.
 
     Raises:
         ModelConfigurationError: If the chat model takes no tools.

@@ -1,8 +1,9 @@
-"""How many requests to one model may be in flight, over all threads and event loops.
+"""State of a model that a process shares over threads and event loops.
 
-LangGraph's `max_concurrency` holds per graph level, not per process, and the primitives of
-`asyncio` belong to one loop. This limiter is a lock that is never held across an await, and a
-queue of futures, each woken on its own loop.
+`Limiter` bounds the requests to one model that are in flight. LangGraph's `max_concurrency` applies
+per graph level, not per process, and the primitives of `asyncio` belong to one loop. The limiter is
+a lock that is never held across an await, and a queue of futures, each resolved on its own loop.
+`ModelState` adds the settings that the model has refused.
 """
 
 import asyncio
@@ -23,47 +24,35 @@ class _Waiter:
 class Limiter:
     """First come, first served; one request at a time until the model has answered once.
 
-    The first-contact rule makes a wrong key cost one request and not as many as are waiting:
-    whoever waits learns of the failure before it sends anything.
+    Because of the rule for the first contact, a wrong key costs one request. The requests that wait
+    meanwhile learn of the failure before they send anything.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waiters: deque[_Waiter] = deque()
-        self._in_flight = 0
-        self._high_water = 0
-        self._contact = False
-
-    @property
-    def in_flight(self) -> int:
-        """Slots taken now."""
-        return self._in_flight
-
-    @property
-    def high_water(self) -> int:
-        """The most slots ever taken at once."""
-        return self._high_water
-
-    @property
-    def has_contact(self) -> bool:
+        self.in_flight = 0
+        """The number of slots in use."""
+        self.high_water = 0
+        """The highest number of slots that were in use at once."""
+        self.has_contact = False
         """Whether the model has answered in this process."""
-        return self._contact
 
-    def made_contact(self) -> None:
-        """Note that the model can be used; opens the limiter to its full width."""
+    def record_contact(self) -> None:
+        """Note that the model answers, and admit requests up to their limits from now on."""
         with self._lock:
-            if self._contact:
+            if self.has_contact:
                 return
-            self._contact = True
-            woken = self._grant()
-        self._wake(woken)
+            self.has_contact = True
+            granted = self._grant()
+        self._wake(granted)
 
     @asynccontextmanager
     async def slot(self, limit: int) -> AsyncGenerator[None]:
-        """Hold one of `limit` slots.
+        """Use one of `limit` slots.
 
         Args:
-            limit: The most requests that may be in flight when this one begins, at least 1.
+            limit: The maximum number of requests in flight when this one starts, at least 1.
         """
         await self._acquire(limit)
         try:
@@ -73,6 +62,7 @@ class Limiter:
 
     async def _acquire(self, limit: int) -> None:
         with self._lock:
+            # Not past those who wait, even if their limits are narrower.
             if not self._waiters and self._has_room(limit):
                 self._take()
                 return
@@ -82,45 +72,40 @@ class Limiter:
         try:
             await waiter.future
         except BaseException:
-            self._give_up(waiter)
+            self._abandon(waiter)
             raise
 
-    def _give_up(self, waiter: _Waiter) -> None:
+    def _abandon(self, waiter: _Waiter) -> None:
+        """Remove a cancelled waiter, or return the slot that it was granted meanwhile."""
         with self._lock:
-            try:
+            if waiter in self._waiters:
                 self._waiters.remove(waiter)
-            except ValueError:
-                granted = True  # the slot was handed over and the cancellation crossed it
             else:
-                granted = False
-        if granted:
-            self._release()
-        else:
-            # The one behind may have a wider limit than the one that left the head of the queue.
-            with self._lock:
-                woken = self._grant()
-            self._wake(woken)
+                self.in_flight -= 1
+            # The next waiter may have a wider limit than the one that was at the head of the queue.
+            granted = self._grant()
+        self._wake(granted)
 
     def _release(self) -> None:
         with self._lock:
-            self._in_flight -= 1
-            woken = self._grant()
-        self._wake(woken)
+            self.in_flight -= 1
+            granted = self._grant()
+        self._wake(granted)
 
     def _has_room(self, limit: int) -> bool:
-        return self._in_flight < (limit if self._contact else 1)
+        return self.in_flight < (limit if self.has_contact else 1)
 
     def _take(self) -> None:
-        self._in_flight += 1
-        self._high_water = max(self._high_water, self._in_flight)
+        self.in_flight += 1
+        self.high_water = max(self.high_water, self.in_flight)
 
     def _grant(self) -> list[_Waiter]:
-        """Take slots for those at the head of the queue. Called with the lock held."""
+        """Take slots for the head of the queue. The caller has the lock."""
         granted: list[_Waiter] = []
         while self._waiters and self._has_room(self._waiters[0].limit):
             waiter = self._waiters.popleft()
             if waiter.loop.is_closed():
-                continue  # nobody is left there to use the slot
+                continue  # its caller ended with the loop
             self._take()
             granted.append(waiter)
         return granted
@@ -129,47 +114,47 @@ class Limiter:
         for waiter in waiters:
             try:
                 waiter.loop.call_soon_threadsafe(_resolve, waiter.future)
-            except RuntimeError:  # the loop was closed in between
+            except RuntimeError:  # the loop was closed since the slot was granted
                 self._release()
 
 
 def _resolve(future: "asyncio.Future[None]") -> None:
+    # A cancelled waiter is done already; it returns its slot itself.
     if not future.done():
         future.set_result(None)
 
 
-class Learned:
-    """Facts about one model at one address; shared by everything in the process that uses it."""
+class ModelState:
+    """What a process knows of one model at one address; shared by all users of the model."""
 
     def __init__(self) -> None:
         self.limiter = Limiter()
-        """The one limit on requests in flight."""
+        """Limits the requests in flight."""
         self._lock = threading.Lock()
         self._refused: dict[str, str] = {}
 
     @property
     def refused(self) -> frozenset[str]:
-        """Settings that are no longer sent, because the model answered that it takes none."""
+        """Settings that are no longer sent, because the model refused them."""
         return frozenset(self._refused)
 
     def refuse(self, setting: str, *, note: str) -> None:
-        """Remember a setting that the model does not take, with a note for receipts."""
+        """Record a setting that the model does not take, with a note for receipts."""
         with self._lock:
             self._refused.setdefault(setting, note)
 
     def notes(self, settings: frozenset[str]) -> tuple[str, ...]:
-        """The notes on those of the settings that were left out."""
+        """The notes on refused settings among `settings`."""
         return tuple(note for name, note in sorted(self._refused.items()) if name in settings)
 
 
 _LOCK = threading.Lock()
-_LEARNED: dict[str, Learned] = {}
+_STATES: dict[str, ModelState] = {}
 
 
-def learned_about(key: str) -> Learned:
-    """What is known about the model with this key; see `Model.key`."""
-    known = _LEARNED.get(key)
-    if known is not None:
-        return known
+def state_of_model(key: str) -> ModelState:
+    """The state of the model with this key; see `Model.key`."""
     with _LOCK:
-        return _LEARNED.setdefault(key, Learned())
+        if key not in _STATES:
+            _STATES[key] = ModelState()
+        return _STATES[key]

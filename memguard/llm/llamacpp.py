@@ -1,8 +1,8 @@
 """A chat model in this process: a GGUF file, run by llama.cpp through `xllamacpp` (extra `llama`).
 
-The engine loads at the first call, in a worker thread, and is shared by all chat models of the
-process with the same file and settings. Calls run in worker threads too, and stop within a token
-(or a batch of the prompt) when the caller is cancelled or out of time.
+The engine is loaded at the first call and shared by all chat models of the process with the same
+file and settings. Calls run in worker threads. They stop within a token, or a batch of the prompt,
+after the caller is cancelled or its time limit is reached.
 """
 
 from __future__ import annotations
@@ -26,21 +26,22 @@ from pydantic import Field
 
 from memguard.errors import ErrorCode, ModelConfigurationError
 
-EXTRA = "pip install 'langgraph-memguard[llama]'"
+_INSTALL = "pip install 'langgraph-memguard[llama]'"
 _MAGIC = b"GGUF"
 _BATCH = 512
-"""Prompt tokens read between two looks at whether the caller still waits."""
+"""Prompt tokens that are read between two checks whether the caller still waits."""
 
+# Keywords of a request. Others raise `TypeError`, which the call layer reads as a refused setting.
 _KEYWORDS = frozenset(
     {"n", "temperature", "seed", "max_tokens", "top_p", "response_format", "logprobs",
      "top_logprobs", "grammar"}
 )  # fmt: skip
-"""What a request may set. Others raise `TypeError`, which memguard reads as "does not take it"."""
 
 
 class LlamaCppError(Exception):
-    """The engine refused a request or could not load; reads like an error of an HTTP provider."""
+    """The engine refused a request or could not load."""
 
+    # With the attributes of an HTTP provider's errors, so that it is classified like those.
     def __init__(self, message: str, *, status_code: int, kind: str = "") -> None:
         super().__init__(message)
         self.status_code = status_code
@@ -55,27 +56,27 @@ class LlamaCppChat(BaseChatModel):
     """
 
     path: Path
-    """The GGUF file; it must hold a chat template."""
+    """The GGUF file; it must contain a chat template."""
     n_parallel: Annotated[int, Field(ge=1, le=64)] = 5
-    """Answers written at once; more are drawn in several rounds."""
+    """Answers generated at once; more are generated in several rounds."""
     n_ctx: Annotated[int, Field(ge=256)] = 8192
     """Tokens of context. Answers to one prompt share its tokens, so one prompt and `n_parallel`
     answers have to fit."""
     n_threads: Annotated[int, Field(ge=1)] | None = None
-    """Threads; `None` leaves it to llama.cpp, which takes the cores. On a busy machine take less:
-    threads that wait for one another slow it down many times."""
+    """Threads; by default llama.cpp uses all cores. Use fewer on a busy machine: threads that wait
+    for one another are many times slower."""
     temperature: float | None = None
-    """Sampling temperature, where a call names none; `None` is llama.cpp's own."""
+    """Sampling temperature if a call has none; `None` is llama.cpp's default."""
     seed: int | None = None
-    """Seed, where a call names none."""
+    """Seed if a call has none."""
     max_tokens: Annotated[int, Field(ge=1)] = 2048
-    """The most tokens of one answer, whatever a call asks for; small models often do not stop."""
-    most_at_once: Annotated[int, Field(ge=1)] = 1
-    """Requests sent to the engine at once; it is one engine, and more only slow each other down."""
-    least_timeout: float = 600.0
-    """Seconds that memguard gives an attempt at least, the load included: a processor is slow."""
+    """The maximum number of tokens per answer, for every call; small models often do not stop."""
+    max_concurrency: Annotated[int, Field(ge=1)] = 1
+    """Concurrent requests to the engine; it is one engine, so more would slow one another down."""
+    min_timeout: float = 600.0
+    """The shortest time limit of an attempt in seconds, loading included: processors are slow."""
     openai_keywords: bool = True
-    """Tells memguard's call layer that `n` and `response_format` are taken as OpenAI takes them."""
+    """Tells the call layer that `n` and `response_format` are taken as OpenAI takes them."""
 
     @property
     def model_name(self) -> str:
@@ -116,14 +117,14 @@ class LlamaCppChat(BaseChatModel):
         try:
             return await asyncio.to_thread(self._answer, body, abandoned)
         finally:
-            # Cancelled or timed out: the thread is told, since it cannot be.
+            # A thread cannot be cancelled, so it checks this event between two tokens.
             abandoned.set()
 
     def _body(
         self, messages: list[BaseMessage], stop: list[str] | None, keywords: Mapping[str, Any]
     ) -> dict[str, Any]:
         settings = {**keywords, **(keywords.get("extra_body") or {})}
-        for name in ("extra_body", "timeout"):  # what ChatOpenAI takes in addition
+        for name in ("extra_body", "timeout"):  # keywords of ChatOpenAI without a meaning here
             settings.pop(name, None)
         for name in settings.keys() - _KEYWORDS:
             msg = f"LlamaCppChat got an unexpected keyword argument '{name}'"
@@ -137,38 +138,35 @@ class LlamaCppChat(BaseChatModel):
         }
 
     def _answer(self, body: dict[str, Any], abandoned: threading.Event) -> ChatResult:
-        """All answers, in rounds of as many as the engine has room for."""
+        """All answers, in rounds of `n_parallel`."""
         engine = _engine_of(self)
-        wanted, choices = int(body.pop("n", None) or 1), list[_Choice]()
+        count, choices = int(body.pop("n", None) or 1), list[_Choice]()
         prompt_tokens = completion_tokens = 0
-        for start in range(0, wanted, self.n_parallel):
+        for start in range(0, count, self.n_parallel):
             if abandoned.is_set():
                 break
-            request = {**body, "n": min(wanted - start, self.n_parallel)}
+            request = {**body, "n": min(count - start, self.n_parallel)}
             if "seed" in body:
-                # Another seed in each round, or every round would repeat the first one.
+                # A new seed in each round, or every round would repeat the first one.
                 request["seed"] = int(body["seed"]) + len(choices)
             response = engine.complete(request, abandoned)
             choices += response.choices
             prompt_tokens += response.prompt_tokens
             completion_tokens += response.completion_tokens
+        total = prompt_tokens + completion_tokens
         usage = UsageMetadata(
-            input_tokens=prompt_tokens,
-            output_tokens=completion_tokens,
-            total_tokens=prompt_tokens + completion_tokens,
+            input_tokens=prompt_tokens, output_tokens=completion_tokens, total_tokens=total
         )
+        token_usage = {
+            "prompt_tokens": prompt_tokens,
+            "completion_tokens": completion_tokens,
+            "total_tokens": total,
+        }
         return ChatResult(
             generations=[
                 ChatGeneration(message=self._message(choice, usage)) for choice in choices
             ],
-            llm_output={
-                "token_usage": {
-                    "prompt_tokens": prompt_tokens,
-                    "completion_tokens": completion_tokens,
-                    "total_tokens": prompt_tokens + completion_tokens,
-                },
-                "model_name": self.model_name,
-            },
+            llm_output={"token_usage": token_usage, "model_name": self.model_name},
         )
 
     def _message(self, choice: _Choice, usage: UsageMetadata) -> AIMessage:
@@ -188,25 +186,24 @@ class LlamaCppChat(BaseChatModel):
 
 
 def open_gguf(path: str) -> LlamaCppChat:
-    """The chat model of a `llamacpp:` string, checked as far as costs nothing. Reads the file.
+    """The chat model of a `llamacpp:` string. Checks the beginning of the file, without loading it.
 
     Raises:
         ModelConfigurationError: If `xllamacpp` is missing, or the path is not a GGUF file.
     """
-    name = f"llamacpp:{path}"
-    if find_spec("xllamacpp") is None:
-        msg = f"model {name!r} needs another package: {EXTRA}"
-        raise ModelConfigurationError(msg, code=ErrorCode.MODEL_EXTRA)
-    chat = LlamaCppChat(path=Path(path))
-    problem = gguf_problem(chat.path)
+    problem = _problem_of(Path(path))
     if problem:
-        msg = f"model {name!r}: {problem}"
-        raise ModelConfigurationError(msg, code=ErrorCode.MODEL_UNKNOWN)
-    return chat
+        missing = find_spec("xllamacpp") is None
+        code = ErrorCode.MODEL_EXTRA if missing else ErrorCode.MODEL_UNKNOWN
+        msg = f"model 'llamacpp:{path}': {problem}"
+        raise ModelConfigurationError(msg, code=code)
+    return LlamaCppChat(path=Path(path))
 
 
-def gguf_problem(file: Path) -> str:
-    """Why a path cannot be a GGUF file, and what to do; empty if it may be one."""
+def _problem_of(file: Path) -> str:
+    """Why a file cannot be loaded, and what to do; empty if it may be possible."""
+    if find_spec("xllamacpp") is None:
+        return f"llama.cpp is missing: {_INSTALL}"
     try:
         with file.expanduser().open("rb") as opened:
             magic = opened.read(len(_MAGIC))
@@ -221,7 +218,7 @@ def gguf_problem(file: Path) -> str:
 
 @dataclass(kw_only=True)
 class _Choice:
-    """One answer, as it grows."""
+    """One answer, while it is generated."""
 
     text: str = ""
     reasoning: str = ""
@@ -237,7 +234,7 @@ class _Response:
 
 
 class _Engine:
-    """One loaded model. Safe in several threads: llama.cpp's server has a queue of its own."""
+    """One loaded model. Thread-safe, because llama.cpp's server queues requests."""
 
     def __init__(self, settings: LlamaCppChat) -> None:
         self._settings = settings
@@ -245,18 +242,18 @@ class _Engine:
         self._server: Any = None
 
     def complete(self, body: Mapping[str, Any], abandoned: threading.Event) -> _Response:
-        """One request. Blocks until it is answered or abandoned."""
+        """Answer one request. Blocks until it is answered or abandoned."""
         server = self._loaded()
         if abandoned.is_set():
             return _assemble([])
         chunks: list[dict[str, Any]] = []
 
-        def take(chunk: dict[str, Any]) -> bool:
+        def collect(chunk: dict[str, Any]) -> bool:
             chunks.append(chunk)
             return abandoned.is_set()  # true ends the request and frees its slots
 
         # Streamed for two reasons. Only a stream can be ended early, and only a stream counts the
-        # tokens of every answer; the whole response has those of the first alone.
+        # tokens of all answers; a plain response counts those of the first answer alone.
         request = {
             **body,
             "stream": True,
@@ -264,8 +261,8 @@ class _Engine:
             "return_progress": True,
         }
         try:
-            server.handle_chat_completions(request, take)
-        except ValueError as error:  # a request that it cannot read: messages, schema, grammar
+            server.handle_chat_completions(request, collect)
+        except ValueError as error:  # it cannot read the request: messages, schema, grammar
             raise LlamaCppError(str(error), status_code=400) from error
         for chunk in chunks:
             if "error" in chunk:
@@ -293,14 +290,11 @@ def _load(settings: LlamaCppChat) -> Any:
     """Load the model, which takes seconds.
 
     Raises:
-        LlamaCppError: With status 404 (the model is not there), for whatever keeps it from loading.
+        LlamaCppError: With status 404 if the model cannot be loaded, for whatever reason.
     """
-    problem = gguf_problem(settings.path)
+    problem = _problem_of(settings.path)
     if problem:
         raise LlamaCppError(problem, status_code=404)
-    if find_spec("xllamacpp") is None:
-        msg = f"{str(settings.path)!r} needs another package: {EXTRA}"
-        raise LlamaCppError(msg, status_code=404)
     # By name, since the package is an extra and has no types.
     library = import_module("xllamacpp")
     try:
@@ -309,7 +303,7 @@ def _load(settings: LlamaCppChat) -> Any:
         size = settings.path.expanduser().stat().st_size
         msg = (
             f"{str(settings.path)!r} ({size:,} bytes) does not load: it is cut off, damaged or of "
-            f"an unknown kind, or memory is short; compare its size and download it again"
+            f"an unknown kind, or memory is short; compare its size, and download it again"
         )
         raise LlamaCppError(msg, status_code=404) from error
 
@@ -320,13 +314,13 @@ def _params(library: Any, settings: LlamaCppChat) -> Any:
     params.n_ctx = settings.n_ctx
     params.n_parallel = settings.n_parallel
     # One pool of context for all answers: they share the cells of their prompt, where separate
-    # contexts would each need room for the whole of it.
+    # contexts would each need room for all of it.
     params.kv_unified = True
     params.n_batch = params.n_ubatch = _BATCH
     params.verbosity = -1
     params.warmup = False
     params.fit_params = False
-    params.cache_ram_mib = 0  # by default up to 8 GB of old prompts would be kept
+    params.cache_ram_mib = 0  # the default is up to 8 GB of old prompts
     if settings.n_threads is not None:
         params.cpuparams.n_threads = settings.n_threads
         params.cpuparams_batch.n_threads = settings.n_threads
@@ -334,7 +328,7 @@ def _params(library: Any, settings: LlamaCppChat) -> Any:
 
 
 def _assemble(chunks: Sequence[Mapping[str, Any]]) -> _Response:
-    """The answers out of the pieces they came in."""
+    """The answers, from the chunks of their stream."""
     choices: dict[int, _Choice] = {}
     prompt_tokens = completion_tokens = 0
     for chunk in chunks:

@@ -1,4 +1,9 @@
-"""From what a user passes as `model` to a model that can be called."""
+"""Models: what a user passes as `model`, made into a `Model` that memguard can call.
+
+`resolve_model` takes a string, a LangChain chat model or a `Model`. `resolve_stages` and `model_of`
+do the same for graphs whose stages may use different models. `check_server` and `list_models` ask
+an OpenAI-compatible server for its models, without spending tokens.
+"""
 
 from __future__ import annotations
 
@@ -11,32 +16,37 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from memguard import compat
 from memguard.errors import ConfigurationError, ErrorCode, ModelConfigurationError
-from memguard.llm.limits import Learned, learned_about
+from memguard.llm.failures import redact, shorten
+from memguard.llm.limits import ModelState, state_of_model
 from memguard.schema.usage import Usage
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 
-HOW_TO_GIVE_ONE = (
+MODEL_HINT = (
     "pass model='openai:<name>' (with base_url=... for any OpenAI-compatible server), "
     "or a LangChain chat model"
-)  # fmt: skip
+)
 
+DEFAULT = "default"
+"""The stage whose model serves every stage without a model of its own."""
+
+LOCAL = "local"
+"""The model string of what runs without a language model."""
+
+# Sent to a server that needs no key; the SDK insists on a value.
 _NO_KEY = "not-needed"
-"""Sent to a server of the user's own that asks for no key; the SDK insists on a value."""
 
+# Providers whose package is not `langchain-<provider>`.
 _PACKAGES = {
-    "anthropic": "langchain-anthropic",
     "azure_openai": "langchain-openai",
     "bedrock": "langchain-aws",
     "google_genai": "langchain-google-genai",
     "google_vertexai": "langchain-google-vertexai",
-    "mistralai": "langchain-mistralai",
-    "ollama": "langchain-ollama",
 }
 
-
+# Names that integrations have for the address of the server.
 _URL_FIELDS = (
     "openai_api_base",
     "azure_endpoint",
@@ -49,12 +59,12 @@ _URL_FIELDS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Price:
-    """What tokens cost, per million, in a currency of your choice."""
+    """The price of tokens, per million, in any currency."""
 
     prompt: float
-    """Per million tokens read."""
+    """Per million tokens of the prompt."""
     completion: float
-    """Per million tokens written."""
+    """Per million tokens of the answer."""
 
     def of(self, usage: Usage) -> float:
         """The price of the tokens in `usage`."""
@@ -65,38 +75,38 @@ class Price:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Model:
-    """A chat model, with how to call it. Compares by identity; never shows a key."""
+    """A chat model and how to call it. Compares by identity; its `repr` contains no key."""
 
     name: str
     """For example `openai:gpt-5-mini`; for receipts."""
     chat: BaseChatModel = field(repr=False)
-    """The model as LangChain knows it."""
+    """The LangChain chat model."""
     base_url: str = ""
-    """Where it answers, as far as the chat model says."""
+    """The address of the server, if the chat model has one."""
     timeout: float = 60.0
-    """Seconds one attempt may take."""
+    """The time limit of one attempt, in seconds."""
     max_attempts: int = 3
-    """Requests sent at most for one answer, the first included."""
+    """The maximum number of requests for one answer, the first included."""
     concurrency: int = 16
-    """Requests to this model in flight at once, over the whole process."""
+    """The maximum number of requests to this model in flight, over the whole process."""
     backoff: float = 0.5
-    """Seconds that the wait before a retry grows from; it doubles, with full jitter."""
+    """Seconds that the wait before a retry starts from; it doubles, with full jitter."""
     price: Price | None = None
-    """What its tokens cost; `None` leaves the cost unknown."""
+    """The price of its tokens; the cost is unknown if `None`."""
 
     @property
     def key(self) -> str:
-        """Tells models apart within a process: provider, name and address."""
+        """Identifies the model within the process: provider, name and address."""
         return f"{self.name}@{self.base_url}"
 
     @property
-    def learned(self) -> Learned:
-        """What this process knows about the model; shared by all values with the same key."""
-        return learned_about(self.key)
+    def state(self) -> ModelState:
+        """What this process knows of the model; shared by all values with the same key."""
+        return state_of_model(self.key)
 
     @functools.cached_property
     def is_openai_like(self) -> bool:
-        """Whether it takes the keywords of OpenAI's chat completions, by that client or itself."""
+        """Whether it takes the keywords of OpenAI's chat completions."""
         if getattr(self.chat, "openai_keywords", False):
             return True
         if compat.openai_client(self.chat) is None:
@@ -105,22 +115,22 @@ class Model:
 
     @property
     def takes_n(self) -> bool:
-        """Whether one request can bring several answers, as far as is known."""
+        """Whether one request can return several answers, as far as is known."""
         able = self.is_openai_like or bool(getattr(self.chat, "supports_n", False))
-        return able and "n" not in self.learned.refused
-
-    @property
-    def takes_schema(self) -> bool:
-        """Whether a request can ask for answers of a JSON schema, as far as is known."""
-        return self.is_openai_like and "response_format" not in self.learned.refused
+        return able and "n" not in self.state.refused
 
     def secrets(self) -> tuple[str, ...]:
-        """Keys held by the chat model, to be kept out of every message."""
-        return _secrets_of(self.chat)
+        """The keys of the chat model, which no message may contain."""
+        from pydantic import SecretStr  # noqa: PLC0415
+
+        fields = (getattr(self.chat, name, None) for name in type(self.chat).model_fields)
+        values = (field.get_secret_value() for field in fields if isinstance(field, SecretStr))
+        # A placeholder such as "none" would be replaced in every error message.
+        return tuple(value for value in values if len(value) > 5)  # noqa: PLR2004
 
 
 ModelLike: TypeAlias = "str | BaseChatModel | Model"
-"""What every `model=` argument takes."""
+"""The type of every `model=` argument."""
 
 
 def resolve_model(
@@ -135,28 +145,30 @@ def resolve_model(
     prices: Mapping[str, Price] | None = None,
     streams: bool = False,
 ) -> Model:
-    """Make a callable model of a string, a LangChain chat model or a `Model`.
+    """Create a callable model from a string, a LangChain chat model or a `Model`.
 
     Args:
         model: `"provider:name"`, `"llamacpp:FILE.gguf"`, a chat model, or a `Model`, which is
-            returned as it is. There is no default model.
+            returned unchanged. There is no default model.
         base_url: Address of the server, for a string.
-        api_key: Key of the server, for a string; the provider's own environment variable when
-            left out.
-        timeout: Seconds one attempt may take.
-        max_attempts: Requests sent at most for one answer, the first included.
-        concurrency: Requests to this model in flight at once, over the whole process.
-        backoff: Seconds that the wait before a retry grows from.
+        api_key: Key of the server, for a string; by default the provider's SDK reads its
+            environment variable.
+        timeout: As in `Model`.
+        max_attempts: As in `Model`.
+        concurrency: As in `Model`.
+        backoff: As in `Model`.
         prices: Price by model name, as in `Model.name`.
-        streams: Leave streaming as the chat model has it: for answers that a host shows.
+        streams: Whether to leave streaming as the chat model has it, for answers that a host
+            shows.
 
     Raises:
-        ModelConfigurationError: If there is no model, the string is none, or a package is missing.
+        ModelConfigurationError: If there is no model, the string is not a model string, a package
+            is missing, or a number is out of range.
     """
     if isinstance(model, Model):
         return model
     if model is None or model == "":
-        msg = f"no model was given, and there is no default; {HOW_TO_GIVE_ONE}"
+        msg = f"no model was given, and there is no default; {MODEL_HINT}"
         raise ModelConfigurationError(msg, code=ErrorCode.MODEL_MISSING)
     if isinstance(model, str):
         chat = _from_string(model, base_url=base_url, api_key=api_key, timeout=timeout)
@@ -174,10 +186,10 @@ def resolve_model(
         name=name,
         chat=chat if streams else _never_streaming(chat),
         base_url=_address_of(chat),
-        # A model in this process is slow, and one engine: it says what it needs and what it bears.
-        timeout=max(timeout, getattr(chat, "least_timeout", 0.0)),
+        # `LlamaCppChat` has its own limits: it is one engine on a processor, and slow.
+        timeout=max(timeout, getattr(chat, "min_timeout", 0.0)),
         max_attempts=max_attempts,
-        concurrency=min(concurrency, getattr(chat, "most_at_once", concurrency)),
+        concurrency=min(concurrency, getattr(chat, "max_concurrency", concurrency)),
         backoff=backoff,
         price=(prices or {}).get(name),
     )
@@ -188,12 +200,13 @@ def _from_string(
 ) -> BaseChatModel:
     provider, colon, name = text.partition(":")
     if not (colon and provider.strip() and name.strip()):
-        msg = f"a model string looks like 'provider:name', got {text!r}; {HOW_TO_GIVE_ONE}"
+        msg = f"a model string looks like 'provider:name', got {text!r}; {MODEL_HINT}"
         raise ModelConfigurationError(msg, code=ErrorCode.MODEL_STRING)
     if provider == "llamacpp":
         from memguard.llm.llamacpp import open_gguf  # noqa: PLC0415 - only for those who use it
 
         return open_gguf(name)
+    # Retries are counted by memguard; the SDK's would multiply them and hide their cost.
     settings: dict[str, Any] = {"timeout": timeout, "max_retries": 0}
     if base_url is not None:
         settings["base_url"] = base_url
@@ -205,7 +218,7 @@ def _from_string(
 
 
 def _openai(name: str, settings: dict[str, Any]) -> BaseChatModel:
-    # Lazy: the SDK takes most of a second to import, which no keyless command should pay.
+    # The SDK takes most of a second to import, which commands without a model should not need.
     import openai  # noqa: PLC0415
     from langchain_openai import ChatOpenAI  # noqa: PLC0415
 
@@ -222,7 +235,6 @@ def _openai(name: str, settings: dict[str, Any]) -> BaseChatModel:
 
 def _by_langchain(provider: str, text: str, settings: dict[str, Any]) -> BaseChatModel:
     package = _PACKAGES.get(provider, f"langchain-{provider.replace('_', '-')}")
-    problem = ""
     try:
         from langchain.chat_models import init_chat_model  # noqa: PLC0415
 
@@ -231,11 +243,9 @@ def _by_langchain(provider: str, text: str, settings: dict[str, Any]) -> BaseCha
         msg = f"model {text!r} needs another package: pip install langchain {package}"
         code = ErrorCode.MODEL_EXTRA
     except Exception as error:  # a provider's constructor may raise anything on bad settings
-        problem = f"{type(error).__name__}: {error}"[:300]
         secrets = tuple(value for value in [settings.get("api_key")] if value)
-        for secret in secrets:
-            problem = problem.replace(secret, "[key]")
-        msg = f"model {text!r} could not be set up ({problem}); {HOW_TO_GIVE_ONE}"
+        problem = shorten(redact(f"{type(error).__name__}: {error}", secrets), 300)
+        msg = f"model {text!r} could not be set up ({problem}); {MODEL_HINT}"
         code = ErrorCode.MODEL_STRING
     raise ModelConfigurationError(msg, code=code)
 
@@ -255,8 +265,8 @@ def _checked(model: object) -> BaseChatModel:
 def _never_streaming(chat: BaseChatModel) -> BaseChatModel:
     """The model with streaming and LangChain's answer cache off.
 
-    Under a host's `stream_mode="messages"` LangChain would stream our calls too, which loses the
-    answers after the first; and a cache would make K samples one.
+    Under a host's `stream_mode="messages"` LangChain would stream memguard's calls too, and lose
+    all answers but the first. A cache would return one sample K times.
     """
     update: dict[str, Any] = {}
     if compat.can_stream(chat):
@@ -281,26 +291,8 @@ def _address_of(chat: BaseChatModel) -> str:
     addresses = [getattr(compat.openai_client(chat), "base_url", None)]
     addresses += [getattr(chat, name, None) for name in _URL_FIELDS]
     url = next((str(address) for address in addresses if address), "")
-    # A user name and password in the address are a key too.
+    # A user name and password in the address are secrets too.
     return re.sub(r"//[^/@]*@", "//", url).rstrip("/")
-
-
-def _secrets_of(chat: BaseChatModel) -> tuple[str, ...]:
-    from pydantic import SecretStr  # noqa: PLC0415
-
-    values = (getattr(chat, name, None) for name in type(chat).model_fields)
-    return tuple(
-        value.get_secret_value()
-        for value in values
-        if isinstance(value, SecretStr) and len(value.get_secret_value()) > 5  # noqa: PLR2004
-    )
-
-
-DEFAULT = "default"
-"""The stage whose model serves every stage that has none of its own."""
-
-LOCAL = "local"
-"""The model string of what runs without a language model."""
 
 
 def resolve_stages(
@@ -309,11 +301,11 @@ def resolve_stages(
     *,
     default: ModelLike | None = None,
 ) -> dict[str, ModelLike]:
-    """The models by stage, each resolved once, so that every user of a stage shares one client.
+    """The models by stage, each resolved once, so that all users of a stage share one client.
 
     Args:
-        model: Serves every stage that `models` does not name.
-        models: By stage. A model for one stage never serves another one.
+        model: The model of every stage that `models` does not name.
+        models: Models by stage. A model for one stage never serves another one.
         default: Used in place of `model` where that is `None`.
 
     Raises:
@@ -323,7 +315,9 @@ def resolve_stages(
     general = default if model is None else model
     if general is not None:
         stages.setdefault(DEFAULT, general)
-    return {stage: like if like == LOCAL else resolve_model(like) for stage, like in stages.items()}
+    return {
+        stage: value if value == LOCAL else resolve_model(value) for stage, value in stages.items()
+    }
 
 
 def model_of(models: Mapping[str, ModelLike], stage: str, *alternatives: str) -> ModelLike:
@@ -332,37 +326,38 @@ def model_of(models: Mapping[str, ModelLike], stage: str, *alternatives: str) ->
     Args:
         models: By stage, as `resolve_stages` returns them.
         stage: The stage.
-        alternatives: Stages whose model serves this one too, before the default.
+        alternatives: Stages whose model also serves this one, before the default.
 
     Raises:
-        ConfigurationError: If none of them has a model.
+        ConfigurationError: If there is no model for any of them.
     """
     for name in (stage, *alternatives, DEFAULT):
         if name in models:
             return models[name]
     msg = (
-        f"the stage {stage!r} needs a model: {HOW_TO_GIVE_ONE}, or name one for this stage with "
+        f"the stage {stage!r} needs a model: {MODEL_HINT}, or set one for this stage with "
         f"`models={{{stage!r}: ...}}`"
     )
     raise ConfigurationError(msg, code=ErrorCode.MODEL_MISSING)
 
 
-_SECONDS = 5.0
+_LIST_TIMEOUT = 5.0
+"""Seconds to wait for a server's list of models."""
 
 
-async def reach(model: Model) -> str:
-    """Ask the server for its list of models, which costs nothing.
+async def check_server(model: Model) -> str:
+    """Ask the server for its list of models, which spends no tokens.
 
     Returns:
-        What was found, for a person.
+        A sentence for the user.
 
     Raises:
-        ModelConfigurationError: If the server cannot be reached, refuses the key, or lists models
-            without this one.
+        ModelConfigurationError: If the server cannot be reached, refuses the key, or does not list
+            this model.
     """
     if getattr(model.chat, "root_client", None) is None:
-        return f"{model.name}: its provider has no free check; the first call will tell"
-    listed = await served(model)
+        return f"{model.name}: its provider has no free check; the first call will show"
+    listed = await list_models(model)
     where = model.base_url or "the default address"
     if getattr(model.chat, "model_name", "") in listed:
         return f"{model.name} is served at {where}"
@@ -370,7 +365,7 @@ async def reach(model: Model) -> str:
     raise ModelConfigurationError(msg, code=ErrorCode.MODEL_UNKNOWN)
 
 
-async def served(model: Model) -> list[str]:
+async def list_models(model: Model) -> list[str]:
     """The names of the models that the server of an OpenAI-compatible model lists, sorted.
 
     Raises:
@@ -378,9 +373,10 @@ async def served(model: Model) -> list[str]:
     """
     root: Any = getattr(model.chat, "root_client", None)
     try:
-        client = root.with_options(timeout=_SECONDS, max_retries=0)
+        # The sync client, in a thread: the async one may be bound to a loop that has ended.
+        client = root.with_options(timeout=_LIST_TIMEOUT, max_retries=0)
         return sorted(await asyncio.to_thread(lambda: [entry.id for entry in client.models.list()]))
-    except Exception as error:  # the SDK's own tree of errors; each means "not reachable so"
+    except Exception as error:  # the SDK's error classes; each means that there is no list
         msg = (
             f"no list of models from {model.base_url or 'the default address'}: "
             f"{type(error).__name__}; check the address and the key"

@@ -1,20 +1,25 @@
-"""K independent answers to one prompt: in one request where the model can, else concurrently."""
+"""Sampling: K independent answers to one prompt, or the probability of one yes/no answer.
+
+`sample` draws K answers in one request where the model supports it, else in concurrent requests
+that stop early once the result is decided. `yes_no_logprob` reads the probability of "yes" from
+the log-probabilities of one answer.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
 from memguard.errors import BudgetExhaustedError, ErrorCode
 from memguard.llm.budget import Meter, current_meter
-from memguard.llm.call import CallSettings, model_error, request
+from memguard.llm.call import TEMPERATURE_ZERO, CallSettings, Metered, model_error, request
 from memguard.llm.parsing import Parse, read_answer
+from memguard.llm.texts import end_of_reasoning
 from memguard.llm.yes_no import bare_token, yes_no_probability
 from memguard.schema.decision import Inconclusive
-from memguard.schema.usage import Usage
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
@@ -24,28 +29,30 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Settled = Callable[[Sequence[Any], int], bool]
-"""`(answers so far, how many are still to come) -> whether the rest cannot matter`."""
+StopRule = Callable[[Sequence[Any], int], bool]
+"""`(answers so far, number of answers to come) -> whether those cannot change the result`."""
+
+_Drawn: TypeAlias = tuple[list[T | Inconclusive], tuple[str, ...]]
+"""Answers, and notes for the receipt."""
+
+TOP_TOKENS = 20
+"""Alternatives requested at each position; the maximum of OpenAI's API."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Samples(Generic[T]):
+class Samples(Metered, Generic[T]):
     """Answers to one prompt."""
 
     answers: tuple[T | Inconclusive, ...]
-    """Those that were used, in the order they were asked for."""
+    """The answers that were used, in the order of their requests."""
     requested: int
     """K."""
     mode: Literal["n", "concurrent"]
     """One request for K answers, or K requests."""
-    usage: Usage
-    """What they cost; requests that were cancelled count as attempts."""
-    notes: tuple[str, ...] = ()
-    """What a receipt should say."""
 
     @property
     def used(self) -> int:
-        """Answers used; less than K when sampling stopped early."""
+        """The number of answers; less than K if sampling stopped early."""
         return len(self.answers)
 
 
@@ -57,8 +64,7 @@ async def sample(
     k: int,
     settings: CallSettings | None = None,
     meter: Meter | None = None,
-    settled: Settled | None = None,
-    extra: Mapping[str, Any] | None = None,
+    stop: StopRule | None = None,
     name: str = "memguard.sample",
 ) -> Samples[T]:
     """Draw K answers.
@@ -67,148 +73,114 @@ async def sample(
 
     Args:
         model: The model to ask.
-        messages: The prompt, the same for all.
-        parse: Reads a value out of an answer's text; see `memguard.llm.parsing`.
-        k: How many answers, at least 1.
+        messages: The prompt, the same for all answers.
+        parse: Reads a value from the text of an answer; see `memguard.llm.parsing`.
+        k: The number of answers, at least 1.
         settings: Sampling settings.
-        meter: Counts what this spends; the run's own when left out.
-        settled: Asked after each answer of concurrent sampling; when true, the requests still
-            in flight are cancelled.
-        extra: More settings of the request, for example `response_format`.
+        meter: Counts the usage; the meter of the run by default.
+        stop: Called after each answer of concurrent sampling; if true, the requests in flight are
+            cancelled.
         name: Name of the run in callbacks and traces.
 
     Raises:
-        ModelConfigurationError: If no request to this model can succeed as it is set up.
-        BudgetExhaustedError: If the budget ran out before the answers sufficed.
+        ModelConfigurationError: If no request to this model can succeed with its configuration.
+        BudgetExhaustedError: If the budget is spent before `stop` is true.
     """
     scope = (meter or current_meter()).scope()
-    draw = _Draw(
-        model=model,
-        messages=messages,
-        parse=parse,
-        settings=settings or CallSettings(),
-        meter=scope,
-        extra=dict(extra or {}),
-        name=name,
-    )
-    mode: Literal["n", "concurrent"] = "concurrent"
-    answers: list[T | Inconclusive] = []
-    notes: dict[str, None] = {}
-    if k > 1 and model.takes_n:
-        answers, new_notes = await draw.together(k)
-        notes.update(dict.fromkeys(new_notes))
-        mode = "n" if len(answers) == k else "concurrent"
-    elif k > 1:
-        notes.update(dict.fromkeys(model.learned.notes(frozenset({"n"}))))
-    if len(answers) < k:
-        more, new_notes = await draw.apart(k - len(answers), answers, settled)
-        answers += more
-        notes.update(dict.fromkeys(new_notes))
-    return Samples(
-        answers=tuple(answers), requested=k, mode=mode, usage=scope.usage, notes=tuple(notes)
-    )
 
-
-@dataclass(frozen=True, kw_only=True)
-class _Draw(Generic[T]):
-    model: Model
-    messages: Sequence[BaseMessage]
-    parse: Parse[T]
-    settings: CallSettings
-    meter: Meter
-    extra: dict[str, Any]
-    name: str
-
-    async def together(self, k: int) -> tuple[list[T | Inconclusive], tuple[str, ...]]:
-        """One request for K answers; fewer come back from a model that ignores or refuses `n`."""
-        answers, notes = await self._ask(n=k)
-        if len(answers) < k:
-            self.model.learned.refuse("n", note=f"{self.model.name} gives one answer per request")
-            notes = (*notes, *self.model.learned.notes(frozenset({"n"})))
-        return answers[:k], notes
-
-    async def one(self) -> tuple[T | Inconclusive, tuple[str, ...]]:
-        """One request for one answer."""
-        answers, notes = await self._ask(n=1)
-        return answers[0], notes
-
-    async def _ask(self, *, n: int) -> tuple[list[T | Inconclusive], tuple[str, ...]]:
-        extra = {**self.extra, "n": n} if n > 1 else self.extra
+    async def draw(n: int) -> _Drawn[T]:
         reply = await request(
-            self.model,
-            self.messages,
-            settings=self.settings,
-            meter=self.meter,
-            extra=extra,
-            name=self.name,
+            model,
+            messages,
+            settings=settings or CallSettings(),
+            meter=scope,
+            extra={"n": n} if n > 1 else None,
+            name=name,
         )
         if reply.failure is not None:
             return [reply.failure] * n, reply.notes
-        return [read_answer(message, self.parse) for message in reply.messages], reply.notes
+        return [read_answer(message, parse) for message in reply.messages], reply.notes
 
-    async def apart(
-        self, count: int, before: Sequence[T | Inconclusive], settled: Settled | None
-    ) -> tuple[list[T | Inconclusive], list[str]]:
-        """`count` requests at once; stops when the answers settle the matter."""
-        if settled is not None and before and settled(before, count):
-            return [], []
-        tasks = [asyncio.create_task(self.one()) for _ in range(count)]
-        try:
-            return await _collect(tasks, before, settled)
-        finally:
-            for task in tasks:
-                task.cancel()
-            # Waited for, so that what they spent is on the meter when we return.
-            await asyncio.gather(*tasks, return_exceptions=True)
+    mode: Literal["n", "concurrent"] = "concurrent"
+    answers: list[T | Inconclusive] = []
+    notes: tuple[str, ...] = ()
+    if k > 1 and model.takes_n:
+        answers, notes = await draw(k)
+        if len(answers) >= k:
+            answers, mode = answers[:k], "n"
+        else:
+            # The server ignored `n`, or has just refused it. The answers that came are used.
+            model.state.refuse("n", note=f"{model.name} gives one answer per request")
+    if mode == "concurrent" and k > 1:
+        notes = (*notes, *model.state.notes(frozenset({"n"})))
+    if len(answers) < k:
+        more, new_notes = await _concurrently(draw, k - len(answers), answers, stop)
+        answers, notes = [*answers, *more], (*notes, *new_notes)
+    return Samples(
+        answers=tuple(answers),
+        requested=k,
+        mode=mode,
+        usage=scope.usage,
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+async def _concurrently(
+    draw: Callable[[int], Coroutine[Any, Any, _Drawn[T]]],
+    count: int,
+    before: Sequence[T | Inconclusive],
+    stop: StopRule | None,
+) -> _Drawn[T]:
+    """`count` requests at once, in addition to the answers `before`, until `stop` is true."""
+    if stop is not None and before and stop(before, count):
+        return [], ()
+    tasks = [asyncio.create_task(draw(1)) for _ in range(count)]
+    try:
+        return await _collect(tasks, before, stop)
+    finally:
+        for task in tasks:
+            task.cancel()
+        # Awaited, so that their usage is on the meter when this returns.
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _collect(
-    tasks: Sequence[asyncio.Task[tuple[T | Inconclusive, tuple[str, ...]]]],
+    tasks: Sequence[asyncio.Task[_Drawn[T]]],
     before: Sequence[T | Inconclusive],
-    settled: Settled | None,
-) -> tuple[list[T | Inconclusive], list[str]]:
+    stop: StopRule | None,
+) -> _Drawn[T]:
     pending, out_of_budget = set(tasks), None
-    done: list[asyncio.Task[tuple[T | Inconclusive, tuple[str, ...]]]] = []
+    answers: list[T | Inconclusive] = []
+    notes: list[str] = []
     while pending:
         finished, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
         for task in finished:
             error = task.exception()
             if isinstance(error, BudgetExhaustedError):
-                # Those already in flight are paid for, and may suffice.
+                # The requests in flight are paid for, and their answers may suffice.
                 out_of_budget = error
             elif error is not None:
                 raise error
-        done = [one for one in tasks if one.done() and one.exception() is None]
-        if settled is not None and settled(
-            [*before, *(one.result()[0] for one in done)], len(tasks) - len(done)
-        ):
+        # By request, not by arrival, so that equal answers give equal reports.
+        results = [task.result() for task in tasks if task.done() and task.exception() is None]
+        answers = [answer for drawn, _ in results for answer in drawn]
+        notes = [note for _, new_notes in results for note in new_notes]
+        if stop is not None and stop([*before, *answers], len(tasks) - len(results)):
             break
     else:
         if out_of_budget is not None:
             raise out_of_budget
-    return [one.result()[0] for one in done], [note for one in done for note in one.result()[1]]
-
-
-TOP_TOKENS = 20
-"""Tokens asked for at each position; the most OpenAI gives."""
-
-_DEFAULT_SETTINGS = CallSettings(temperature=0.0)
-_CLOSER = re.compile(r"</(?:think(?:ing)?|reasoning)\s*>", re.IGNORECASE)
-_OPENER = re.compile(r"<(?:think(?:ing)?|reasoning)\b", re.IGNORECASE)
+    return answers, tuple(notes)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogprobAnswer:
+class LogprobAnswer(Metered):
     """A probability, with the tokens it was computed from."""
 
     probability: float | Inconclusive
     """The probability of yes, in [0, 1]."""
     top: tuple[tuple[str, float], ...]
     """The top tokens at the answer position with their log-probabilities."""
-    usage: Usage
-    """What it cost."""
-    notes: tuple[str, ...] = ()
-    """What a receipt should say."""
 
 
 async def yes_no_logprob(
@@ -224,19 +196,19 @@ async def yes_no_logprob(
     Args:
         model: A model whose server returns log-probabilities.
         messages: The prompt; it should ask for `yes` or `no` and nothing else.
-        settings: Sampling settings; temperature 0 when left out.
-        meter: Counts what this spends; the run's own when left out.
+        settings: Sampling settings; temperature 0 by default.
+        meter: Counts the usage; the meter of the run by default.
         name: Name of the run in callbacks and traces.
 
     Raises:
         ModelConfigurationError: If the model gives no log-probabilities, or cannot be used at all.
-        BudgetExhaustedError: If the request would begin beyond a limit of the run.
+        BudgetExhaustedError: If the request would start beyond a limit of the run.
     """
     scope = (meter or current_meter()).scope()
     reply = await request(
         model,
         messages,
-        settings=settings or _DEFAULT_SETTINGS,
+        settings=settings or TEMPERATURE_ZERO,
         meter=scope,
         extra={"logprobs": True, "top_logprobs": TOP_TOKENS},
         name=name,
@@ -246,27 +218,23 @@ async def yes_no_logprob(
             probability=reply.failure, top=(), usage=scope.usage, notes=reply.notes
         )
     message = reply.messages[0]
-    refused = read_answer(message, lambda text: text)
-    tokens = _tokens(message)
-    if isinstance(refused, Inconclusive) and refused.reason == "refusal":
-        top_or_reason: tuple[tuple[str, float], ...] | Inconclusive = refused
-    elif not tokens:
-        error = model_error(
-            model, code=ErrorCode.MODEL_LOGPROBS, detail="the answer came without any"
-        )
-        scope.fail(error)
-        raise error
-    else:
-        top_or_reason = top_at_answer(tokens)
-    top = () if isinstance(top_or_reason, Inconclusive) else top_or_reason
-    return LogprobAnswer(
-        probability=top_or_reason
-        if isinstance(top_or_reason, Inconclusive)
-        else yes_no_probability(top_or_reason),
-        top=top,
-        usage=scope.usage,
-        notes=reply.notes,
-    )
+    top: tuple[tuple[str, float], ...] = ()
+    # Only a refusal matters here: one token has no form that could fail to parse.
+    probability = read_answer(message, lambda _: 0.0)
+    if not (isinstance(probability, Inconclusive) and probability.reason == "refusal"):
+        tokens = _tokens(message)
+        if not tokens:
+            error = model_error(
+                model, code=ErrorCode.MODEL_LOGPROBS, detail="the answer came without any"
+            )
+            scope.fail(error)
+            raise error
+        at_answer = top_at_answer(tokens)
+        if isinstance(at_answer, Inconclusive):
+            probability = at_answer
+        else:
+            top, probability = at_answer, yes_no_probability(at_answer)
+    return LogprobAnswer(probability=probability, top=top, usage=scope.usage, notes=reply.notes)
 
 
 def _tokens(message: AIMessage) -> list[Mapping[str, Any]]:
@@ -286,28 +254,25 @@ def top_at_answer(
     for token in tokens[_after_reasoning(tokens) :]:
         if bare_token(str(token.get("token") or "")):
             return _with_chosen(token)
-    return Inconclusive(reason="parse_failure", detail="the answer holds no token of text")
+    return Inconclusive(reason="parse_failure", detail="the answer has no token of text")
 
 
 def _after_reasoning(tokens: Sequence[Mapping[str, Any]]) -> int:
-    """The first position behind the last closing tag; behind everything if none closes."""
-    text, ends = "", list[int]()
-    for token in tokens:
-        text += str(token.get("token") or "")
-        ends.append(len(text))
-    closers = list(_CLOSER.finditer(text))
-    if closers:
-        return next(i for i, end in enumerate(ends) if end >= closers[-1].end()) + 1
-    return len(tokens) if _OPENER.search(text) else 0
+    """The index of the first token after the reasoning; past the end if it is never closed."""
+    texts = [str(token.get("token") or "") for token in tokens]
+    reasoning_end = end_of_reasoning("".join(texts))
+    # A tag may be spread over several tokens, so positions are compared and not tokens.
+    ends = accumulate(map(len, texts), initial=0)
+    return next(i for i, end in enumerate(ends) if end >= reasoning_end)
 
 
 def _with_chosen(token: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
-    """The top tokens, and the one that was chosen, where it is not among them."""
-    pairs = [
-        (str(one.get("token")), float(one.get("logprob") or 0.0))
-        for one in token.get("top_logprobs") or ()
-    ]
-    chosen = (str(token.get("token")), float(token.get("logprob") or 0.0))
-    if all(name != chosen[0] for name, _ in pairs):
-        pairs.append(chosen)
+    """The top tokens, and the sampled one if it is not among them."""
+    *pairs, sampled = (
+        (str(entry.get("token")), float(entry.get("logprob") or 0.0))
+        for entry in (*(token.get("top_logprobs") or ()), token)
+    )
+    # Sampling may pick a token of low probability, which the provider does not list.
+    if all(name != sampled[0] for name, _ in pairs):
+        pairs.append(sampled)
     return tuple(pairs)

@@ -1,9 +1,14 @@
-"""The text of a model's answer, without its reasoning, and the JSON objects in it. Pure."""
+"""What can be read from a model's answer without a schema: text, JSON objects, or a choice.
+
+Reasoning tags are removed first. `json_objects` accepts prose around objects and trailing commas;
+`parse_choice` reads which of several options an answer names. Pure.
+"""
 
 import json
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,29 +16,31 @@ from memguard.llm.failures import shorten
 from memguard.schema.decision import Inconclusive, InconclusiveReason
 
 _TAGS = r"(?:think(?:ing)?|reasoning|thoughts?|reflection|scratchpad)"
-_CLOSED = re.compile(rf"<({_TAGS})\b[^>]*>.*?</\1\s*>", re.IGNORECASE | re.DOTALL)
+_REASONING = re.compile(rf"<({_TAGS})\b[^>]*>.*?</\1\s*>", re.IGNORECASE | re.DOTALL)
 # Anchored: from every other position `.*` would read the whole text again.
 _LAST_CLOSER = re.compile(rf"\A.*</{_TAGS}\s*>", re.IGNORECASE | re.DOTALL)
-_OPENER = re.compile(rf"<{_TAGS}\b[^>]*>.*", re.IGNORECASE | re.DOTALL)
+_UNCLOSED = re.compile(rf"<{_TAGS}\b[^>]*>.*", re.IGNORECASE | re.DOTALL)
+_OPENER = re.compile(rf"<{_TAGS}\b", re.IGNORECASE)
 
 
 def text_of(message: object) -> str:
-    """What the model answered, as text: never its reasoning, never the repr of a list.
+    """The text of an answer, without reasoning blocks.
 
     Args:
         message: A string, or anything with the `content` and `tool_calls` of a chat message.
 
     Returns:
-        The text blocks joined; if there is no text, the arguments of the first tool call as JSON.
+        The joined text blocks; if there is no text, the arguments of the first tool call as JSON.
     """
     if isinstance(message, str):
         return message
-    text = _text_of_content(_get(message, "content"))
+    text = _text_of_content(_field(message, "content"))
     if text.strip():
         return text
-    calls = _get(message, "tool_calls")
+    # A provider may answer a request for JSON with the call of a tool.
+    calls = _field(message, "tool_calls")
     if isinstance(calls, Sequence) and calls:
-        args = _get(calls[0], "args")
+        args = _field(calls[0], "args")
         return json.dumps(args) if isinstance(args, Mapping) else ""
     return text
 
@@ -47,33 +54,36 @@ def _text_of_content(content: object) -> str:
     for block in content:
         if isinstance(block, str):
             parts.append(block)
+        # Other types of blocks have reasoning, images or refusals.
         elif isinstance(block, Mapping) and block.get("type") in {"text", "output_text"}:
             parts.append(str(block.get("text") or ""))
     return "".join(parts)
 
 
-def _get(thing: object, name: str) -> Any:
-    return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
+def _field(message: object, name: str) -> Any:
+    return message.get(name) if isinstance(message, Mapping) else getattr(message, name, None)
 
 
 def without_reasoning(text: str) -> str:
-    """The text after reasoning tags, whether they were closed, opened by the template, or cut off.
-
-    An answer that is one JSON value is left as it is: a tag inside a string is a quotation.
-    """
-    if _is_json(text):
-        return text
-    text = _CLOSED.sub("", text)
-    text = _LAST_CLOSER.sub("", text)
-    return _OPENER.sub("", text)
-
-
-def _is_json(text: str) -> bool:
+    """The text without reasoning in tags, whether or not both tags are there."""
     try:
         json.loads(text)
     except (ValueError, RecursionError):
-        return False
-    return True
+        text = _REASONING.sub("", text)
+        # Some chat templates write the opening tag themselves, so the answer has only the closing
+        # one. A truncated answer has only the opening one.
+        text = _LAST_CLOSER.sub("", text)
+        return _UNCLOSED.sub("", text)
+    # In an answer that is one JSON value, a tag inside a string is a quotation.
+    return text
+
+
+def end_of_reasoning(text: str) -> int:
+    """Where the reasoning at the beginning of a text ends; at the end of the text if unclosed."""
+    closed = _LAST_CLOSER.match(text)
+    if closed:
+        return closed.end()
+    return len(text) if _OPENER.search(text) else 0
 
 
 @dataclass(frozen=True)
@@ -83,21 +93,45 @@ class JsonObject:
     value: dict[str, Any]
     """The object."""
     start: int
-    """Where it begins."""
+    """Its offset in the text."""
     end: int
-    """Where it ends."""
+    """The offset after it."""
     enclosed: bool
-    """Whether it lies inside braces that are no JSON: a quotation in a broken answer."""
+    """Whether it is inside braces that are not JSON: it may be a quotation in a broken answer."""
 
 
 _DECODER = json.JSONDecoder()
 _TRAILING_COMMA = re.compile(r",(\s*[}\]])")
-MAX_ANSWER_CHARS = 8_000
-"""Characters of an answer that are searched for a score or a choice, from its end: a verdict is
-stated last, and a runaway answer must not hold up the event loop."""
 
+# A verdict is stated last, so the end of an answer is searched. The limit bounds the time that a
+# runaway answer blocks the event loop.
+_MAX_CHARS = 8_000
+
+# Opening braces tried in one text; bounds the work on a text made of braces.
 _MAX_TRIES = 200
-"""Openings tried in one text; bounds the work on a text made of braces."""
+
+# What may follow the last value of an answer.
+_CLOSING_MARKS = re.compile(r"[\s\"'`*_.)\]}!]*")
+
+
+def answer_end(text: str) -> str:
+    """The part of an answer that is searched for a score or a choice, with compatible characters.
+
+    NFKC makes ASCII digits and punctuation of their full-width forms.
+    """
+    return unicodedata.normalize("NFKC", without_reasoning(text[-_MAX_CHARS:])).strip()
+
+
+def ends_answer(text: str, end: int) -> bool:
+    """Whether nothing but closing marks follows a value that ends at an offset."""
+    return _CLOSING_MARKS.fullmatch(text, end) is not None
+
+
+def blank_objects(text: str, objects: Sequence[JsonObject]) -> str:
+    """The text with spaces in place of the objects, so that offsets stay the same."""
+    for item in objects:
+        text = text[: item.start] + " " * (item.end - item.start) + text[item.end :]
+    return text
 
 
 def json_objects(text: str) -> list[JsonObject]:
@@ -112,7 +146,7 @@ def json_objects(text: str) -> list[JsonObject]:
         closing = closings.get(position, len(text))
         read = _read_object(text, position, closing=closing)
         if read is None:
-            # Whatever lies within these braces may be a quotation.
+            # Anything inside these braces may be a quotation.
             broken_until = max(broken_until, closing)
             position = text.find("{", position + 1)
         else:
@@ -123,28 +157,18 @@ def json_objects(text: str) -> list[JsonObject]:
 
 
 def _read_object(text: str, start: int, *, closing: int) -> tuple[dict[str, Any], int] | None:
-    try:
-        value, end = _DECODER.raw_decode(text, start)
-    except (ValueError, RecursionError):
-        return _read_forgiving(text[start : closing + 1], end=closing + 1)
-    return value, end
-
-
-def _read_forgiving(piece: str, *, end: int) -> tuple[dict[str, Any], int] | None:
-    """Read an object whose only fault is a comma before a closing bracket."""
-    if not _TRAILING_COMMA.search(piece):
-        return None
-    try:
-        return json.loads(_TRAILING_COMMA.sub(r"\1", piece)), end
-    except (ValueError, RecursionError):
-        return None
+    with suppress(ValueError, RecursionError):
+        return _DECODER.raw_decode(text, start)
+    # A comma before a closing bracket is the one error that is repaired.
+    repaired, commas = _TRAILING_COMMA.subn(r"\1", text[start : closing + 1])
+    with suppress(ValueError, RecursionError):
+        return (json.loads(repaired), closing + 1) if commas else None
+    return None
 
 
 def _closings(text: str) -> dict[int, int]:
-    """Where each opening brace is closed, by count alone; a brace that is not closed is absent.
-
-    One pass over the text: counting from every brace anew held the event loop for a second.
-    """
+    """The offset of the closing brace by that of its opening brace; unclosed ones are absent."""
+    # One pass over the text: counting again from every brace blocked the event loop for a second.
     closings: dict[int, int] = {}
     openings: list[int] = []
     for brace in re.finditer(r"[{}]", text):
@@ -167,13 +191,12 @@ _CONCLUDING = (
     r"(?:so|thus|hence|therefore|choose|pick|prefer|conclusion|it'?s|i\s+say)[\s:,\"'*_`]+"
 )
 _MARKUP = " \t\n\"'*_`#[](){}.!:;,"
-_NOTHING_MORE = re.compile(r"[\s\"'`*_.)\]}!]*")
 
 
 @dataclass(frozen=True)
 class _ChoiceMark:
     choice: str
-    """The option; empty for a word that was not offered."""
+    """The option; empty for a word that is not an option."""
     start: int
     is_final: bool
 
@@ -181,18 +204,19 @@ class _ChoiceMark:
 def parse_choice(text: str, options: Sequence[str]) -> str | Inconclusive:
     """Read which of the options an answer names.
 
-    A JSON value, `[[B]]`, or an option under a label (`Verdict: tie`) counts; of several different
-    ones the last, and only if it ends the answer or is called final. Without these: the answer is
-    the option, or ends by concluding on it ("so TIE."). Letters in prose are never read.
+    A JSON value, `[[B]]`, or an option after a label (`Verdict: tie`) counts. Of several different
+    ones the last counts, and only if it ends the answer or is called final. Without any of these,
+    the answer must be the option or conclude with it ("so TIE."). Single letters in prose are
+    never read as options.
 
     Args:
-        text: The model's answer; reasoning tags are taken off here.
-        options: The words offered; compared without case, returned as given.
+        text: The model's answer, with or without reasoning.
+        options: The words to choose from; case does not matter.
 
     Returns:
-        The option; `off_menu` for a word that was not offered, `parse_failure` for none.
+        The option as in `options`; `off_menu` for another word, `parse_failure` for no word.
     """
-    plain = unicodedata.normalize("NFKC", without_reasoning(text[-MAX_ANSWER_CHARS:])).strip()
+    plain = answer_end(text)
     by_name = {option.casefold(): option for option in options}
     bare = plain.strip(_MARKUP)
     if bare.casefold() in by_name:
@@ -207,36 +231,39 @@ def parse_choice(text: str, options: Sequence[str]) -> str | Inconclusive:
 
 
 def _chosen(plain: str, by_name: Mapping[str, str]) -> str | None:
-    """The option; empty for one that was not offered, `None` for nothing that can be read."""
-    marks = sorted(
-        [*_in_objects(plain, by_name), *_marked(plain, by_name)], key=lambda one: one.start
-    )
+    """The option; empty for a word that is not one, `None` if no choice can be read."""
+    objects = json_objects(plain)
+    labelled = _marked(blank_objects(plain, objects), by_name)
+    marks = sorted([*_in_objects(plain, objects, by_name), *labelled], key=lambda mark: mark.start)
     if not marks:
         return _concluded(plain, by_name)
     last = marks[-1]
-    if len({one.choice for one in marks}) > 1 and not last.is_final:
+    # Different choices mean that the answer weighs them; only a final one is its verdict.
+    if len({mark.choice for mark in marks}) > 1 and not last.is_final:
         return None
     return last.choice
 
 
-def _in_objects(plain: str, by_name: Mapping[str, str]) -> list[_ChoiceMark]:
+def _in_objects(
+    plain: str, objects: Sequence[JsonObject], by_name: Mapping[str, str]
+) -> list[_ChoiceMark]:
     marks: list[_ChoiceMark] = []
-    for one in json_objects(plain):
-        value = next((one.value[key] for key in _CHOICE_KEYS if key in one.value), None)
+    for item in objects:
+        value = next((item.value[key] for key in _CHOICE_KEYS if key in item.value), None)
         if isinstance(value, str):
             choice = by_name.get(value.strip(_MARKUP).casefold(), "")
-            ends = _NOTHING_MORE.fullmatch(plain, one.end) is not None
-            marks.append(_ChoiceMark(choice, one.start, ends and not one.enclosed))
+            is_final = ends_answer(plain, item.end) and not item.enclosed
+            marks.append(_ChoiceMark(choice, item.start, is_final))
     return marks
 
 
 def _marked(plain: str, by_name: Mapping[str, str]) -> list[_ChoiceMark]:
-    for one in json_objects(plain):
-        plain = plain[: one.start] + " " * (one.end - one.start) + plain[one.end :]
     words = _alternatives(by_name)
+    # The label occurs twice in the pattern, and a group name may occur once only.
+    other_label = _LABEL.replace("<final>", "<final_>").replace("<joint>", "<joint_>")
     pattern = re.compile(
         rf"\[\[\s*(?P<boxed>[\w -]{{1,40}}?)\s*\]\]|{_LABEL}(?P<named>{words})(?!\w)"
-        rf"|{_LABEL.replace('<final>', '<final_>').replace('<joint>', '<joint_>')}(?P<other>\w+)",
+        rf"|{other_label}(?P<other>\w+)",
         re.IGNORECASE,
     )
     return [mark for match in pattern.finditer(plain) if (mark := _of_mark(plain, match, by_name))]
@@ -247,19 +274,20 @@ def _of_mark(plain: str, match: re.Match[str], by_name: Mapping[str, str]) -> _C
     word = groups["boxed"] or groups["named"] or groups["other"]
     choice = by_name.get(word.casefold(), "")
     if groups["boxed"] is None:
+        is_other_case = len(choice) == 1 and word != choice
+        has_joint = groups["joint"] or groups["joint_"]
         # "Answer A" names an option; "the answer a user gave" does not.
-        loose = not (groups["joint"] or groups["joint_"])
-        is_prose = loose and (not choice or (len(choice) == 1 and word != choice))
-        follows = plain[match.end() : match.end() + 2]
-        is_article = len(choice) == 1 and word != choice and re.match(r"\s\w", follows)
-        if is_prose or is_article or (not choice and groups["joint"] is None and loose):
+        if not has_joint and (not choice or is_other_case):
             return None
-    ends = _NOTHING_MORE.fullmatch(plain, match.end()) is not None
-    return _ChoiceMark(choice, match.start(), ends or bool(groups["final"] or groups["final_"]))
+        # Nor does "the answer is a bakery", where the letter is an article.
+        if is_other_case and re.match(r"\s\w", plain[match.end() : match.end() + 2]):
+            return None
+    is_final = bool(groups["final"] or groups["final_"]) or ends_answer(plain, match.end())
+    return _ChoiceMark(choice, match.start(), is_final)
 
 
 def _concluded(plain: str, by_name: Mapping[str, str]) -> str | None:
-    """The option on the last line, or the one that the last words conclude on."""
+    """The option on the last line, or the one that the last words conclude with."""
     last_line = plain.rsplit("\n", 1)[-1].strip(_MARKUP)
     if last_line.casefold() in by_name:
         return by_name[last_line.casefold()]

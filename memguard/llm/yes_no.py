@@ -1,7 +1,7 @@
 """Computes the probability of yes from the top tokens at one position.
 
 ConsistencyGate's log-probability variant, arXiv 2607.22962, section 4: `p = softmax([log p(yes),
-log p(no)])[yes]`. The masses of all spellings of a word are added, since a tokenizer has several.
+log p(no)])[yes]`. The probabilities of all spellings are added, since a tokenizer has several.
 """
 
 import math
@@ -19,16 +19,17 @@ _MARKUP = " \t\r\n\"'`*_#>([{}]).,:;!" + _WORD_MARKS
 
 
 def bare_token(token: str) -> str:
-    """The token without white space, word marks and markup, case-folded."""
+    """The token in lower case, without white space, word marks and markup."""
     return token.strip(_MARKUP).casefold()
 
 
 def yes_no_probability(top: Sequence[tuple[str, float]]) -> float | Inconclusive:
-    """The probability of yes, relative to yes and no.
+    """The probability of yes, relative to that of yes and no.
 
-    A side that is not among the top tokens gets an upper bound of its probability: the smaller of
-    the least likely returned token's probability and the mass that the returned tokens leave over.
-    The second bound is our addition, since the first says nothing if one token is returned.
+    If one of the two is not among the top tokens, an upper bound of its probability is used: the
+    smaller of the lowest probability of a returned token and the mass that the returned tokens
+    leave. The second bound is an addition to the paper, since the first says nothing if one token
+    is returned.
 
     Args:
         top: Tokens with their natural log-probabilities, in any order.
@@ -36,7 +37,9 @@ def yes_no_probability(top: Sequence[tuple[str, float]]) -> float | Inconclusive
     Returns:
         A number in [0, 1], or inconclusive if neither yes nor no is among the tokens.
     """
-    usable = [(bare_token(token), logp) for token, logp in top if _is_usable(logp)]
+    usable = [
+        (bare_token(token), logp) for token, logp in top if math.isfinite(logp) and logp > _SENTINEL
+    ]
     # Rounding can make a log-probability slightly positive.
     masses = [min(1.0, math.exp(logp)) for _, logp in usable]
     yes = _mass("yes", usable)
@@ -53,10 +56,6 @@ def yes_no_probability(top: Sequence[tuple[str, float]]) -> float | Inconclusive
     if total <= 0.0:
         return Inconclusive(reason="parse_failure", detail="yes and no have no probability mass")
     return p_yes / total
-
-
-def _is_usable(logp: float) -> bool:
-    return math.isfinite(logp) and logp > _SENTINEL
 
 
 def _mass(word: str, usable: Sequence[tuple[str, float]]) -> float | None:

@@ -25,7 +25,7 @@ from memguard.methods.adjudication.steps import NoAdjudicator, Steps, read_witho
 from memguard.methods.factor_compiled import create_factor_compiled_graph
 from memguard.methods.permission_semantic import create_permission_semantic_graph
 from memguard.methods.relevance_gate import create_relevance_gate_graph
-from memguard.prompts import Prompt, prompt_or_own
+from memguard.prompts import Prompt, resolve_prompt
 from memguard.schema.failures import Failure, failure_of
 from memguard.schema.ledger import Flag
 from memguard.schema.read import FactorCompiled, PermissionSemantic, RecalledMemory, RelevanceGate
@@ -268,7 +268,7 @@ def _method_of(
     override = prompts.get("permission_semantic/decompose")
     decomposer = create_decomposer(
         model_of(models, "decomposer"),
-        prompt=prompt_or_own("permission_semantic", "decompose", override=override),
+        prompt=resolve_prompt("permission_semantic", "decompose", override=override),
     )
     graph = create_permission_semantic_graph(
         adjudicator,

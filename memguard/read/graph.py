@@ -213,8 +213,8 @@ def create_read_guard(
     Raises:
         ConfigurationError: If a model, admission, prompt or deadline cannot be used.
     """
-    check_names(models or {}, known=STAGES, what="models")
-    check_names(prompts or {}, known=PROMPTS, what="prompts")
+    check_names(models or {}, allowed=STAGES, what="models")
+    check_names(prompts or {}, allowed=PROMPTS, what="prompts")
     _check_deadline(deadline)
     guard = ReadGuard(
         backings=Backings(store, receipts),

@@ -307,8 +307,8 @@ def guard_store(
     Raises:
         ConfigurationError: If a model, gate or prompt cannot be used, or a stage has no model.
     """
-    check_names(models or {}, known=STAGES, what="models")
-    check_names(prompts or {}, known=PROMPTS, what="prompts")
+    check_names(models or {}, allowed=STAGES, what="models")
+    check_names(prompts or {}, allowed=PROMPTS, what="prompts")
     budget = budget or Budget()
     stages = resolve_stages(model, models)
     # A second guard replaces the first one; both would judge and log every write twice.

@@ -455,8 +455,8 @@ def create_write_guard(
     if review not in get_args(ReviewMode):
         msg = f"`review` is {review!r}: use one of {', '.join(get_args(ReviewMode))}"
         raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID)
-    check_names(models or {}, known=STAGES, what="models")
-    check_names(prompts or {}, known=PROMPTS, what="prompts")
+    check_names(models or {}, allowed=STAGES, what="models")
+    check_names(prompts or {}, allowed=PROMPTS, what="prompts")
     stages = resolve_stages(model, models)
     overrides = prompts or {}
     spec = writer or Writer()

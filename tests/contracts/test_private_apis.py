@@ -31,7 +31,7 @@ def uses(tree: ast.AST) -> Iterator[str]:
 
     An attribute that the module itself sets is its own, whatever the object is called.
     """
-    own = {
+    defined = {
         node.attr
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
@@ -45,7 +45,7 @@ def uses(tree: ast.AST) -> Iterator[str]:
         elif isinstance(node, ast.Attribute):
             mine = isinstance(node.value, ast.Name) and node.value.id in SELF
             if (
-                is_private(node.attr) and not mine and node.attr not in own
+                is_private(node.attr) and not mine and node.attr not in defined
             ) or node.attr in ATTRIBUTES:
                 yield ast.unparse(node)
         elif isinstance(node, ast.Constant) and str(node.value).startswith("__pregel"):

@@ -78,9 +78,9 @@ def test_a_plain_number_reads_as_itself(score):
 
 
 @given(st.floats(0, 1), st.floats(0, 1))
-def test_an_earlier_quotation_never_wins(quoted, own):
-    text = f'The text holds {{"score": {quoted:.3f}}}. {{"score": {own:.3f}}}'
-    assert parse_score(text) == float(f"{own:.3f}")
+def test_an_earlier_quotation_never_wins(quoted, score):
+    text = f'The text holds {{"score": {quoted:.3f}}}. {{"score": {score:.3f}}}'
+    assert parse_score(text) == float(f"{score:.3f}")
 
 
 TOKENS = st.sampled_from(

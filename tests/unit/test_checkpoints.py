@@ -20,11 +20,11 @@ class State(MessagesState):
 
 
 def test_types_of_all_kinds_are_named() -> None:
-    found = checkpoint_types()
-    assert found == sorted(set(found))
-    assert ("memguard.schema.receipt", "Receipt") in found
-    assert ("memguard.schema.ledger", "ReadReport") in found
-    assert ("memguard.methods.conmem.log", "ProbeRound") in found
+    types = checkpoint_types()
+    assert types == sorted(set(types))
+    assert ("memguard.schema.receipt", "Receipt") in types
+    assert ("memguard.schema.ledger", "ReadReport") in types
+    assert ("memguard.methods.conmem.log", "ProbeRound") in types
 
 
 def test_a_review_resumes_without_a_word(caplog: pytest.LogCaptureFixture) -> None:

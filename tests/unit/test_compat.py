@@ -102,7 +102,8 @@ class TestLangGraph:
         config: Any = {"configurable": {"thread_id": "t"}}
         assert host.invoke({"x": 1}, config, durability="sync") == {"x": 2}
         spaces = {
-            (each.config.get("configurable") or {})["checkpoint_ns"] for each in saver.list(config)
+            (entry.config.get("configurable") or {})["checkpoint_ns"]
+            for entry in saver.list(config)
         }
         assert spaces == {""}
 
@@ -131,10 +132,10 @@ class TestLangGraph:
 
 class TestLangChain:
     def test_the_surrounding_config(self) -> None:
-        seen: list[Any] = []
-        runnable = RunnableLambda(lambda _: seen.append(dict(compat.surrounding_config())))
+        configs: list[Any] = []
+        runnable = RunnableLambda(lambda _: configs.append(dict(compat.surrounding_config())))
         runnable.invoke(1, {"configurable": {"thread_id": "t"}})
-        assert seen[0]["configurable"] == {"thread_id": "t"}
+        assert configs[0]["configurable"] == {"thread_id": "t"}
         assert compat.surrounding_config() == {}
 
     def test_the_kind_of_a_chat_model(self) -> None:
@@ -183,22 +184,24 @@ class TestChroma:
     def test_a_chroma_in_memory(self, client: compat.MemoryChroma) -> None:
         from chromadb.errors import NotFoundError
 
-        made = client.get_or_create_collection(
+        collection = client.get_or_create_collection(
             "name", embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
         )
-        made.upsert(ids=["a"], embeddings=[[1.0, 0.0]], metadatas=[{"k": 1}])  # pyright: ignore[reportArgumentType]
+        collection.upsert(ids=["a"], embeddings=[[1.0, 0.0]], metadatas=[{"k": 1}])  # pyright: ignore[reportArgumentType]
         assert client.get_collection("name", embedding_function=None).count() == 1
-        assert [each.name for each in client.list_collections()] == ["name"]
+        assert [entry.name for entry in client.list_collections()] == ["name"]
         assert client.get_max_batch_size() > 1
         with pytest.raises(NotFoundError):
             client.get_collection("other")
 
     @pytest.mark.parametrize("space", ["cosine", "l2", "ip"])
     def test_the_distance_of_a_collection(self, client: compat.MemoryChroma, space: str) -> None:
-        made = client.get_or_create_collection("name", configuration={"hnsw": {"space": space}})
+        collection = client.get_or_create_collection(
+            "name", configuration={"hnsw": {"space": space}}
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            assert compat.distance_of_collection(made) == space
+            assert compat.distance_of_collection(collection) == space
 
     def test_sockets_are_where_they_were(self) -> None:
         import httpx

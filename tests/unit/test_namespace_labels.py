@@ -1,15 +1,17 @@
 """Labels for stores that refuse some characters."""
 
+from urllib.parse import unquote
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memguard.namespaces import decode_label, encode_label
+from memguard.namespaces import encode_label
 
 
 @given(st.text())
 def test_labels_come_back(label: str) -> None:
     encoded = encode_label(label)
-    assert decode_label(encoded) == label
+    assert unquote(encoded) == label
     assert "." not in encoded
     assert "\x00" not in encoded
 

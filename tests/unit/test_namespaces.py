@@ -29,7 +29,7 @@ def giving(value: Any) -> Callable[[Runtime[Any]], Any]:
 
 
 @pytest.mark.parametrize(
-    ("namespace", "said"),
+    ("namespace", "message"),
     [
         pytest.param("a{b", "a brace that is not closed", id="an open brace"),
         pytest.param(("m", "}"), "a brace that is not closed", id="a closing brace"),
@@ -46,8 +46,8 @@ def giving(value: Any) -> Callable[[Runtime[Any]], Any]:
         pytest.param("{user}", "half a character", id="a lone surrogate"),
     ],
 )
-def test_what_is_no_namespace_is_refused(namespace: Any, said: str) -> None:
-    with pytest.raises(InvalidInputError, match=said) as caught:
+def test_what_is_no_namespace_is_refused(namespace: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message) as caught:
         write(namespace, user="\ud800")
     assert caught.value.code == ErrorCode.NAMESPACE_INVALID
 

@@ -181,7 +181,7 @@ def run_python(code: str) -> "subprocess.CompletedProcess[str]":
 
 class State(TypedDict, total=False):
     x: int
-    seen: Annotated[list[str], lambda a, b: a + b]
+    names: Annotated[list[str], lambda a, b: a + b]
 
 
 class Narrow(TypedDict):
@@ -191,12 +191,12 @@ class Narrow(TypedDict):
 async def first(state: Narrow) -> dict[str, Any]:
     get_stream_writer()({"event": "first"})
     assert set(state) == {"x"}
-    return {"x": state["x"] + 1, "seen": [get_runtime().context["name"]]}
+    return {"x": state["x"] + 1, "names": [get_runtime().context["name"]]}
 
 
 async def second(state: State, runtime: Runtime, config: RunnableConfig) -> Command[Literal["ask"]]:
-    seen = [runtime.context["name"], config["configurable"]["thread_id"]]
-    return Command(goto="ask", update={"x": state["x"] * 2, "seen": seen})
+    entries = [runtime.context["name"], config["configurable"]["thread_id"]]
+    return Command(goto="ask", update={"x": state["x"] * 2, "names": entries})
 
 
 async def ask(state: State) -> dict[str, Any]:
@@ -233,16 +233,16 @@ def test_j01_a_graph_both_ways():
 
     sync = graph.invoke({"x": 1}, config("s"), context={"name": "ctx"})
     assert sync["__interrupt__"][0].value == 4
-    assert sync["seen"] == ["ctx", "ctx", "s"]
+    assert sync["names"] == ["ctx", "ctx", "s"]
     assert graph.invoke(Command(resume=7), config("s"), context={"name": "ctx"})["x"] == 7
     assert names.names.count("first") == 1
 
     async def both():
-        found = await graph.ainvoke({"x": 1}, config("a"), context={"name": "ctx"})
-        assert found["__interrupt__"][0].value == 4
-        assert found["seen"] == ["ctx", "ctx", "a"]
+        result = await graph.ainvoke({"x": 1}, config("a"), context={"name": "ctx"})
+        assert result["__interrupt__"][0].value == 4
+        assert result["names"] == ["ctx", "ctx", "a"]
         inner = graph.invoke({"x": 1}, config("b"), context={"name": "ctx"})
-        assert inner["seen"] == ["ctx", "ctx", "b"]
+        assert inner["names"] == ["ctx", "ctx", "b"]
 
     asyncio.run(both())
 
@@ -262,7 +262,7 @@ def test_custom_events_come_through_both_ways():
 
 def test_names_and_partials():
     async def judge(state: State, *, model: str) -> dict[str, Any]:
-        return {"seen": [model]}
+        return {"names": [model]}
 
     node = dual(functools.partial(judge, model="m"))
     assert node.get_name() == "judge"
@@ -270,15 +270,15 @@ def test_names_and_partials():
     builder = StateGraph(State)
     builder.add_node(node)
     builder.add_edge(START, "judge")
-    assert builder.compile().invoke({"x": 1, "seen": []})["seen"] == ["m"]
+    assert builder.compile().invoke({"x": 1, "names": []})["names"] == ["m"]
 
 
 async def test_calling_a_node_calls_the_function():
     async def node(state):
         return {"x": state["x"]}
 
-    made: Any = dual(node)
-    assert await made({"x": 3}) == {"x": 3}
+    runnable: Any = dual(node)
+    assert await runnable({"x": 3}) == {"x": 3}
 
 
 def test_a_graph_that_a_node_reaches_is_found():
@@ -295,10 +295,10 @@ def test_a_graph_that_a_node_reaches_is_found():
 
 def test_a_sync_graph_inside_a_node_does_not_wait_for_itself():
     async def left(state: State) -> dict[str, Any]:
-        return {"seen": ["left"]}
+        return {"names": ["left"]}
 
     async def right(state: State) -> dict[str, Any]:
-        return {"seen": ["right"]}
+        return {"names": ["right"]}
 
     builder = StateGraph(State)
     for node in (left, right):
@@ -307,6 +307,6 @@ def test_a_sync_graph_inside_a_node_does_not_wait_for_itself():
     graph = builder.compile()
 
     async def careless():
-        return graph.invoke({"x": 1, "seen": []})
+        return graph.invoke({"x": 1, "names": []})
 
-    assert run_sync(careless())["seen"] == ["left", "right"]
+    assert run_sync(careless())["names"] == ["left", "right"]

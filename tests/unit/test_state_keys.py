@@ -29,8 +29,8 @@ async def test_a_state_without_the_key_that_is_mapped_is_refused(make: Any, how:
     builder.add_node("guard", guard)
     builder.add_edge(START, "guard")
     graph: Any = builder.compile()
-    given: Any = {"chat": [("user", "I row.")]}
-    run = asyncio.to_thread(graph.invoke, given) if how == "sync" else graph.ainvoke(given)
+    values: Any = {"chat": [("user", "I row.")]}
+    run = asyncio.to_thread(graph.invoke, values) if how == "sync" else graph.ainvoke(values)
     with pytest.raises(InvalidInputError, match=r"nothing under \['dialog'\]") as caught:
         await run
     assert caught.value.code == ErrorCode.INPUT_INVALID

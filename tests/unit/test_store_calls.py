@@ -47,8 +47,8 @@ async def test_a_store_without_async_methods_serves_both_forms(tmp_path: Path) -
         )
         for out in (await asyncio.to_thread(read.invoke, ASK), await read.ainvoke(ASK)):
             assert len(out["read"].admitted) + len(out["read"].withheld) == 2
-        found = await audit(journal, store)
-        assert [place.key for place in found.without_receipt] == ["own"]
+        audited = await audit(journal, store)
+        assert [location.key for location in audited.without_receipt] == ["own"]
 
 
 async def test_a_store_of_this_loop_serves_sync_calls_of_worker_threads(tmp_path: Path) -> None:

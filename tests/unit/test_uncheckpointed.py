@@ -94,8 +94,8 @@ def in_a_node(saver: Any) -> Any:
     guard = _guard()
 
     async def recall(state: State) -> State:
-        found = await guard.ainvoke({"query": state.get("query", "")})
-        return {"memory_context": found["memory_context"]}
+        output = await guard.ainvoke({"query": state.get("query", "")})
+        return {"memory_context": output["memory_context"]}
 
     return _host(saver, ("recall", dual(recall)), ("length", _length))
 
@@ -103,19 +103,19 @@ def in_a_node(saver: Any) -> Any:
 def in_an_entrypoint(saver: Any) -> Any:
     guard = _guard()
 
-    async def work(given: dict[str, Any]) -> dict[str, Any]:
-        found = await guard.ainvoke({"query": given["query"]})
-        return dict(_length({"memory_context": found["memory_context"]}))
+    async def work(values: dict[str, Any]) -> dict[str, Any]:
+        output = await guard.ainvoke({"query": values["query"]})
+        return dict(_length({"memory_context": output["memory_context"]}))
 
     recall = dual(work)
 
     @entrypoint(checkpointer=saver)
-    async def flow(given: dict[str, Any]) -> dict[str, Any]:
-        return await recall.ainvoke(given)
+    async def flow(values: dict[str, Any]) -> dict[str, Any]:
+        return await recall.ainvoke(values)
 
     @entrypoint(checkpointer=saver)
-    def sync_flow(given: dict[str, Any]) -> dict[str, Any]:
-        return recall.invoke(given)
+    def sync_flow(values: dict[str, Any]) -> dict[str, Any]:
+        return recall.invoke(values)
 
     return flow if isinstance(saver, AsyncSqliteSaver | InMemorySaver) else sync_flow
 
@@ -176,8 +176,8 @@ def _leaves(value: Any) -> Iterator[bytes]:
         for pair in value.items():  # pyright: ignore[reportUnknownVariableType]
             yield from _leaves(pair)
     elif isinstance(value, list | tuple):
-        for each in value:  # pyright: ignore[reportUnknownVariableType]
-            yield from _leaves(each)
+        for item in value:  # pyright: ignore[reportUnknownVariableType]
+            yield from _leaves(item)
     else:
         yield str(value).encode()
 
@@ -200,9 +200,9 @@ async def _async_saver(kind: str, path: Path) -> AsyncGenerator[Any]:
             yield saver
 
 
-def _check(kept: bytes) -> None:
-    assert b"t1" in kept  # the thread itself is there
-    assert [marker for marker in MARKERS if marker in kept] == []
+def _check(stored: bytes) -> None:
+    assert b"t1" in stored  # the thread itself is there
+    assert [marker for marker in MARKERS if marker in stored] == []
 
 
 @pytest.mark.parametrize("durability", DURABILITY)
@@ -245,25 +245,27 @@ def test_a_graph_like_any_other_would_be_found(kind: str, tmp_path: Path) -> Non
     path = tmp_path / "threads.sqlite"
     with _saver(kind, path) as saver:
         _host(saver, ("recall", plain), ("length", _length)).invoke(GIVEN, THREAD)
-        kept = _bytes_of(saver, path)
-    assert all(marker in kept for marker in MARKERS)
+        stored = _bytes_of(saver, path)
+    assert all(marker in stored for marker in MARKERS)
 
 
 @pytest.mark.parametrize("durability", DURABILITY)
-@pytest.mark.parametrize("own", [False, True])
-async def test_in_the_agent(durability: Any, own: bool) -> None:
+@pytest.mark.parametrize("own_guard", [False, True])
+async def test_in_the_agent(durability: Any, own_guard: bool) -> None:
     saver = InMemorySaver()
-    given: dict[str, Any] = {"read": _guard()} if own else {"read": create_read_guard(reader(ROWS))}
+    reading: dict[str, Any] = (
+        {"read": _guard()} if own_guard else {"read": create_read_guard(reader(ROWS))}
+    )
     agent = create_memory_agent(
         ScriptedChatModel(["Rice."]),
         judge="local",
         store=filled(ADMITTED, WITHHELD),
         write=False,
         checkpointer=saver,
-        **given,
+        **reading,
     )
-    asked = {"messages": [("user", ASK)]}
-    out = await agent.ainvoke(asked, THREAD, context={"user_id": "ana"}, durability=durability)
+    values = {"messages": [("user", ASK)]}
+    out = await agent.ainvoke(values, THREAD, context={"user_id": "ana"}, durability=durability)
     assert ADMITTED in out["memory_context"]
     _check(_bytes_of(saver, Path()))
 
@@ -281,12 +283,12 @@ async def test_in_the_middleware(durability: Any, how: str) -> None:
         checkpointer=saver,
         context_schema=dict,
     )
-    given: dict[str, Any] = {"context": {"user_id": "ana"}, "durability": durability}
-    asked = {"messages": [("user", ASK)]}
+    options: dict[str, Any] = {"context": {"user_id": "ana"}, "durability": durability}
+    values = {"messages": [("user", ASK)]}
     if how == "sync":
-        await asyncio.to_thread(agent.invoke, asked, THREAD, **given)
+        await asyncio.to_thread(agent.invoke, values, THREAD, **options)
     else:
-        await agent.ainvoke(asked, THREAD, **given)
+        await agent.ainvoke(values, THREAD, **options)
     assert ADMITTED in model.calls[0].text
     _check(_bytes_of(saver, Path()))
 
@@ -323,6 +325,6 @@ async def test_by_itself_it_keeps_threads_like_any_graph() -> None:
     await guard.ainvoke({"query": ASK}, THREAD)
     state = await guard.aget_state(THREAD)
     assert ADMITTED in state.values["memory_context"]
-    kept = [entry async for entry in saver.alist(None)]
+    checkpoints = [entry async for entry in saver.alist(None)]
     # Its own steps, and none of the method within.
-    assert {entry.config.get("configurable", {})["checkpoint_ns"] for entry in kept} == {""}
+    assert {entry.config.get("configurable", {})["checkpoint_ns"] for entry in checkpoints} == {""}

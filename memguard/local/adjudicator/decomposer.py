@@ -95,7 +95,4 @@ class LocalDecomposer:
 
 
 def _split_all(texts: Sequence[str]) -> tuple[Pieces, ...]:
-    # Imported here, because the rules share a package with numpy, which is slow to import.
-    from memguard.local.adjudicator.decomposer import split_memory  # noqa: PLC0415
-
     return tuple(split_memory(text) for text in texts)

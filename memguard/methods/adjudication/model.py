@@ -12,7 +12,7 @@ from langchain_core.messages import BaseMessage
 from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
 from memguard.errors import BudgetExhaustedError, ConfigurationError, ErrorCode
-from memguard.llm.ask import Answer, ask
+from memguard.llm.ask import ParsedAnswer, ask
 from memguard.llm.budget import current_meter, use_meter
 from memguard.llm.call import CallSettings
 from memguard.llm.models import Model
@@ -65,7 +65,7 @@ class Deadline:
 class AskResult(Generic[M]):
     """The outcome of one question."""
 
-    answer: Answer[M]
+    answer: ParsedAnswer[M]
     """The answer, or why there is none."""
     flag: Flag | None = None
     """What ended the question before there was an answer."""
@@ -98,10 +98,10 @@ async def ask_until(
     # Both are outcomes, not errors: policy decides what a read without a verdict permits.
     except TimeoutError:
         why = Inconclusive(reason="timeout", detail="the deadline of the read had passed")
-        return AskResult(answer=Answer(value=why, usage=Usage()), flag="adjudication_late")
+        return AskResult(answer=ParsedAnswer(value=why, usage=Usage()), flag="adjudication_late")
     except BudgetExhaustedError as error:
         why = Inconclusive(reason="provider_error", detail=error.message)
-        return AskResult(answer=Answer(value=why, usage=Usage()), flag="budget_spent")
+        return AskResult(answer=ParsedAnswer(value=why, usage=Usage()), flag="budget_spent")
     return AskResult(answer=answer)
 
 

@@ -7,12 +7,12 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from memguard.errors import ConfigurationError, ErrorCode
-from memguard.llm.ask import Answer, TextAnswer, ask, ask_text
+from memguard.llm.ask import ParsedAnswer, TextAnswer, ask, ask_text
 from memguard.llm.call import CallSettings
 from memguard.llm.models import Model, ModelLike, resolve_model
 from memguard.llm.parsing import Parse
 from memguard.methods.conmem.config import STAGES, ConMem, Stage
-from memguard.prompts import Prompt, load_prompt, prompt_or_own
+from memguard.prompts import Prompt, load_prompt, resolve_prompt
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -60,7 +60,7 @@ class StageModels:
 
     async def ask(
         self, prompt: str, schema: type[M], *, slots: Mapping[str, str], parse: Parse[M] | None
-    ) -> Answer[M]:
+    ) -> ParsedAnswer[M]:
         """Send a prompt to its stage's model and parse the answer.
 
         Raises:
@@ -137,7 +137,7 @@ def resolve_stage_models(
         spec=spec,
         by_stage=chosen,
         prompts={
-            name: prompt_or_own("conmem", name, override=overrides.get(f"conmem/{name}"))
+            name: resolve_prompt("conmem", name, override=overrides.get(f"conmem/{name}"))
             for name in PROMPTS
         },
     )

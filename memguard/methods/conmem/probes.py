@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from memguard.llm.ask import Answer
+from memguard.llm.ask import ParsedAnswer
 from memguard.llm.parsing import parse_json
 from memguard.methods.conmem.config import ROLES, ProbeRole
 from memguard.methods.conmem.ladder import (
@@ -144,7 +144,7 @@ def _new_round(
 
 async def _write_set(
     state: ConMemState, *, step: LadderStep, models: StageModels
-) -> Answer[ProbeSetAnswer] | Answer[ProbeAnswer]:
+) -> ParsedAnswer[ProbeSetAnswer] | ParsedAnswer[ProbeAnswer]:
     prompt, slots = "probe", _case_slots(state)
     if step == "regenerate":
         prompt, slots = "regenerate", {**slots, **_verdict_slots(state)}
@@ -157,7 +157,7 @@ async def _write_set(
 
 async def _repair_each(
     state: ConMemState, roles: Sequence[ProbeRole], *, models: StageModels
-) -> list[Answer[ProbeSetAnswer] | Answer[ProbeAnswer]]:
+) -> list[ParsedAnswer[ProbeSetAnswer] | ParsedAnswer[ProbeAnswer]]:
     slots = {**_case_slots(state), **_verdict_slots(state)}
     calls = [
         models.ask("repair", ProbeAnswer, slots={**slots, "role": role}, parse=None)

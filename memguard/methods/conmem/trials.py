@@ -16,7 +16,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from memguard.llm.ask import Answer
+from memguard.llm.ask import ParsedAnswer
 from memguard.llm.parsing import parse_json
 from memguard.llm.texts import parse_choice
 from memguard.methods.conmem.config import ROLES, ProbeRole
@@ -229,7 +229,7 @@ def _responses(parts: Sequence[TrialPart]) -> dict[TrialArm, Response] | None:
 
 
 def _answer_part(
-    state: TrialState, step: TrialStep, *, value: Any, prompt: str, answer: Answer[Any]
+    state: TrialState, step: TrialStep, *, value: Any, prompt: str, answer: ParsedAnswer[Any]
 ) -> dict[str, Any]:
     return _part(state, step, value=value, prompt=prompt, usage=answer.usage, notes=answer.notes)
 

@@ -20,7 +20,7 @@ from memguard.local.statements import find_statements
 from memguard.methods.consistency_gate.config import ConsistencyGate
 from memguard.methods.consistency_gate.rules import is_settled, score_of
 from memguard.methods.consistency_gate.state import Judgement
-from memguard.prompts import Prompt, load_prompt, prompt_or_own
+from memguard.prompts import Prompt, load_prompt, resolve_prompt
 from memguard.quoting import named_turns, quote, quote_turns
 from memguard.schema.decision import Inconclusive, SupportSample
 from memguard.schema.memory import CandidateMemory, Conversation, Turn
@@ -87,7 +87,7 @@ def build_judge(model: ModelLike, *, spec: ConsistencyGate, prompt: Prompt | Non
     judge = ModelJudge(
         model=resolve_model(model),
         spec=spec,
-        prompt=prompt_or_own("consistency_gate", name, override=prompt),
+        prompt=resolve_prompt("consistency_gate", name, override=prompt),
         settings=CallSettings(temperature=spec.sampling_temperature, max_tokens=max_tokens),
     )
     if not spec.local_first:
@@ -140,7 +140,7 @@ class ModelJudge:
             settings=self.settings,
             meter=current_meter(),
             # Applies to concurrent requests; K answers of one request arrive together.
-            settled=settled if self.spec.early_stop else None,
+            stop=settled if self.spec.early_stop else None,
         )
         return Judgement(
             samples=tuple(_with_turn_ids(answer, source) for answer in batch.answers),

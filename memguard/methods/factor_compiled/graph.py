@@ -8,7 +8,7 @@ from memguard.llm.models import ModelLike
 from memguard.methods.adjudication.factory import create_adjudicator
 from memguard.methods.adjudication.state import ReadInput, ReadOutput, ReadState
 from memguard.methods.adjudication.steps import Steps, compile_method
-from memguard.prompts import Prompt, load_prompt, prompt_or_own
+from memguard.prompts import Prompt, load_prompt, resolve_prompt
 from memguard.protocols import Adjudicator
 from memguard.schema.read import FactorCompiled
 from memguard.schema.usage import Budget
@@ -60,7 +60,7 @@ def create_factor_compiled_graph(
         ConfigurationError: If the model or the prompt cannot be used.
     """
     spec = spec or FactorCompiled()
-    asking = prompt_or_own(NAME, "adjudicate", override=prompt)
+    asking = resolve_prompt(NAME, "adjudicate", override=prompt)
     steps = Steps(
         method=NAME,
         scheme="factors",

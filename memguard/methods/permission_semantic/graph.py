@@ -17,7 +17,7 @@ from memguard.methods.adjudication.case import distinct
 from memguard.methods.adjudication.factory import create_adjudicator, create_decomposer
 from memguard.methods.adjudication.state import ReadInput, ReadOutput, ReadState
 from memguard.methods.adjudication.steps import Steps, compile_method
-from memguard.prompts import Prompt, load_prompt, prompt_or_own
+from memguard.prompts import Prompt, load_prompt, resolve_prompt
 from memguard.protocols import Adjudicator, Decomposer, DecompositionCache
 from memguard.schema.base import is_blank
 from memguard.schema.ledger import Decomposition
@@ -192,8 +192,8 @@ def create_permission_semantic_graph(
         ConfigurationError: If a model or a prompt cannot be used.
     """
     spec = spec or PermissionSemantic()
-    asking = prompt_or_own(NAME, "adjudicate", override=prompt)
-    splitting = prompt_or_own(NAME, "decompose", override=decompose_prompt)
+    asking = resolve_prompt(NAME, "adjudicate", override=prompt)
+    splitting = resolve_prompt(NAME, "decompose", override=decompose_prompt)
     steps = Steps(
         method=NAME,
         scheme="units",

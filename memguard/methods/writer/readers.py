@@ -15,7 +15,7 @@ from memguard.llm.models import LOCAL, Model, ModelLike, resolve_model
 from memguard.local.statements import find_statements
 from memguard.methods.writer.rules import Pass
 from memguard.methods.writer.state import ExtractedFact, ExtractedFacts, PassResult, Unread
-from memguard.prompts import Prompt, load_prompt, prompt_or_own
+from memguard.prompts import Prompt, load_prompt, resolve_prompt
 from memguard.quoting import named_turns, quote_turns
 from memguard.schema.base import is_blank
 from memguard.schema.decision import Inconclusive
@@ -55,7 +55,7 @@ def build_reader(model: ModelLike, *, prompt: Prompt | None = None) -> Reader:
     if model == LOCAL:
         return LocalReader()
     return ModelReader(
-        model=resolve_model(model), prompt=prompt_or_own("writer", "extract", override=prompt)
+        model=resolve_model(model), prompt=resolve_prompt("writer", "extract", override=prompt)
     )
 
 

@@ -38,11 +38,11 @@ async def _tokens(model: Any, *, hidden: bool) -> list[str]:
     builder.add_edge(START, "node")
     builder.add_edge("node", END)
     graph: Any = builder.compile()
-    shown: list[str] = []
+    texts: list[str] = []
     async for chunk, _ in graph.astream({"messages": ASKED}, stream_mode="messages"):
         assert isinstance(chunk, AIMessage)
-        shown.append(chunk.text)
-    return [text for text in shown if text]
+        texts.append(chunk.text)
+    return [text for text in texts if text]
 
 
 async def test_tokens_of_an_answer_are_streamed_and_those_of_a_judge_are_not():
@@ -68,8 +68,8 @@ async def test_tool_calls_come_through_with_and_without_streaming():
         for streaming in (False, True):
             chat = ChatOpenAI(model="m", base_url=server.url, api_key="k", streaming=streaming)  # pyright: ignore[reportArgumentType]
             model = resolve_model(chat, streams=True)
-            said = await answer(model, ASKED, tools=tool_settings(model, [find_place]))
-            assert [(c["name"], c["args"]) for c in said.tool_calls] == [
+            message = await answer(model, ASKED, tools=tool_settings(model, [find_place]))
+            assert [(c["name"], c["args"]) for c in message.tool_calls] == [
                 ("find_place", {"name": "bakery"})
             ]
             assert server.chats[-1].body["tools"][0]["function"]["name"] == "find_place"
@@ -77,7 +77,7 @@ async def test_tool_calls_come_through_with_and_without_streaming():
 
 async def test_no_answer_is_an_error_that_says_why():
     model = resolve_model(ScriptedChatModel([TimeoutError("slow")]), max_attempts=1)
-    model.learned.limiter.made_contact()
+    model.state.limiter.record_contact()
     with pytest.raises(AnswerError, match=r"timeout.*can be sent again") as error:
         await answer(model, ASKED)
     assert error.value.code == ErrorCode.ANSWER_FAILED

@@ -28,7 +28,7 @@ async def text_of(step: Any, **settings: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("step", "said"),
+    ("step", "text"),
     [
         ("Hi.", "Hi."),
         ("<think>Greet.</think>\n\nHi.", "Hi."),
@@ -40,11 +40,11 @@ async def text_of(step: Any, **settings: Any) -> Any:
     ],
     ids=["plain", "after reasoning", "blocks", "cut off at a number"],
 )
-async def test_an_answer_is_its_text(step: Any, said: str) -> None:
+async def test_an_answer_is_its_text(step: Any, text: str) -> None:
     answer = await text_of(step)
-    assert answer.text == said
+    assert answer.text == text
     assert answer.usage.calls == 1
-    assert answer.cut_off == (said == "In 20")
+    assert answer.cut_off == (text == "In 20")
 
 
 @pytest.mark.parametrize(

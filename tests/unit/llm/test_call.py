@@ -92,9 +92,9 @@ async def test_retries_are_bounded_and_counted(loopback_model):
 async def test_a_retry_may_succeed_and_waits_as_asked():
     script = [ServerReply.error(429, headers={"retry-after": "0.2"}), "0.9"]
     with LoopbackModelServer(script=script) as server:
-        began, meter = time.perf_counter(), Meter()
+        start, meter = time.perf_counter(), Meter()
         reply = await call(model_at(server), meter)
-        assert time.perf_counter() - began >= 0.2
+        assert time.perf_counter() - start >= 0.2
     assert reply.messages[0].text == "0.9"
     assert (meter.usage.calls, meter.usage.attempts) == (1, 2)
 
@@ -205,10 +205,10 @@ async def test_calls_show_in_the_callbacks_of_the_run():
     async def node(_):
         await request(model, PROMPT, settings=CallSettings(), meter=Meter(), name="gate.support")
 
-    seen = Seen()
-    config = {"callbacks": [seen], "tags": ["host"], "metadata": {"thread": "1"}}
+    callback = Seen()
+    config = {"callbacks": [callback], "tags": ["host"], "metadata": {"thread": "1"}}
     await RunnableLambda(node).ainvoke(None, config)
-    [(name, tags, metadata)] = seen.starts
+    [(name, tags, metadata)] = callback.starts
     assert name == "gate.support"
     assert {"host", "nostream", "memguard"} <= set(tags)
     assert metadata["thread"] == "1"
@@ -225,7 +225,7 @@ async def test_a_cancelled_request_counts_as_an_attempt():
     with pytest.raises(asyncio.CancelledError):
         await task
     assert (meter.usage.calls, meter.usage.attempts) == (0, 1)
-    assert model.learned.limiter.in_flight == 0
+    assert model.state.limiter.in_flight == 0
 
 
 async def test_a_test_double_called_wrongly_is_not_swallowed():

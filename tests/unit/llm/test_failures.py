@@ -31,9 +31,9 @@ class ProviderError(Exception):
         (ProviderError(status=402), ErrorCode.MODEL_QUOTA),
     ],
 )
-def test_unhealable(error, code):
+def test_failures_of_the_configuration(error, code):
     failure = understand(error)
-    assert (failure.kind, failure.code) == ("unhealable", code)
+    assert (failure.kind, failure.code) == ("configuration", code)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ async def test_one_at_a_time_until_first_contact():
     limiter = Limiter()
     await asyncio.gather(*(work(limiter, 8) for _ in range(5)))
     assert limiter.high_water == 1
-    limiter.made_contact()
+    limiter.record_contact()
     await asyncio.gather(*(work(limiter, 3) for _ in range(9)))
     assert limiter.high_water == 3
     assert limiter.in_flight == 0
@@ -42,7 +42,7 @@ async def test_contact_wakes_those_who_wait():
     tasks = [asyncio.create_task(hold(i)) for i in range(4)]
     await settle()
     assert inside == [0]
-    limiter.made_contact()
+    limiter.record_contact()
     await settle()
     assert inside == [0, 1, 2, 3]
     leave.set()
@@ -51,7 +51,7 @@ async def test_contact_wakes_those_who_wait():
 
 async def test_first_come_first_served():
     limiter, order = Limiter(), []
-    limiter.made_contact()
+    limiter.record_contact()
 
     async def note(i):
         async with limiter.slot(1):
@@ -64,7 +64,7 @@ async def test_first_come_first_served():
 
 async def test_a_slot_handed_to_a_cancelled_waiter_is_passed_on():
     limiter = Limiter()
-    limiter.made_contact()
+    limiter.record_contact()
     gate = asyncio.Event()
 
     async def hold():
@@ -93,7 +93,7 @@ async def test_a_slot_handed_to_a_cancelled_waiter_is_passed_on():
 )
 def test_never_more_than_the_limit_and_nothing_is_lost(limit, plan, threads):
     limiter = Limiter()
-    limiter.made_contact()
+    limiter.record_contact()
     finished: list[int] = []
 
     async def one(delay: int, cancelled: bool) -> None:
@@ -120,7 +120,7 @@ def test_never_more_than_the_limit_and_nothing_is_lost(limit, plan, threads):
 
 def test_a_waiter_whose_loop_is_gone_is_skipped():
     limiter = Limiter()
-    limiter.made_contact()
+    limiter.record_contact()
     loop = asyncio.new_event_loop()
 
     async def enter():

@@ -112,7 +112,7 @@ def gguf(tmp_path):
 async def test_a_string_makes_a_model_that_takes_what_openai_takes(engine, gguf):
     model = resolve_model(f"llamacpp:{gguf}")
     assert model.name == f"llamacpp:{gguf}"
-    assert (model.takes_n, model.takes_schema, model.concurrency) == (True, True, 1)
+    assert (model.takes_n, model.is_openai_like, model.concurrency) == (True, True, 1)
     assert model.timeout == 600.0
     assert engine.loads == []
     reply = await request(model, PROMPT, settings=CallSettings(seed=7), meter=Meter())
@@ -170,7 +170,7 @@ def test_several_loops_and_plain_calls_share_it(engine, gguf):
 
 async def test_a_caller_out_of_time_ends_the_request(engine, gguf):
     engine.chunks, engine.pause = 10_000, 0.005
-    chat = LlamaCppChat(path=gguf, least_timeout=0.0)
+    chat = LlamaCppChat(path=gguf, min_timeout=0.0)
     model = resolve_model(chat, timeout=0.1, max_attempts=1)
     reply = await request(model, PROMPT, settings=CallSettings(), meter=Meter())
     assert reply.failure.reason == "timeout"
@@ -347,5 +347,5 @@ class TestRealWeights:
         answer = await yes_no_logprob(model, PROMPT, settings=CallSettings(max_tokens=4))
         assert len(answer.top) >= 20
         settings = CallSettings(temperature=0.0, max_tokens=200)
-        asked = await ask(model, PROMPT, Verdict, settings=settings, repair=False)
-        assert isinstance(asked.value, Verdict), asked
+        parsed = await ask(model, PROMPT, Verdict, settings=settings, repair=False)
+        assert isinstance(parsed.value, Verdict), parsed

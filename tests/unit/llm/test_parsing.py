@@ -65,12 +65,12 @@ def test_f05_blocks_and_tool_calls(kind):
         "choice": lambda text: parse_choice(text, ("0.85", "0.1", "0.2")),
     }
     for row in case_input("F-05")["rows"]:
-        given = row["message"]
+        fields = row["message"]
         # `content: null` reaches us from integrations that build messages without validation.
         message = (
-            SimpleNamespace(**given)
-            if given["content"] is None
-            else AIMessage.model_validate(given)
+            SimpleNamespace(**fields)
+            if fields["content"] is None
+            else AIMessage.model_validate(fields)
         )
         value = read_answer(message, parsers[kind])
         if isinstance(value, SupportSample | Verdict):
@@ -126,10 +126,10 @@ def test_choice_outside_the_menu_is_told_apart_from_none():
 
 
 def test_h02_quoted_verdicts_never_win():
-    given = case_input("H-02")
-    scores = [parse_score(text) for text in given["scripted_judge"]]
+    case = case_input("H-02")
+    scores = [parse_score(text) for text in case["scripted_judge"]]
     assert scores == [0.05, 0.1, 0.0]
-    label = parse_choice(given["scripted_auditor"], ("supported", "unsupported"))
+    label = parse_choice(case["scripted_auditor"], ("supported", "unsupported"))
     assert label == "unsupported"
 
 

@@ -62,15 +62,15 @@ def as_step(output):
 
 @pytest.mark.parametrize("row", range(5))
 async def test_f03_failed_samples_are_dropped_and_counted(row):
-    given = case_input("F-03")
-    one = given["rows"][row]
-    k = one.get("K", given["config"]["K"])
-    script = [as_step(output) for output in one["outputs"]]
+    case = case_input("F-03")
+    scenario = case["rows"][row]
+    k = scenario.get("K", case["config"]["K"])
+    script = [as_step(output) for output in scenario["outputs"]]
     with LoopbackModelServer(script=script, n="ignored") as server:
         model = resolve_model("openai:m", base_url=server.url, max_attempts=1, timeout=2)
         drawn = await sample(model, PROMPT, parse_score, k=k)
-    ruling = rule_on_support(scores_of(drawn), k=k, tau=given["config"]["tau"])
-    want = one["want"]
+    ruling = rule_on_support(scores_of(drawn), k=k, tau=case["config"]["tau"])
+    want = scenario["want"]
     expected = {"store": "supported", "reject": "low_support"}
     assert ruling.ruling == expected.get(want["decision"], "inconclusive")
     assert ruling.usable == want.get("n_valid", k)
@@ -99,7 +99,7 @@ async def test_one_request_for_all_that_fails_fails_all():
     assert [one.reason for one in drawn.answers] == ["provider_error"] * 3
 
 
-async def test_an_unhealable_failure_stops_all():
+async def test_a_permanent_failure_stops_all():
     with LoopbackModelServer("0.9", n="ignored", api_key="right") as server:
         model = resolve_model("openai:m", base_url=server.url, api_key="wrong-key")
         with pytest.raises(ModelConfigurationError):
@@ -117,26 +117,26 @@ async def test_early_stop_cancels_what_is_in_flight():
         PROMPT,
         parse_score,
         k=5,
-        settled=lambda answers, _: len(answers) >= 2,
+        stop=lambda answers, _: len(answers) >= 2,
         meter=(meter := Meter()),
     )
     assert drawn.used < drawn.requested == 5
     assert drawn.usage.attempts >= drawn.used
     assert meter.usage == drawn.usage
-    assert model.learned.limiter.in_flight == 0
+    assert model.state.limiter.in_flight == 0
 
 
 async def test_settled_sees_answers_and_what_remains():
-    seen = []
+    calls = []
 
     def settled(answers, remaining):
-        seen.append((len(answers), remaining))
+        calls.append((len(answers), remaining))
         return False
 
     scripted = ScriptedChatModel(["0.5"] * 4)
-    await sample(resolve_model(scripted, concurrency=1), PROMPT, parse_score, k=4, settled=settled)
-    assert seen[-1] == (4, 0)
-    assert all(done + remaining == 4 for done, remaining in seen)
+    await sample(resolve_model(scripted, concurrency=1), PROMPT, parse_score, k=4, stop=settled)
+    assert calls[-1] == (4, 0)
+    assert all(done + remaining == 4 for done, remaining in calls)
     scripted.assert_consumed()
 
 
@@ -153,7 +153,7 @@ def test_early_stop_never_changes_the_ruling(outputs, tau):
             PROMPT,
             parse_score,
             k=5,
-            settled=(
+            stop=(
                 lambda answers, remaining: is_settled(
                     [score_or_none(one) for one in answers], remaining=remaining, k=5, tau=tau
                 )
@@ -169,7 +169,7 @@ def test_early_stop_never_changes_the_ruling(outputs, tau):
 async def test_cancelling_the_whole_leaves_nothing_behind():
     scripted = ScriptedChatModel(["0.5"] * 5, latency=60)
     model = resolve_model(scripted)
-    model.learned.limiter.made_contact()
+    model.state.limiter.record_contact()
     meter = Meter()
     task = asyncio.create_task(sample(model, PROMPT, parse_score, k=5, meter=meter))
     while len(scripted.calls) < 5:  # noqa: ASYNC110 - the script tells of calls in no other way
@@ -177,5 +177,5 @@ async def test_cancelling_the_whole_leaves_nothing_behind():
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert model.learned.limiter.in_flight == 0
+    assert model.state.limiter.in_flight == 0
     assert meter.usage.attempts == len(scripted.calls) == 5

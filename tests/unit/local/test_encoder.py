@@ -276,7 +276,7 @@ class TestOneModelPerProcess:
         code = """
 import asyncio, os, sys
 from memguard.local import LocalEmbeddings
-from memguard.local import embedder as module
+from memguard.local import encoder as module
 embeddings = LocalEmbeddings()
 row = asyncio.run(embeddings.aembed_query("Ana lives in Lyon"))
 module._models.lock.acquire()  # as a thread that loads in the moment of the fork
