@@ -176,9 +176,9 @@ async def carry_out(
     text = decision.edited_action.args.text if isinstance(decision, Edit) else None
     if text is not None and text != receipt.candidate.text:
         edited = await _store_edit(text, receipt, backing, actor=actor)
-    elif isinstance(decision, Approve | Edit) and await _is_open(receipt, backing):
+    elif isinstance(decision, Approve | Edit) and await _outcome(receipt, backing) == "held":
         await quarantine.arelease(receipt.id, actor=actor, store=backing.store)
-    elif isinstance(decision, Reject) and await _is_open(receipt, backing):
+    elif isinstance(decision, Reject) and await _outcome(receipt, backing) == "held":
         await quarantine.adiscard(receipt.id, actor=actor, reason=message or "rejected by a person")
     # Read back rather than derived from the decision: somebody else may have ruled meanwhile.
     outcome: ReviewOutcome = "stored" if edited is not None else await _outcome(receipt, backing)
@@ -201,7 +201,7 @@ async def _store_edit(
     digest = digest_of(_REVIEW_METHOD, receipt.id)
     candidate = receipt.candidate.model_copy(update={"text": text})
     earlier = await backing.receipts.afind(candidate.id, policy_digest=digest)
-    if earlier is None and not await _is_open(receipt, backing):
+    if earlier is None and await _outcome(receipt, backing) != "held":
         return None
     edited = earlier or _text_receipt(
         candidate,
@@ -226,11 +226,8 @@ async def _store_edit(
     return committed
 
 
-async def _is_open(receipt: Receipt, backing: Backing) -> bool:
-    return await backing.receipts.astate(receipt.id) in {"held", "releasing"}
-
-
 async def _outcome(receipt: Receipt, backing: Backing) -> ReviewOutcome:
+    # A release that did not finish counts as open: releasing again finishes it.
     state = await backing.receipts.astate(receipt.id)
     if state in {"held", "releasing"}:
         return "held"

@@ -263,20 +263,18 @@ def create_consistency_gate_graph(
         ConfigurationError: If the model or the prompt cannot be used.
     """
     asker = build_judge(model, spec=spec or ConsistencyGate(), prompt=prompt)
-    return _compile(asker, store=store, receipts=ReceiptFactory(clock=clock, new_id=new_id))
+    receipts = ReceiptFactory(clock=clock, new_id=new_id)
+    return build_consistency_gate_graph(asker, store=store, receipts=receipts)
 
 
 def build_consistency_gate_graph(
-    asker: Judge, *, store: BaseStore | None
+    asker: Judge, *, store: BaseStore | None, receipts: ReceiptFactory | None = None
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
-    """The graph inside a guard, which has checked the text and creates the receipt itself."""
-    return _compile(asker, store=store, receipts=None)
+    """The graph around a judge that exists already.
 
-
-def _compile(
-    asker: Judge, *, store: BaseStore | None, receipts: ReceiptFactory | None
-) -> CompiledStateGraph[Any, Any, Any, Any]:
-    # A guard checks texts before any gate, for all gates, and creates the receipts itself.
+    Without `receipts` it is the graph inside a guard, which checks texts before any gate, for all
+    gates, and creates the receipts itself.
+    """
     alone = receipts is not None
     output = GateOutput if alone else GateRuling
     builder = StateGraph(SupportState, input_schema=GateInput, output_schema=output)
