@@ -1,4 +1,4 @@
-"""Where memories live, and the log beside them; every name is loaded on first use."""
+"""Public names of the store and the journal, each imported at its first use."""
 
 import importlib
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 # LangGraph and LangChain cost a second to import; `import memguard.stores` does not.
-_HOMES = {
+_MODULES = {
     "Audit": "memguard.journal.audit",
     "ChromaStore": "memguard.chroma.store",
     "Journal": "memguard.journal.journal",
@@ -39,11 +39,11 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
+    module = _MODULES.get(name)
+    if module is None:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    return getattr(importlib.import_module(home), name)
+    return getattr(importlib.import_module(module), name)
 
 
 def __dir__() -> list[str]:

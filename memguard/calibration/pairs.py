@@ -1,4 +1,4 @@
-"""The packaged pairs: short conversations, each with a supported memory and a changed one."""
+"""The labelled memories of the package: a supported and a changed one for each conversation."""
 
 import json
 from functools import cache
@@ -14,15 +14,15 @@ class LabelledMemory(Frozen):
     """A memory with its source, and whether the source supports it."""
 
     id: str
-    """Unique id within the set, for example `07-changed`."""
+    """Unique within the set, for example `07-changed`."""
     source: Conversation
-    """The conversation it claims to come from."""
+    """The conversation that it is judged against."""
     text: Text
     """The text of the memory."""
     is_supported: bool
-    """The label."""
+    """Whether the source supports it."""
     change: str
-    """Kind of the detail that differs within a pair: number, name, negation, ..."""
+    """Kind of the detail that differs within its pair: number, name, negation, ..."""
 
 
 class _Pair(Frozen):
@@ -40,10 +40,10 @@ class _PairsFile(Frozen):
 
 
 def load_pairs(limit: int | None = None) -> tuple[LabelledMemory, ...]:
-    """The packaged memories, those of a pair together and with the kinds of change mixed.
+    """Load the memories of the package; a pair is together, and the kinds of change are mixed.
 
     Args:
-        limit: How many to load, at least 2; by default all.
+        limit: The number of memories, at least 2; by default all.
     """
     # Two at least: a measurement needs a supported and a changed memory.
     return _all() if limit is None else _all()[: max(2, limit)]

@@ -1,7 +1,7 @@
 """How well a judge's scores separate supported memories from changed ones. Pure.
 
-The input are scores of supported memories and of changed ones, which have one detail wrong. An
-inconclusive answer has no score: the caller counts it, and must not pass it as 0.
+The inputs are the scores of supported memories, and those of changed memories, in which one detail
+is wrong. An inconclusive answer has no score; the caller counts it and must not pass it as 0.
 """
 
 import math
@@ -15,7 +15,7 @@ Z_95 = 1.959963984540054
 """Two-sided 95 % point of the normal distribution."""
 
 TARGET = 0.1
-"""Default of the contamination aimed at: the share of wrong memories among the admitted ones."""
+"""Default of the target contamination, the share of changed memories among the admitted ones."""
 
 GRID = tuple(step / 10 for step in range(1, 10))
 """Thresholds of a curve, in addition to the one in force and the suggested one."""
@@ -41,9 +41,9 @@ class Proportion:
     """A count out of a total, with Wilson's interval."""
 
     count: int
-    """How many."""
+    """The numerator."""
     total: int
-    """Out of how many."""
+    """The denominator."""
 
     @property
     def value(self) -> float | None:
@@ -59,15 +59,16 @@ class Proportion:
         if self.value is None or self.interval is None:
             return "-"
         low, high = self.interval.low, self.interval.high
+        # The interval without decimals: samples are small, and more digits would be noise.
         return f"{100 * self.value:.1f} % [{100 * low:.0f}-{100 * high:.0f}]"
 
 
 @dataclass(frozen=True, kw_only=True)
 class CurvePoint:
-    """What one threshold admits."""
+    """The memories that one threshold admits."""
 
     tau: float
-    """The threshold: scores from it on are admitted."""
+    """The threshold; it admits scores greater than or equal to it."""
     recall: Proportion
     """Admitted memories among the supported ones."""
     contamination: Proportion
@@ -83,13 +84,13 @@ class JudgeCalibration:
     interval: Interval
     """The interval of the AUC."""
     now: CurvePoint
-    """What the threshold in force admits."""
+    """The result of the threshold in use."""
     suggested: CurvePoint | None
-    """The threshold of highest recall with contamination up to the target; `None` if none does."""
+    """The threshold with the highest recall that meets the target; `None` if none meets it."""
     target: float
-    """The contamination aimed at."""
+    """Maximum contamination."""
     changed: int
-    """How many changed memories have a score."""
+    """Number of changed memories with a score."""
     curve: tuple[CurvePoint, ...]
     """One point per threshold, in ascending order."""
 
@@ -100,12 +101,12 @@ class JudgeCalibration:
 
     @property
     def admits_nothing(self) -> bool:
-        """Whether the threshold in force admits no memory."""
+        """Whether the threshold in use admits no memory."""
         return self.now.contamination.total == 0
 
     @property
     def admits_everything(self) -> bool:
-        """Whether the threshold in force admits every memory."""
+        """Whether the threshold in use admits every memory."""
         return self.now.contamination.total == self.now.recall.total + self.changed
 
 
@@ -117,7 +118,7 @@ def calibrate_scores(
     Args:
         supported: Scores of memories that their source supports.
         changed: Scores of memories with one detail changed.
-        tau: The threshold in force.
+        tau: The threshold in use.
         target: Maximum contamination of a suggested threshold.
 
     Returns:
@@ -186,8 +187,8 @@ def wilson(count: int, total: int, *, z: float = Z_95) -> Interval | None:
     """Wilson's interval for a proportion (1927, https://doi.org/10.2307/2276774).
 
     Args:
-        count: How many.
-        total: Out of how many.
+        count: The numerator of the proportion.
+        total: Its denominator.
         z: Quantile of the normal distribution.
 
     Returns:
@@ -196,23 +197,24 @@ def wilson(count: int, total: int, *, z: float = Z_95) -> Interval | None:
     if total == 0:
         return None
     share, square = count / total, z * z
-    middle = share + square / (2 * total)
-    reach = z * math.sqrt(share * (1 - share) / total + square / (4 * total * total))
+    center = share + square / (2 * total)
+    margin = z * math.sqrt(share * (1 - share) / total + square / (4 * total * total))
     scale = 1 + square / total
     # At the ends the formula gives 0 and 1, except for rounding.
-    low = 0.0 if count == 0 else (middle - reach) / scale
-    high = 1.0 if count == total else (middle + reach) / scale
+    low = 0.0 if count == 0 else (center - margin) / scale
+    high = 1.0 if count == total else (center + margin) / scale
     return Interval(low=max(0.0, low), high=min(1.0, high))
 
 
 def at_threshold(supported: Sequence[float], changed: Sequence[float], *, tau: float) -> CurvePoint:
-    """Recall and contamination if scores from `tau` on are admitted."""
-    right = sum(passes_threshold(score, tau=tau) for score in supported)
+    """Recall and contamination of a threshold."""
+    # The gate's own comparison, so that the figures hold for the gate also at the threshold itself.
+    correct = sum(passes_threshold(score, tau=tau) for score in supported)
     wrong = sum(passes_threshold(score, tau=tau) for score in changed)
     return CurvePoint(
         tau=tau,
-        recall=Proportion(count=right, total=len(supported)),
-        contamination=Proportion(count=wrong, total=right + wrong),
+        recall=Proportion(count=correct, total=len(supported)),
+        contamination=Proportion(count=wrong, total=correct + wrong),
     )
 
 
@@ -221,8 +223,7 @@ def suggest_threshold(
 ) -> float | None:
     """The threshold with the highest recall whose contamination is at most the target, or `None`.
 
-    It lies midway to the next lower score and has few digits, so that it does not depend on one
-    score.
+    It is rounded and about midway between two scores, so that it does not depend on a single score.
 
     Args:
         supported: Scores of supported memories.
@@ -231,26 +232,26 @@ def suggest_threshold(
     """
     scores = sorted({*supported, *changed})
     points = [(at_threshold(supported, changed, tau=score), i) for i, score in enumerate(scores)]
-    # Only scores matter: between two of them, what is admitted does not change.
-    good = [
+    # Only scores need a trial: between two of them, the admitted memories are the same.
+    admissible = [
         (point, i)
         for point, i in points
         if point.recall.count and (point.contamination.value or 0.0) <= target
     ]
-    if not good:
+    if not admissible:
         return None
     # Of thresholds with the same recall, the highest admits the fewest wrong memories.
-    best, i = max(good, key=lambda item: (item[0].recall.count, item[0].tau))
+    best, i = max(admissible, key=lambda item: (item[0].recall.count, item[0].tau))
     return best.tau if i == 0 else _between(scores[i - 1], best.tau)
 
 
 def _between(low: float, high: float) -> float:
-    """A number with few digits above `low` and at most `high`, near their middle."""
-    middle = (low + high) / 2
+    """A number with few digits that admits `high` but not `low`, near their middle."""
     for digits in range(2, _MAX_DIGITS):
-        short = round(middle, digits)
-        if passes_threshold(high, tau=short) and not passes_threshold(low, tau=short):
-            return short
+        rounded = round((low + high) / 2, digits)
+        if passes_threshold(high, tau=rounded) and not passes_threshold(low, tau=rounded):
+            return rounded
+    # The scores are too close for a number between them.
     return high
 
 

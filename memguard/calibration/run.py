@@ -1,4 +1,4 @@
-"""Stores the results of measurements next to the store, in `calibration.json`."""
+"""Measures a judge on labelled memories, and stores the results in `calibration.json`."""
 
 import asyncio
 import json
@@ -24,6 +24,7 @@ from memguard.schema.receipt import MethodReport
 from memguard.schema.usage import Usage
 
 RECORD_FILE = "calibration.json"
+"""Name of the file with all measurements, in the folder of the store."""
 
 
 class CalibrationRecord(Frozen):
@@ -38,11 +39,11 @@ class CalibrationRecord(Frozen):
     prompt: str
     """Digest of the judge's prompt; empty for the local judge."""
     at: Moment
-    """When it was measured."""
+    """The time of the measurement."""
     memories: int
-    """How many labelled memories were judged."""
+    """Number of labelled memories that were judged."""
     inconclusive: int
-    """How many of them have no score."""
+    """Number of memories without a score."""
     auc: float
     """The area under the curve."""
     auc_low: float
@@ -50,11 +51,11 @@ class CalibrationRecord(Frozen):
     auc_high: float
     """Upper end of the AUC's 95 % interval."""
     tau: float
-    """The threshold in force."""
+    """The threshold in use."""
     suggested_tau: float | None
     """The suggested threshold; `None` if no threshold meets the target."""
     target: float
-    """The contamination aimed at."""
+    """Maximum contamination of the suggested threshold."""
 
 
 class _RecordsFile(Frozen):
@@ -69,6 +70,7 @@ def find_records(folder: Path, *, model: str) -> tuple[CalibrationRecord, ...]:
         StoreConfigurationError: If the file exists and cannot be read.
     """
     records = [record for record in _read(folder / RECORD_FILE).records if record.model == model]
+    # As text, because a time may be missing.
     return tuple(sorted(records, key=lambda record: str(record.at)))
 
 
@@ -106,10 +108,10 @@ def _read(path: Path) -> _RecordsFile:
     except FileNotFoundError:
         return _RecordsFile()
     except OSError as error:
-        problem = f"{error.strerror}); check its rights, or name another --store"
-    except ValueError as error:  # no JSON, or another shape
-        problem = f"{str(error).splitlines()[0]}); delete it and calibrate again"
-    msg = f"{str(path)!r} cannot be read ({problem}"
+        reason, advice = error.strerror, "check its rights, or name another --store"
+    except ValueError as error:  # not JSON, or another layout
+        reason, advice = str(error).splitlines()[0], "delete it and calibrate again"
+    msg = f"{str(path)!r} cannot be read ({reason}); {advice}"
     raise StoreConfigurationError(msg, code=ErrorCode.STORE_PATH)
 
 
@@ -130,9 +132,9 @@ class JudgeMeasurement:
     """A judge's results for all memories."""
 
     judged: tuple[JudgedMemory, ...]
-    """One result per memory, in their order."""
+    """One result per memory, in the order of the memories."""
     tau: float
-    """The threshold in force."""
+    """The threshold in use."""
     calibration: JudgeCalibration | None
     """The figures; `None` if all memories of one label are inconclusive."""
 
@@ -197,28 +199,36 @@ async def measure_judge(
     """
     # In a thread: it reads the prompt, and may import a provider's SDK.
     gate = await asyncio.to_thread(
-        create_consistency_gate_graph, model, spec=_without_early_stop(spec)
+        create_consistency_gate_graph,
+        model,
+        # `model_copy` preserves which fields were set: without a `tau` from the caller, the local
+        # judge uses its own.
+        spec=spec.model_copy(update={"early_stop": False}),
     )
 
     async def judge(memory: LabelledMemory) -> JudgedMemory:
         out = await gate.ainvoke({"candidate": memory.text, "context": memory.source})
-        judged = _run_read(memory, out["report"])
+        report: MethodReport = out["report"]
+        usable = report.decision.reason != "inconclusive"
+        score = _number(report, "score") if usable else None
+        judged = JudgedMemory(memory=memory, score=score, report=report)
         if on_judged is not None:
             on_judged(judged)
         return judged
 
-    # One meter for all calls: after a wrong key fails once, the calls that wait are not made.
+    # One meter for all calls: after one call fails because of a wrong key, the others are not made.
     with use_meter(Meter()):
         tasks = [asyncio.create_task(judge(memory)) for memory in memories]
     try:
         judged = tuple(await asyncio.gather(*tasks))
     finally:
+        # After one failure, `gather` leaves the other tasks running.
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-    # The local judge has a threshold of its own.
-    reported = (_number(result.report, "tau") for result in judged)
-    tau = next((value for value in reported if value is not None), spec.tau)
+    # The local judge has its own threshold, which is in its reports.
+    taus = (_number(result.report, "tau") for result in judged)
+    tau = next((value for value in taus if value is not None), spec.tau)
     return JudgeMeasurement(
         judged=judged,
         tau=tau,
@@ -228,19 +238,6 @@ async def measure_judge(
             tau=tau,
             target=target,
         ),
-    )
-
-
-def _without_early_stop(spec: ConsistencyGate) -> ConsistencyGate:
-    # `model_copy` preserves which fields were set: without a `tau` from the caller, the local judge
-    # uses its own.
-    return spec.model_copy(update={"early_stop": False})
-
-
-def _run_read(memory: LabelledMemory, report: MethodReport) -> JudgedMemory:
-    usable = report.decision.reason != "inconclusive"
-    return JudgedMemory(
-        memory=memory, score=_number(report, "score") if usable else None, report=report
     )
 
 

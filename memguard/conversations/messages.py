@@ -1,4 +1,4 @@
-"""Reads chat messages, in all common shapes, into a `Conversation`."""
+"""Reads chat messages in all common formats into a `Conversation`, also as fields of models."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -29,7 +29,7 @@ _TIME_FIELDS = ("at", "timestamp", "created_at", "time")
 ConversationLike = (
     Conversation | str | Sequence[BaseMessage | Turn | Mapping[str, Any] | tuple[str, str]]
 )
-"""A conversation, a plain text (one user turn), or a list of messages in any common shape."""
+"""A conversation, a plain text (one user turn), or a list of messages in any common format."""
 
 
 def read_conversation(source: ConversationLike, *, conversation_id: str = "") -> Conversation:
@@ -41,7 +41,7 @@ def read_conversation(source: ConversationLike, *, conversation_id: str = "") ->
     without an id are numbered from 1.
 
     Args:
-        source: A conversation, which is returned as it is, a text, or a list of messages.
+        source: A conversation, which is returned unchanged, a text, or a list of messages.
         conversation_id: Id of the new conversation.
 
     Raises:
@@ -51,7 +51,14 @@ def read_conversation(source: ConversationLike, *, conversation_id: str = "") ->
         return source
     if isinstance(source, str):
         source = [("user", source)]
-    _require_list(source)
+    # Bytes and mappings are iterable, but neither iterates over messages.
+    if isinstance(source, bytes | Mapping) or not isinstance(cast("object", source), Iterable):
+        kind = type(cast("object", source)).__name__
+        msg = (
+            f"a conversation cannot be read from a {kind}: pass a text, a `Conversation`, or a "
+            "list of messages"
+        )
+        raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
     turns = tuple(_read_turn(message, number=n) for n, message in enumerate(source, start=1))
     _refuse_repeated_ids(turns)
     return Conversation(turns=turns, id=conversation_id)
@@ -69,9 +76,9 @@ def _read_turn(message: object, *, number: int) -> Turn:
             role, content = cast("Sequence[Any]", message)
             return _from_mapping({"role": role, "content": content}, number=number)
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise _unreadable(number, f"{field}: {first['msg']}") from error
+        problem = error.errors()[0]
+        field = ".".join(str(part) for part in problem["loc"])
+        raise _unreadable(number, f"{field}: {problem['msg']}") from error
     raise _unreadable(number, f"it is a {type(message).__name__}")
 
 
@@ -154,17 +161,6 @@ def _read_time(at: object, *, number: int) -> datetime | None:
     raise _unreadable(number, f"its time {at!r} is not ISO 8601 or Unix seconds")
 
 
-def _require_list(source: object) -> None:
-    # Both are iterable, but neither iterates over messages.
-    if isinstance(source, bytes | Mapping) or not isinstance(source, Iterable):
-        kind = type(cast("object", source)).__name__
-        msg = (
-            f"a conversation cannot be read from a {kind}: pass a text, a `Conversation`, or a "
-            "list of messages"
-        )
-        raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
-
-
 def _refuse_repeated_ids(turns: Sequence[Turn]) -> None:
     ids: set[str] = set()
     for turn in turns:
@@ -174,10 +170,10 @@ def _refuse_repeated_ids(turns: Sequence[Turn]) -> None:
         ids.add(turn.id)
 
 
-def _unreadable(number: int, why: str) -> InvalidInputError:
+def _unreadable(number: int, reason: str) -> InvalidInputError:
     msg = (
-        f"message {number} cannot be read: {why}; pass LangChain messages, (role, text) pairs, or "
-        "mappings with `role` and `content`"
+        f"message {number} cannot be read: {reason}; pass LangChain messages, (role, text) pairs, "
+        "or mappings with `role` and `content`"
     )
     return InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
 

@@ -1,10 +1,9 @@
-"""Comparing the log with the memory store, and taking memories out of both.
+"""Compares the log with the memory store.
 
-An audit reads while others may write: run it when nothing does, or run it again before acting on
-what it finds.
+Other processes may write during an audit. Run it when none does, or repeat it before acting on its
+result.
 """
 
-import functools
 import json
 import sqlite3
 from collections.abc import Sequence
@@ -21,11 +20,11 @@ from memguard.store_calls import call_store
 
 _BATCH = 500
 
-_PRESENT = """EXISTS (SELECT 1 FROM events AS done WHERE done.receipt_id = receipts.id
+_STORED = """EXISTS (SELECT 1 FROM events AS done WHERE done.receipt_id = receipts.id
     AND done.kind IN ('stored', 'released'))
-    AND NOT EXISTS (SELECT 1 FROM events AS gone WHERE gone.receipt_id = receipts.id
-    AND gone.kind = 'deleted')"""
-"""Receipts whose memory must be in the store."""
+    AND NOT EXISTS (SELECT 1 FROM events AS deletion WHERE deletion.receipt_id = receipts.id
+    AND deletion.kind = 'deleted')"""
+"""Condition of the receipts whose memory must be in the store."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,24 +39,24 @@ class RecordLocation:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Audit:
-    """Where the log and the memory store disagree."""
+    """Differences between the log and the memory store."""
 
     without_receipt: tuple[RecordLocation, ...]
-    """Items of the store that no receipt accounts for: written past the guard, or the log lost."""
+    """Items of the store without a receipt: not written through the guard, or the log was lost."""
     without_record: tuple[str, ...]
-    """Receipts whose memory is gone from the store, though nobody deleted it through memguard."""
+    """Receipts whose memory is not in the store, though it was not deleted through memguard."""
     altered: tuple[str, ...]
-    """Receipts whose key holds another text now."""
+    """Receipts whose key contains another text now."""
     pending: tuple[str, ...]
-    """Receipts whose write was begun and not finished; `recover` finishes it."""
+    """Receipts whose write was interrupted; `recover` completes it."""
     checked_records: int
-    """Items of the store that were looked at."""
+    """Number of items of the store that were compared."""
     checked_receipts: int
-    """Receipts that were looked at."""
+    """Number of receipts that were compared."""
 
     @property
     def agrees(self) -> bool:
-        """Whether nothing was found."""
+        """Whether there is no difference."""
         return not (self.without_receipt or self.without_record or self.altered or self.pending)
 
 
@@ -69,7 +68,7 @@ class _Expected:
     key: str
     text: str
     value: str | None
-    """What a writer put, as JSON; absent for what memguard stored in its own form."""
+    """The item of a guarded store's caller, as JSON; `None` for memguard's own form."""
 
 
 async def audit(journal: Journal, store: BaseStore, *, namespace: Namespace = ()) -> Audit:
@@ -78,17 +77,18 @@ async def audit(journal: Journal, store: BaseStore, *, namespace: Namespace = ()
     Args:
         journal: The log.
         store: The memory store.
-        namespace: The beginning of the namespaces to look at; those below it belong to it.
+        namespace: The beginning of the namespaces to compare.
 
     Raises:
         MemguardError: If the log or the store cannot be read.
     """
-    gone, altered, receipts = await _check_receipts(journal, store, namespace)
-    strangers, records = await _check_records(journal, store, namespace)
+    missing, altered, receipts = await _check_receipts(journal, store, namespace)
+    unaccounted, records = await _check_records(journal, store, namespace)
+    # Last: writes that end during the audit are not reported as interrupted.
     pending = await journal.aread(pending_intents)
     return Audit(
-        without_receipt=strangers,
-        without_record=gone,
+        without_receipt=unaccounted,
+        without_record=missing,
         altered=altered,
         pending=tuple(
             intent.receipt_id
@@ -103,21 +103,19 @@ async def audit(journal: Journal, store: BaseStore, *, namespace: Namespace = ()
 async def _check_receipts(
     journal: Journal, store: BaseStore, namespace: Namespace
 ) -> tuple[tuple[str, ...], tuple[str, ...], int]:
-    gone: list[str] = []
+    missing: list[str] = []
     altered: list[str] = []
     checked = after = 0
-    while expected := await journal.aread(
-        functools.partial(_expected, namespace=namespace, after=after)
-    ):
+    while expected := await journal.aread(_expected, namespace, after=after):
         after = expected[-1].seq
         checked += len(expected)
         items = await call_store(store, [GetOp(entry.namespace, entry.key) for entry in expected])
         for entry, item in zip(expected, items, strict=True):
             if not isinstance(item, Item):
-                gone.append(entry.receipt_id)
-            elif not _holds(item, entry):
+                missing.append(entry.receipt_id)
+            elif not _matches(item, entry):
                 altered.append(entry.receipt_id)
-    return tuple(gone), tuple(altered), checked
+    return tuple(missing), tuple(altered), checked
 
 
 async def _check_records(
@@ -126,24 +124,25 @@ async def _check_records(
     unaccounted: list[RecordLocation] = []
     offset = 0
     while True:
+        # An audit must not prolong the life of an item that expires.
         page = SearchOp(namespace, limit=_BATCH, offset=offset, refresh_ttl=False)
         (items,) = await call_store(store, [page])
         locations = [
             RecordLocation(namespace=tuple(item.namespace), key=item.key) for item in items
         ]
         offset += len(locations)
-        accounted = await journal.aread(functools.partial(_accounted, locations=locations))
+        accounted = await journal.aread(_accounted, locations)
         unaccounted.extend(location for location in locations if location not in accounted)
         if len(locations) < _BATCH:
             return tuple(unaccounted), offset
 
 
-def _expected(db: sqlite3.Connection, *, namespace: Namespace, after: int) -> tuple[_Expected, ...]:
+def _expected(db: sqlite3.Connection, namespace: Namespace, *, after: int) -> tuple[_Expected, ...]:
     condition, values = ReceiptFilter(namespace=namespace).where()
     rows = db.execute(
         f"""SELECT seq, id, namespace, record_key, json_extract(body, '$.candidate.text'),
             json_extract(body, '$.value')
-        FROM receipts WHERE {condition} AND {_PRESENT} AND seq > ?
+        FROM receipts WHERE {condition} AND {_STORED} AND seq > ?
         ORDER BY seq LIMIT ?""",  # noqa: S608 - constants
         (*values, after, _BATCH),
     )
@@ -161,25 +160,26 @@ def _expected(db: sqlite3.Connection, *, namespace: Namespace, after: int) -> tu
 
 
 def _accounted(
-    db: sqlite3.Connection, *, locations: Sequence[RecordLocation]
+    db: sqlite3.Connection, locations: Sequence[RecordLocation]
 ) -> frozenset[RecordLocation]:
-    """The places that a receipt accounts for, stored or about to be."""
+    """The locations that have a receipt, including those whose write is pending."""
     return frozenset(
         location
         for location in locations
         if db.execute(
-            # CROSS JOIN keeps SQLite from going through all intents for each place.
+            # CROSS JOIN keeps SQLite from scanning all intents for each location.
             "SELECT 1 FROM receipts CROSS JOIN events ON events.receipt_id = receipts.id "
             "WHERE namespace = ? AND record_key = ? AND (kind IN ('intended', 'release_intended') "
-            # What a guarded store let through was put by its writer.
+            # These were put by the caller of a guarded store, without an intent.
             "OR json_extract(receipts.body, '$.effect') IN ('caller', 'shadow'))",
             (to_json(location.namespace), location.key),
         ).fetchone()
     )
 
 
-def _holds(item: Item, expected: _Expected) -> bool:
+def _matches(item: Item, expected: _Expected) -> bool:
     if expected.value is not None:
         return item.value == json.loads(expected.value)
+    # As commits compare: of two texts with the same form, only the first is stored.
     content = item.value.get("content")
     return isinstance(content, str) and same_text_form(content) == same_text_form(expected.text)

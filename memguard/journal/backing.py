@@ -1,11 +1,14 @@
-"""Commits that happen at the same time share their waits for the disk and the store."""
+"""The store and the journal of a guard, and the committer that writes to both.
+
+`Backings` finds the store of the run in progress and opens its journal. `Committer` batches the
+commits of concurrent runs, which then share their waits for the disk and the store.
+"""
 
 import asyncio
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from weakref import WeakKeyDictionary
 
 from langgraph.runtime import get_runtime
@@ -13,92 +16,90 @@ from langgraph.store.base import BaseStore, GetOp
 
 from memguard.errors import ConfigurationError, ErrorCode, StoreError
 from memguard.journal.caches import ExtractionLog
-from memguard.journal.commit import commit, duplicate_decision, owner_of, recover
+from memguard.journal.commit import Location, commit, duplicate_decision, owner_of, recover
 from memguard.journal.journal import Journal
 from memguard.journal.receipts import ReceiptLog
-from memguard.schema.base import Namespace
 from memguard.schema.memory import record_key
 from memguard.schema.receipt import Receipt
 from memguard.store_calls import call_store
 
 _MAX_BATCH = 64
-"""Receipts in one commit; more would make the first one wait for the last."""
-
-
-Location = tuple[Namespace, str]
-"""A namespace and a key in it."""
+"""Receipts in one commit; with more, the first would wait long for the last."""
 
 
 @dataclass
-class _Entry:
-    """A decision on its way to the disk, and whom to tell."""
+class _QueuedCommit:
+    """A decision that waits for its commit."""
 
     receipt: Receipt
     done: asyncio.Future[Receipt]
+    """The result for the caller."""
     compared: bool = False
-    """Whether it is known not to repeat what is stored, or says so."""
+    """Whether the receipt was compared with the stored texts; see `_mark_duplicates`."""
 
 
 @dataclass
 class _Queue:
-    """Commits of one event loop that wait for their turn."""
+    """The waiting commits of one event loop."""
 
-    waiting: list[_Entry] = field(default_factory=list[_Entry])
+    waiting: list[_QueuedCommit] = field(default_factory=list[_QueuedCommit])
     running: asyncio.Task[None] | None = None
 
 
 class Committer:
-    """Durable commits, grouped: while one is on its way to the disk, the next ones gather.
+    """Batches durable commits: those that arrive while one batch is written form the next.
 
-    Grouping changes when, never whether: each `commit` returns after its own receipt and record
-    are on disk, and fails for its own record only.
+    Each `commit` still returns only after its own receipt and record are on disk, and fails only
+    because of its own record.
 
     Concurrent runs may have judged the same text. The first commit stores it, and the receipt of
-    the next says that it is a duplicate, as it would have been a moment later.
+    the next one says that it is a duplicate, as if it had been judged later.
     """
 
     def __init__(self, journal: Journal, store: BaseStore) -> None:
         self._journal = journal
         self._store = store
+        # One queue per loop: a future may only be resolved in the loop that waits for it.
         self._queues: WeakKeyDictionary[asyncio.AbstractEventLoop, _Queue] = WeakKeyDictionary()
 
     async def commit(self, receipt: Receipt) -> Receipt:
-        """Make one decision durable, with its record where it admits one.
+        """Write one decision to disk, with the record that it admits.
 
         Returns:
-            The receipt in the log: an earlier one when the decision was taken before, and that of
-            a duplicate when the text was stored since the candidate was screened.
+            The receipt in the log: an earlier one if the candidate was decided on before, or that
+            of a duplicate if the text was stored after the candidate was screened.
 
         Raises:
-            StoreError: If the store failed; the decision is logged and recovery stores it.
+            StoreError: If the store failed; the decision is logged, and `recover` stores it.
             ReceiptError: If the log failed; nothing was stored.
         """
         loop = asyncio.get_running_loop()
         queue = self._queues.setdefault(loop, _Queue())
         done: asyncio.Future[Receipt] = loop.create_future()
-        queue.waiting.append(_Entry(receipt, done))
+        queue.waiting.append(_QueuedCommit(receipt, done))
         if queue.running is None:
             queue.running = loop.create_task(self._run(queue))
         return await done
 
     async def _run(self, queue: _Queue) -> None:
-        """Commit until nothing waits, also when the program is being stopped.
+        """Commit until the queue is empty, even after a cancellation.
 
-        A stop cancels this task once. What waits here is decided and was paid for: it goes to
-        the disk first. Committing a batch again changes nothing.
+        A program that stops cancels this task once. The waiting decisions have cost model calls,
+        so they are written first. Committing a batch again changes nothing.
         """
         stop: asyncio.CancelledError | None = None
         try:
             while queue.waiting:
                 batch = queue.waiting[:_MAX_BATCH]
                 try:
-                    await self._compare([entry for entry in batch if not entry.compared])
+                    await self._mark_duplicates([entry for entry in batch if not entry.compared])
                     await self._commit_batch(batch)
                 except asyncio.CancelledError as error:
                     if stop is not None:
                         raise
                     stop = error
                 else:
+                    # Only now: a batch that was cancelled is committed once more.
                     del queue.waiting[: len(batch)]
             if stop is not None:
                 raise stop
@@ -108,59 +109,65 @@ class Committer:
                 entry.done.cancel()
             queue.waiting.clear()
 
-    async def _compare(self, batch: Sequence[_Entry]) -> None:
-        """Turn what repeats a stored text, or an earlier one of the batch, into a duplicate."""
+    async def _mark_duplicates(self, batch: Sequence[_QueuedCommit]) -> None:
+        """Turn decisions on a stored text, or on a text earlier in the batch, into duplicates."""
         memories = [entry for entry in batch if _is_memory(entry.receipt)]
         owners = await self._owners({_location(entry.receipt) for entry in memories})
         for entry in memories:
             candidate_id = entry.receipt.candidate.id
             if owners.setdefault(_location(entry.receipt), candidate_id) != candidate_id:
                 entry.receipt = entry.receipt.model_copy(update={"decision": duplicate_decision()})
+        # Once only: after an interrupted commit, a memory would be compared with itself.
         for entry in batch:
             entry.compared = True
 
     async def _owners(self, locations: Iterable[Location]) -> dict[Location, str | None]:
-        """The candidates that the stored ones of these memories came from."""
-        wanted = list(locations)
-        if not wanted:
+        """The candidates that the memories at these locations came from."""
+        keys = list(locations)
+        if not keys:
             return {}
         try:
-            items: list[Any] = await call_store(
-                self._store, [GetOp(*location, refresh_ttl=False) for location in wanted]
-            )
+            items = await call_store(self._store, [GetOp(*key, refresh_ttl=False) for key in keys])
         except Exception:
-            # The commit that follows meets the same store, logs the decision and says what failed.
+            # The commit that follows calls the same store, logs the decision and raises the error.
             return {}
         return {
             location: owner_of(item.value)
-            for location, item in zip(wanted, items, strict=True)
-            # What else may lie under that key is for the commit to report.
+            for location, item in zip(keys, items, strict=True)
+            # An item with another text under that key is reported by the commit.
             if item is not None and record_key(str(item.value.get("content"))) == location[1]
         }
 
-    async def _commit_batch(self, batch: Sequence[_Entry]) -> None:
+    async def _commit_batch(self, batch: Sequence[_QueuedCommit]) -> None:
         try:
             committed = await commit(self._journal, self._store, [entry.receipt for entry in batch])
         except StoreError as error:
             if len(batch) == 1:
-                if not batch[0].done.done():
-                    batch[0].done.set_exception(error)
+                _resolve(batch[0], error)
                 return
-            # One bad record must not fail its neighbours; committing again changes nothing.
+            # One bad record must not fail the others; committing again changes nothing.
             for entry in batch:
                 await self._commit_batch([entry])
         except Exception as error:
             for entry in batch:
-                if not entry.done.done():
-                    entry.done.set_exception(error)
+                _resolve(entry, error)
         else:
             for entry, receipt in zip(batch, committed.receipts, strict=True):
-                if not entry.done.done():
-                    entry.done.set_result(receipt)
+                _resolve(entry, receipt)
+
+
+def _resolve(entry: _QueuedCommit, result: Receipt | Exception) -> None:
+    # A caller that was cancelled has cancelled its future.
+    if entry.done.done():
+        return
+    if isinstance(result, Exception):
+        entry.done.set_exception(result)
+    else:
+        entry.done.set_result(result)
 
 
 def _is_memory(receipt: Receipt) -> bool:
-    """Whether it stores a memory under its text; what a writer put has a key of its own."""
+    # The key of a memory follows from its text; an item of a guarded store has its writer's key.
     return receipt.outcome == "stored" and receipt.effect == "commit" and receipt.value is None
 
 
@@ -171,11 +178,12 @@ def _location(receipt: Receipt) -> Location:
 IN_MEMORY_NOTE = (
     "receipts and quarantine are kept in memory and end with the process: pass `receipts=PATH`"
 )
+"""The note of a guard whose journal is in memory."""
 
 
 @dataclass
 class Backing:
-    """A store and its journal. Opens nothing before its first use."""
+    """A store and its journal, which is opened at its first use."""
 
     store: BaseStore
     journal: Journal
@@ -191,25 +199,30 @@ class Backing:
         self.committer = Committer(self.journal, self.store)
 
     async def recover_once(self) -> tuple[str, ...]:
-        """Before the first write, finish what an earlier process started; return problems."""
+        """Complete the interrupted writes of earlier processes, before the first write.
+
+        Returns:
+            Why some of them could not be completed; these are tried again at the next call.
+        """
         if self.recovered:
             return ()
-        done = await recover(self.journal, self.store)
-        self.recovered = not done.problems
-        return done.problems
+        result = await recover(self.journal, self.store)
+        self.recovered = not result.problems
+        return result.problems
 
 
 class Backings:
-    """Finds the backing of the run in progress, and creates each one once."""
+    """Finds the backing of the run in progress, and creates one for each store."""
 
     def __init__(self, store: BaseStore | None, receipts: Journal | str | Path | None) -> None:
         self._store = store
         self._receipts = receipts
+        # Runs in several threads must not open two journals on one file.
         self._lock = threading.Lock()
         self._backings: WeakKeyDictionary[BaseStore, Backing] = WeakKeyDictionary()
 
     def current(self) -> Backing:
-        """The backing of the guard's own store, or else of the store of the host graph.
+        """The backing of the guard's own store, or of the store of the graph around it.
 
         Raises:
             ConfigurationError: If there is no store.
@@ -221,7 +234,7 @@ class Backings:
                 "`ChromaStore.local('memory')`, or give one to the graph or agent around it"
             )
             raise ConfigurationError(msg, code=ErrorCode.STORE_MISSING)
-        # Inside a guarded store: what this guard commits has been judged.
+        # The store itself, not the guard around it: what this guard commits has been judged.
         store = getattr(store, "unguarded", store)
         with self._lock:
             backing = self._backings.get(store)

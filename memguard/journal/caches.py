@@ -1,11 +1,11 @@
-"""What the writer has read: no chunk is given twice to the same writer.
+"""Results of models that the journal keeps, so that the same text is not sent to a model twice.
 
-A run that was interrupted after a model answered finds the answer here, and a conversation that
-grew is read on from where the writer stopped. The writer's digest covers model, prompt and
-settings: another writer reads anew.
+`ExtractionLog` holds the candidates that a writer extracted from a chunk of a conversation. A run
+that was interrupted continues from it, and of a conversation that has grown only the new turns are
+read. `DecompositionLog` holds the units of memories. Both are looked up by a digest that covers
+model, prompt and settings, so a changed model or prompt starts anew.
 """
 
-import functools
 import hashlib
 import sqlite3
 from collections.abc import Generator, Mapping, Sequence
@@ -19,78 +19,75 @@ from memguard.schema.base import Frozen
 from memguard.schema.memory import CandidateMemory
 from memguard.schema.units import Pieces
 
-_MAX_VARIABLES = 500
-"""Turns asked for in one statement; SQLite bears 999 variables at least."""
 
-
-class Extraction(Frozen):
-    """One chunk that the writer read, and the candidates it drew from it."""
+class LoggedExtraction(Frozen):
+    """The candidates that a writer extracted from one chunk of a conversation."""
 
     conversation_key: str
-    """The conversation, for a reader; what is looked up is its turns."""
+    """The conversation, for a reader of the log; look-ups use the turns."""
     writer_digest: str
-    """Of the writer's model, prompt and settings."""
+    """Digest of the writer's model, prompt and settings."""
     turn_keys: tuple[str, ...]
     """The turns read as new, in order; see `memguard.methods.writer.rules.turn_keys`."""
     candidates: tuple[CandidateMemory, ...] = ()
-    """What was drawn, in order; without those forgotten since."""
+    """The candidates, in order, without those that were forgotten since."""
     run_id: str = ""
     """The run that read it."""
 
 
 class ExtractionLog:
-    """What was read, by conversation and writer."""
+    """The log of extractions."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
 
-    def record(self, extraction: Extraction) -> Extraction:
+    def record(self, extraction: LoggedExtraction) -> LoggedExtraction:
         """Log that a chunk was read.
 
         Returns:
-            The extraction in the log: the earlier one when the same writer read the same turns of
-            this conversation before.
+            The extraction in the log: the earlier one if the same writer has read the same turns
+            of this conversation before.
         """
-        return self._journal.write(
-            functools.partial(_record, extraction=extraction, at=self._journal.now())
-        )
+        return self._journal.write(_record, extraction, at=self._journal.now())
 
-    async def arecord(self, extraction: Extraction) -> Extraction:
+    async def arecord(self, extraction: LoggedExtraction) -> LoggedExtraction:
         """See `record`."""
-        return await self._journal.awrite(
-            functools.partial(_record, extraction=extraction, at=self._journal.now())
-        )
+        return await self._journal.awrite(_record, extraction, at=self._journal.now())
 
-    def of_turns(self, turn_keys: Sequence[str], *, writer_digest: str) -> tuple[Extraction, ...]:
-        """All that this writer drew from any of these turns, in the order it was read."""
-        return self._journal.read(lambda db: _of_turns(db, turn_keys, writer=writer_digest))
+    def of_turns(
+        self, turn_keys: Sequence[str], *, writer_digest: str
+    ) -> tuple[LoggedExtraction, ...]:
+        """The extractions of this writer from any of these turns, in the order they were logged."""
+        return self._journal.read(_of_turns, turn_keys, writer_digest)
 
     async def aof_turns(
         self, turn_keys: Sequence[str], *, writer_digest: str
-    ) -> tuple[Extraction, ...]:
+    ) -> tuple[LoggedExtraction, ...]:
         """See `of_turns`."""
-        return await self._journal.aread(lambda db: _of_turns(db, turn_keys, writer=writer_digest))
+        return await self._journal.aread(_of_turns, turn_keys, writer_digest)
 
 
-def _record(db: sqlite3.Connection, *, extraction: Extraction, at: datetime) -> Extraction:
-    chunk = _digest(*extraction.turn_keys)
-    earlier = _find(db, extraction.conversation_key, extraction.writer_digest, chunk=chunk)
-    if earlier is not None:
-        return earlier
+def _record(
+    db: sqlite3.Connection, extraction: LoggedExtraction, *, at: datetime
+) -> LoggedExtraction:
+    # A digest, because a chunk may have hundreds of turns and the column is part of an index.
+    chunk = hashlib.sha256(to_json(extraction.turn_keys).encode()).hexdigest()[:32]
+    key = (extraction.conversation_key, extraction.writer_digest, chunk)
+    row = db.execute(
+        "SELECT seq FROM extractions "
+        "WHERE conversation_key = ? AND writer_digest = ? AND chunk_key = ?",
+        key,
+    ).fetchone()
+    if row is not None:
+        return _load(db, row[0])
     seq = db.execute(
         "INSERT INTO extractions (conversation_key, writer_digest, chunk_key, at, run_id) "
         "VALUES (?, ?, ?, ?, ?)",
-        (
-            extraction.conversation_key,
-            extraction.writer_digest,
-            chunk,
-            moment(at),
-            extraction.run_id,
-        ),
+        (*key, moment(at), extraction.run_id),
     ).lastrowid
     db.executemany(
         "INSERT INTO reads (extraction, turn_key) VALUES (?, ?)",
-        [(seq, key) for key in extraction.turn_keys],
+        [(seq, turn_key) for turn_key in extraction.turn_keys],
     )
     db.executemany(
         "INSERT INTO extracted (extraction, candidate_id, body) VALUES (?, ?, ?)",
@@ -99,51 +96,33 @@ def _record(db: sqlite3.Connection, *, extraction: Extraction, at: datetime) -> 
     return extraction
 
 
-def _find(
-    db: sqlite3.Connection, conversation: str, writer: str, *, chunk: str
-) -> Extraction | None:
-    row = db.execute(
-        "SELECT seq FROM extractions "
-        "WHERE conversation_key = ? AND writer_digest = ? AND chunk_key = ?",
-        (conversation, writer, chunk),
-    ).fetchone()
-    return None if row is None else _load(db, row[0])
-
-
 def _of_turns(
-    db: sqlite3.Connection, turn_keys: Sequence[str], *, writer: str
-) -> tuple[Extraction, ...]:
-    sequence_numbers: set[int] = set()
-    for start in range(0, len(turn_keys), _MAX_VARIABLES):
-        keys = turn_keys[start : start + _MAX_VARIABLES]
-        marks = ", ".join("?" * len(keys))
-        rows = db.execute(
-            f"""SELECT DISTINCT extractions.seq FROM reads  -- only marks are put in
-            JOIN extractions ON extractions.seq = reads.extraction
-            WHERE reads.turn_key IN ({marks}) AND writer_digest = ?""",  # noqa: S608
-            (*keys, writer),
-        )
-        sequence_numbers.update(row[0] for row in rows)
-    return tuple(_load(db, seq) for seq in sorted(sequence_numbers))
+    db: sqlite3.Connection, turn_keys: Sequence[str], writer_digest: str
+) -> tuple[LoggedExtraction, ...]:
+    rows = db.execute(
+        """SELECT DISTINCT extractions.seq FROM reads
+        JOIN extractions ON extractions.seq = reads.extraction
+        WHERE reads.turn_key IN (SELECT value FROM json_each(?)) AND writer_digest = ?
+        ORDER BY extractions.seq""",
+        (to_json(list(turn_keys)), writer_digest),
+    )
+    return tuple(_load(db, seq) for (seq,) in rows.fetchall())
 
 
-def _load(db: sqlite3.Connection, seq: int) -> Extraction:
+def _load(db: sqlite3.Connection, seq: int) -> LoggedExtraction:
     conversation, writer, run_id = db.execute(
         "SELECT conversation_key, writer_digest, run_id FROM extractions WHERE seq = ?", (seq,)
     ).fetchone()
     turns = db.execute("SELECT turn_key FROM reads WHERE extraction = ? ORDER BY seq", (seq,))
-    drawn = db.execute("SELECT body FROM extracted WHERE extraction = ? ORDER BY seq", (seq,))
-    return Extraction(
+    # Forgotten candidates are missing here. Their turns stay, so that they are not read again.
+    candidates = db.execute("SELECT body FROM extracted WHERE extraction = ? ORDER BY seq", (seq,))
+    return LoggedExtraction(
         conversation_key=conversation,
         writer_digest=writer,
         turn_keys=tuple(row[0] for row in turns),
-        candidates=tuple(CandidateMemory.model_validate_json(row[0]) for row in drawn),
+        candidates=tuple(CandidateMemory.model_validate_json(row[0]) for row in candidates),
         run_id=run_id,
     )
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.sha256(to_json(parts).encode()).hexdigest()[:32]
 
 
 _OWNERS: ContextVar[Mapping[str, str] | None] = ContextVar(
@@ -153,11 +132,14 @@ _OWNERS: ContextVar[Mapping[str, str] | None] = ContextVar(
 
 @contextmanager
 def owned_by(candidates: Mapping[str, str]) -> Generator[None]:
-    """Note, with what is kept inside the block, whose text it was cut from.
+    """Note the candidates whose decompositions are put within the block.
+
+    Forgetting a candidate then erases its decomposition, too.
 
     Args:
-        candidates: Candidate id by key; a key without one stays until it is dropped by hand.
+        candidates: Candidate id by key. The entry of another key stays until `clear`.
     """
+    # A context variable, since the caller of the cache, a decomposer, knows texts only.
     token = _OWNERS.set(candidates)
     try:
         yield
@@ -172,57 +154,53 @@ class DecompositionLog:
         self._journal = journal
 
     def get(self, keys: Sequence[str]) -> tuple[Pieces | None, ...]:
-        """What is kept, one entry per key, in that order."""
-        return self._journal.read(functools.partial(_get, keys=tuple(keys)))
+        """The units of each key, in the order of the keys; `None` for a key without an entry."""
+        return self._journal.read(_get, tuple(keys))
 
     async def aget(self, keys: Sequence[str]) -> tuple[Pieces | None, ...]:
         """See `get`."""
-        return await self._journal.aread(functools.partial(_get, keys=tuple(keys)))
+        return await self._journal.aread(_get, tuple(keys))
 
     def put(self, entries: Mapping[str, Pieces]) -> None:
-        """Keep pieces; what is there already under a key stays.
+        """Add entries; a key that has an entry keeps it.
 
         Raises:
             ReceiptError: If the log failed.
         """
         if entries:
-            self._journal.write(self._putting(entries))
+            # `_OWNERS` is read here: the journal's thread does not have the caller's context.
+            owners = _OWNERS.get() or {}
+            self._journal.write(_put, dict(entries), owners, at=self._journal.now())
 
     async def aput(self, entries: Mapping[str, Pieces]) -> None:
         """See `put`."""
         if entries:
-            await self._journal.awrite(self._putting(entries))
+            owners = _OWNERS.get() or {}
+            await self._journal.awrite(_put, dict(entries), owners, at=self._journal.now())
 
     def clear(self) -> int:
-        """Drop everything that is kept; returns how many entries."""
+        """Delete all entries; returns their number."""
         return self._journal.write(_clear)
 
-    async def aclear(self) -> int:
-        """See `clear`."""
-        return await self._journal.awrite(_clear)
 
-    def _putting(self, entries: Mapping[str, Pieces]) -> "functools.partial[None]":
-        # The context is the caller's; the journal's thread has none of it.
-        owners = _OWNERS.get() or {}
-        return functools.partial(_put, entries=dict(entries), owners=owners, at=self._journal.now())
-
-
-def _get(db: sqlite3.Connection, *, keys: tuple[str, ...]) -> tuple[Pieces | None, ...]:
+def _get(db: sqlite3.Connection, keys: tuple[str, ...]) -> tuple[Pieces | None, ...]:
     rows = db.execute(
         "SELECT key, body FROM decompositions WHERE key IN (SELECT value FROM json_each(?))",
         (to_json(keys),),
     )
     pieces_by_key = {key: Pieces.model_validate_json(body) for key, body in rows}
+    # SQLite returns the rows in any order, and none for a missing key.
     return tuple(pieces_by_key.get(key) for key in keys)
 
 
 def _put(
     db: sqlite3.Connection,
-    *,
     entries: Mapping[str, Pieces],
     owners: Mapping[str, str],
+    *,
     at: datetime,
 ) -> None:
+    # Not INSERT OR IGNORE: the trigger against replacement would abort instead.
     db.executemany(
         "INSERT INTO decompositions (key, candidate_id, at, body) SELECT ?, ?, ?, ? "
         "WHERE NOT EXISTS (SELECT 1 FROM decompositions WHERE key = ?)",

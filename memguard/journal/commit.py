@@ -1,13 +1,13 @@
-"""Putting records into a memory store so that each is known to be there.
+"""Commits: decisions are logged, then the memories that they admit are stored and read back.
 
-Three exchanges with the store, however many records: look which keys are taken, put the others,
-read those back. The steps are written once, as a generator of operations, and driven through
-`batch` or `abatch`.
+`commit` first logs decisions together with the intent to store, then stores, then logs that the
+memory is there. `recover` repeats what an interruption left between these steps. Storing needs
+three exchanges with the store, however many records there are: look up which keys are taken, put
+the others, read those back.
 """
 
-import functools
 import sqlite3
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,144 +17,19 @@ from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp
 from memguard.errors import ErrorCode, MemguardError, StoreError
 from memguard.journal.events import Intent, end_intents, pending_intents
 from memguard.journal.journal import Journal
-from memguard.journal.receipts import record_decisions
+from memguard.journal.receipts import ACTOR, record_decisions
+from memguard.schema.base import Namespace
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import MemoryRecord, same_text_form
 from memguard.schema.receipt import Receipt
 from memguard.store_calls import call_store
 
-_Steps = Generator[list[Op], list[Any], "Placed"]
+Location = tuple[Namespace, str]
+"""A namespace and a key in it."""
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Placed:
-    """Which records are in the store, by place in the sequence given."""
-
-    present: tuple[bool, ...]
-    """Whether the record, or an earlier one of the same text, was read from the store."""
-    problems: tuple[str, ...]
-    """What is wrong with each of the others, for a person."""
-
-
-def place(store: BaseStore, records: Sequence[MemoryRecord]) -> Placed:
-    """Put records into the store and read them back.
-
-    A key that is taken by the same text stays as it is: the record that came first keeps its
-    provenance and its times.
-
-    Raises:
-        StoreError: If the store failed.
-    """
-    steps = _steps(records, ttl=_default_ttl(store))
-    ops = next(steps)
-    while True:
-        try:
-            results = store.batch(ops)
-        except MemguardError:
-            raise
-        except Exception as error:  # a store of any make may raise anything
-            raise _failed(error) from error
-        try:
-            ops = steps.send(results)
-        except StopIteration as end:
-            return end.value
-
-
-async def aplace(store: BaseStore, records: Sequence[MemoryRecord]) -> Placed:
-    """See `place`."""
-    steps = _steps(records, ttl=_default_ttl(store))
-    ops = next(steps)
-    while True:
-        try:
-            results = await call_store(store, ops)
-        except MemguardError:
-            raise
-        except Exception as error:  # a store of any make may raise anything
-            raise _failed(error) from error
-        try:
-            ops = steps.send(results)
-        except StopIteration as end:
-            return end.value
-
-
-def _steps(records: Sequence[MemoryRecord], *, ttl: float | None) -> _Steps:
-    first = {(record.namespace, record.key): record for record in reversed(records)}
-    items = dict(zip(first, (yield _gets(first)), strict=True))
-    absent = [record for location, record in first.items() if _is_to_put(record, items[location])]
-    if absent:
-        yield [_put(record, ttl=ttl) for record in absent]
-        locations = [(record.namespace, record.key) for record in absent]
-        items |= dict(zip(locations, (yield _gets(locations)), strict=True))
-    written = {id(record) for record in absent}
-    problems = [
-        _problem(record, items[record.namespace, record.key], written=id(record) in written)
-        for record in records
-    ]
-    return Placed(
-        present=tuple(problem is None for problem in problems),
-        problems=tuple(problem for problem in problems if problem is not None),
-    )
-
-
-def _gets(places: Iterable[tuple[tuple[str, ...], str]]) -> list[Op]:
-    return [GetOp(namespace=namespace, key=key) for namespace, key in places]
-
-
-def _put(record: MemoryRecord, *, ttl: float | None) -> Op:
-    return PutOp(
-        namespace=record.namespace,
-        key=record.key,
-        value=record.to_value(),
-        index=["content"] if record.value is None else None,
-        ttl=ttl,
-    )
-
-
-def _is_to_put(record: MemoryRecord, item: Item | None) -> bool:
-    """Whether it is missing; what a writer put under a key of its own replaces what is there."""
-    return item is None or (record.value is not None and item.value != record.value)
-
-
-def _default_ttl(store: BaseStore) -> float | None:
-    """Minutes to live of what is put without saying so; `put` would fill this in, `batch` not."""
-    config = store.ttl_config if store.supports_ttl else None
-    return (config or {}).get("default_ttl")
-
-
-def _problem(record: MemoryRecord, item: Item | None, *, written: bool) -> str | None:
-    """Why the record does not count as stored; `None` when it does."""
-    where = f"key {record.key!r} in namespace {record.namespace!r}"
-    if item is None:
-        return f"{where} is not there after it was put"
-    value: Mapping[str, Any] = item.value
-    if record.value is not None:
-        return None if value == record.value else f"{where} came back changed"
-    text = value.get("content")
-    if not isinstance(text, str) or same_text_form(text) != same_text_form(record.text):
-        return f"{where} holds another text, {text!r}; delete or move that item, then run again"
-    if written and value != record.to_value() and owner_of(value) == record.provenance.candidate_id:
-        return f"{where} came back changed"
-    return None
-
-
-def owner_of(value: Mapping[str, Any]) -> str | None:
-    """The candidate that an item of the store says it came from."""
-    provenance = value.get("memguard")
-    return provenance.get("candidate_id") if isinstance(provenance, Mapping) else None
-
-
-def _failed(error: Exception) -> StoreError:
-    return StoreError(
-        f"the memory store failed: {type(error).__name__}: {error}; what was to be stored is in "
-        "the receipt log and is stored by the next `recover`",
-        code=ErrorCode.STORE_FAILED,
-    )
-
-
-_ACTOR = "memguard"
 _RECOVER_BATCH = 100
 
-_OF_ONE_RECORD = frozenset(
+_RECORD_ERRORS = frozenset(
     {
         ErrorCode.STORE_FAILED,
         ErrorCode.STORE_VALUE,
@@ -164,31 +39,31 @@ _OF_ONE_RECORD = frozenset(
         ErrorCode.EMBEDDER_OUTPUT,
     }
 )
-"""Failures that may be due to one record; after any other the next record would fail too."""
+"""Failures that may be due to one record; after any other, the next record would fail, too."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Committed:
-    """What a commit did."""
+class CommitResult:
+    """The result of a commit."""
 
     receipts: tuple[Receipt, ...]
-    """For each receipt given the one in the log: itself, or the earlier decision that stands."""
+    """The receipts in the log, in the order of the decisions: the same ones, or earlier ones."""
     records: tuple[MemoryRecord, ...]
-    """The records that this commit found or put in the store, and marked as stored."""
+    """The records that this commit read from the store and logged as stored."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Recovered:
-    """What a recovery did."""
+class RecoveryResult:
+    """The result of a recovery, or of an attempt to store the records of some intents."""
 
     records: tuple[MemoryRecord, ...]
-    """The records that are in the store now and were in doubt before."""
+    """The pending records that are in the store now."""
     problems: tuple[str, ...]
-    """Why the others are still in doubt, for a person."""
+    """Why the others are still pending, as messages for a person."""
 
 
 def duplicate_decision() -> AdmissionDecision:
-    """The decision on a candidate whose exact text is stored."""
+    """The decision on a candidate whose text is stored already."""
     return AdmissionDecision(
         outcome="reject",
         reason="duplicate",
@@ -197,38 +72,36 @@ def duplicate_decision() -> AdmissionDecision:
 
 
 async def commit(
-    journal: Journal, store: BaseStore, receipts: Sequence[Receipt], *, actor: str = _ACTOR
-) -> Committed:
+    journal: Journal, store: BaseStore, receipts: Sequence[Receipt], *, actor: str = ACTOR
+) -> CommitResult:
     """Log decisions and store what they admit; when this returns, both are on disk.
 
-    Committing a receipt again changes nothing, and redoes what an earlier try left undone.
+    Committing a receipt again changes nothing, and completes what an earlier call left undone.
 
     Args:
         journal: The log.
         store: The memory store.
         receipts: The decisions of a batch. A batch costs two waits for the disk and three
-            exchanges with the store, however many it holds.
-        actor: Who brings the decisions.
+            exchanges with the store, whatever its size.
+        actor: Who submits the decisions.
 
     Raises:
         StoreError: If the store failed. The decisions are logged, and `recover` stores them.
         ReceiptError: If the log failed. Nothing was stored that is not in the log.
     """
-    logged, intents = await journal.awrite(
-        functools.partial(_begin, receipts=receipts, actor=actor, at=journal.now())
-    )
+    logged, intents = await journal.awrite(_log, receipts, actor=actor, at=journal.now())
     if not intents:
-        return Committed(receipts=logged, records=())
-    records, problems = await _fulfil(journal, store, intents, actor=actor)
-    if problems:
-        raise StoreError("; ".join(problems), code=ErrorCode.STORE_FAILED)
-    return Committed(receipts=logged, records=records)
+        return CommitResult(receipts=logged, records=())
+    stored = await fulfil(journal, store, intents, actor=actor)
+    if stored.problems:
+        raise StoreError("; ".join(stored.problems), code=ErrorCode.STORE_FAILED)
+    return CommitResult(receipts=logged, records=stored.records)
 
 
-async def recover(journal: Journal, store: BaseStore, *, actor: str = _ACTOR) -> Recovered:
-    """Redo every write that was begun and not finished; run it before the first write.
+async def recover(journal: Journal, store: BaseStore, *, actor: str = ACTOR) -> RecoveryResult:
+    """Complete every write that was interrupted; call it before the first write.
 
-    Safe beside other writers: what both store is the same record.
+    Other writers may run at the same time: both would store the same record.
 
     Args:
         journal: The log.
@@ -238,61 +111,152 @@ async def recover(journal: Journal, store: BaseStore, *, actor: str = _ACTOR) ->
     Raises:
         MemguardError: If the store or the log cannot be used at all; the intents stay.
     """
-    records: list[MemoryRecord] = []
-    problems: list[str] = []
+    results: list[RecoveryResult] = []
     after = 0
-    while batch := await journal.aread(
-        functools.partial(pending_intents, after=after, limit=_RECOVER_BATCH)
-    ):
+    # By position and not until none is pending: a record that cannot be stored stays pending.
+    while batch := await journal.aread(pending_intents, after=after, limit=_RECOVER_BATCH):
         after = batch[-1][0]
-        done, failed = await _fulfil_each(
-            journal, store, tuple(intent for _, intent in batch), actor=actor
-        )
-        records.extend(done)
-        problems.extend(failed)
-    return Recovered(records=tuple(records), problems=tuple(problems))
+        intents = [intent for _, intent in batch]
+        try:
+            results.append(await fulfil(journal, store, intents, actor=actor))
+        except MemguardError as error:
+            if error.code not in _RECORD_ERRORS:
+                raise
+            # One record that the store refuses must not keep the others from being stored.
+            results.extend([await _fulfil_one(journal, store, i, actor=actor) for i in intents])
+    return RecoveryResult(
+        records=tuple(record for result in results for record in result.records),
+        problems=tuple(problem for result in results for problem in result.problems),
+    )
 
 
-def _begin(
-    db: sqlite3.Connection, *, receipts: Sequence[Receipt], actor: str, at: datetime
+def _log(
+    db: sqlite3.Connection, receipts: Sequence[Receipt], *, actor: str, at: datetime
 ) -> tuple[tuple[Receipt, ...], tuple[Intent, ...]]:
     logged = record_decisions(db, receipts, actor=actor, at=at)
     stored = [receipt.id for receipt in logged if receipt.outcome == "stored"]
+    # From the log, since an earlier commit of the same receipt may have stored its memory.
     pending = pending_intents(db, receipt_ids=stored) if stored else ()
     return logged, tuple(intent for _, intent in pending)
 
 
-async def _fulfil_each(
-    journal: Journal, store: BaseStore, intents: Sequence[Intent], *, actor: str
-) -> tuple[tuple[MemoryRecord, ...], tuple[str, ...]]:
-    """As a batch; where the store refuses it, one by one, so that one bad record stops no other."""
+async def _fulfil_one(
+    journal: Journal, store: BaseStore, intent: Intent, *, actor: str
+) -> RecoveryResult:
+    """Store one record; a failure that may be due to the record itself becomes a problem."""
     try:
-        return await _fulfil(journal, store, intents, actor=actor)
+        return await fulfil(journal, store, [intent], actor=actor)
     except MemguardError as error:
-        if error.code not in _OF_ONE_RECORD:
+        if error.code not in _RECORD_ERRORS:
             raise
-    records: list[MemoryRecord] = []
-    problems: list[str] = []
-    for intent in intents:
-        try:
-            done, failed = await _fulfil(journal, store, (intent,), actor=actor)
-        except MemguardError as error:
-            if error.code not in _OF_ONE_RECORD:
-                raise
-            done, failed = (), (error.message,)
-        records.extend(done)
-        problems.extend(failed)
-    return tuple(records), tuple(problems)
+        return RecoveryResult(records=(), problems=(error.message,))
 
 
-async def _fulfil(
+async def fulfil(
     journal: Journal, store: BaseStore, intents: Sequence[Intent], *, actor: str
-) -> tuple[tuple[MemoryRecord, ...], tuple[str, ...]]:
-    """Put, read back, and mark what was read back."""
-    placed = await aplace(store, [intent.record for intent in intents])
-    done = [intent for intent, present in zip(intents, placed.present, strict=True) if present]
+) -> RecoveryResult:
+    """Store the records of intents, read them back, and log those that were read back.
+
+    Raises:
+        StoreError: If the store failed.
+        ReceiptError: If the log failed.
+    """
+    problems = await _store([intent.record for intent in intents], store=store)
+    done = [intent for intent, problem in zip(intents, problems, strict=True) if problem is None]
     if done:
-        await journal.awrite(
-            functools.partial(end_intents, intents=done, actor=actor, at=journal.now())
+        await journal.awrite(end_intents, done, actor=actor, at=journal.now())
+    return RecoveryResult(
+        records=tuple(intent.record for intent in done),
+        problems=tuple(problem for problem in problems if problem is not None),
+    )
+
+
+async def _store(records: Sequence[MemoryRecord], *, store: BaseStore) -> list[str | None]:
+    """Put records into the store and read them back.
+
+    A key that is taken by the same text stays as it is: the record that came first keeps its
+    provenance and its times.
+
+    Returns:
+        For each record why it does not count as stored; `None` if it does.
+    """
+    ttl = _default_ttl(store)
+    # Reversed, so that of records with the same location the first is stored.
+    by_location = {(record.namespace, record.key): record for record in reversed(records)}
+    items = await _get(by_location, store=store)
+    missing = [record for at, record in by_location.items() if _is_missing(record, items[at])]
+    if missing:
+        await _call(store, [_put_op(record, ttl=ttl) for record in missing])
+        # Read back, since a store may lose or change an item without an error.
+        locations = [(record.namespace, record.key) for record in missing]
+        items |= await _get(locations, store=store)
+    # By identity: a repeat of the same record in the batch was not put itself.
+    written = {id(record) for record in missing}
+    return [
+        _problem(record, items[record.namespace, record.key], written=id(record) in written)
+        for record in records
+    ]
+
+
+async def _get(locations: Iterable[Location], *, store: BaseStore) -> dict[Location, Item | None]:
+    keys = list(locations)
+    items = await _call(store, [GetOp(namespace=namespace, key=key) for namespace, key in keys])
+    return dict(zip(keys, items, strict=True))
+
+
+async def _call(store: BaseStore, ops: Sequence[Op]) -> list[Any]:
+    try:
+        return await call_store(store, ops)
+    except MemguardError:
+        raise
+    except Exception as error:  # a third-party store may raise anything
+        msg = (
+            f"the memory store failed: {type(error).__name__}: {error}; the memory is in the "
+            "receipt log, and the next `recover` stores it"
         )
-    return tuple(intent.record for intent in done), placed.problems
+        raise StoreError(msg, code=ErrorCode.STORE_FAILED) from error
+
+
+def _put_op(record: MemoryRecord, *, ttl: float | None) -> Op:
+    return PutOp(
+        namespace=record.namespace,
+        key=record.key,
+        value=record.to_value(),
+        # Only the text is embedded, not its provenance. A writer's own item has other fields,
+        # which the store's configuration selects.
+        index=["content"] if record.value is None else None,
+        ttl=ttl,
+    )
+
+
+def _is_missing(record: MemoryRecord, item: Item | None) -> bool:
+    # An item that a writer put under a key of its own replaces the item there.
+    return item is None or (record.value is not None and item.value != record.value)
+
+
+def _default_ttl(store: BaseStore) -> float | None:
+    """The store's default time to live in minutes, which `put` fills in but `batch` does not."""
+    config = store.ttl_config if store.supports_ttl else None
+    return (config or {}).get("default_ttl")
+
+
+def _problem(record: MemoryRecord, item: Item | None, *, written: bool) -> str | None:
+    where = f"key {record.key!r} in namespace {record.namespace!r}"
+    if item is None:
+        return f"{where} is not there after it was put"
+    value: Mapping[str, Any] = item.value
+    if record.value is not None:
+        return None if value == record.value else f"{where} came back changed"
+    text = value.get("content")
+    if not isinstance(text, str) or same_text_form(text) != same_text_form(record.text):
+        return f"{where} holds another text, {text!r}; delete or move that item, then run again"
+    # Another writer may have stored the same text in the meantime; then its provenance differs.
+    if written and value != record.to_value() and owner_of(value) == record.provenance.candidate_id:
+        return f"{where} came back changed"
+    return None
+
+
+def owner_of(value: Mapping[str, Any]) -> str | None:
+    """The candidate that an item of the store came from, according to its provenance."""
+    provenance = value.get("memguard")
+    return provenance.get("candidate_id") if isinstance(provenance, Mapping) else None

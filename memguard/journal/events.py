@@ -1,4 +1,4 @@
-"""The life of each decision, as events, and its state as the last of them.
+"""The events of each decision, and its state, which follows from the last of them.
 
 ```text
 decided ── intended ── stored ── deleted ─┐
@@ -7,8 +7,8 @@ decided ── intended ── stored ── deleted ─┐
                  └─ discarded
 ```
 
-`intended` and `release_intended` carry the whole record, so that a write interrupted at any point
-can be redone from the log alone.
+`intended` and `release_intended` carry the whole record, so that a write that was interrupted at
+any point can be redone from the log alone.
 """
 
 import json
@@ -34,20 +34,27 @@ EventKind = Literal[
     "deleted",
     "forgotten",
 ]
-"""What happened to a decision; each happens to a receipt at most once."""
+"""What happened to a decision; each kind happens to a receipt at most once."""
 
 State = Literal[
-    "logged", "pending", "stored", "held", "releasing", "released", "discarded", "deleted",
+    "logged",
+    "pending",
+    "stored",
+    "held",
+    "releasing",
+    "released",
+    "discarded",
+    "deleted",
     "forgotten",
-]  # fmt: skip
-"""Where a decision stands.
+]
+"""The state of a decision.
 
 * `logged`: nothing is to be stored.
-* `pending`, `releasing`: about to be put into the memory store, or interrupted while it was.
-* `stored`, `released`: in the memory store, and read back from there.
-* `held`, `discarded`: in quarantine, or thrown out of it.
-* `deleted`: taken out of the memory store on purpose.
-* `forgotten`: its text is gone from the log as well.
+* `pending`, `releasing`: its memory is about to be stored, or storing it was interrupted.
+* `stored`, `released`: its memory is in the store, and was read back from there.
+* `held`, `discarded`: its candidate is in quarantine, or was discarded from it.
+* `deleted`: its memory was removed from the store on purpose.
+* `forgotten`: its text was erased from the log as well.
 """
 
 STATE_AFTER: MappingProxyType[EventKind, State] = MappingProxyType(
@@ -75,9 +82,9 @@ class JournalEvent(Frozen):
     """One entry of the log."""
 
     seq: int
-    """Its place in the log."""
+    """Its position in the log."""
     receipt_id: str
-    """The decision it happened to; empty for a candidate that was forgotten undecided."""
+    """The decision; empty for a candidate that was forgotten before any decision on it."""
     candidate_id: str
     """The candidate."""
     kind: EventKind
@@ -87,7 +94,7 @@ class JournalEvent(Frozen):
     at: datetime
     """When, in UTC."""
     body: dict[str, JsonValue]
-    """The record of an intent, the reason of a person's act."""
+    """The record of an intent; the reason that a person gave."""
 
 
 class Intent(Frozen):
@@ -100,30 +107,33 @@ class Intent(Frozen):
     record: MemoryRecord
     """What is to be stored."""
     reason: str = ""
-    """Why, when a person wants it."""
+    """The reason, if a person released it."""
 
 
 def moment(at: datetime) -> str:
-    """An instant as the log writes it: text that sorts by time."""
+    """A time as text of the log, which sorts chronologically for times of one offset."""
+    # A fixed number of digits: "…:05.5" would sort after "…:05.123".
     return at.isoformat(timespec="microseconds")
 
 
 def to_json(value: object) -> str:
-    """JSON without white space; any string survives, an unpaired surrogate too."""
+    """JSON without white space."""
+    # ASCII escapes, because SQLite cannot store the unpaired surrogates of a caller's strings.
     return json.dumps(value, separators=(",", ":"))
 
 
 def add_event(
     db: sqlite3.Connection,
     kind: EventKind,
-    *,
     receipt_id: str,
     candidate_id: str,
+    *,
     actor: str,
     at: datetime,
     body: str = "{}",
 ) -> bool:
-    """Log that something happened; `False` when that is in the log already."""
+    """Log an event; returns `False` if it is in the log already."""
+    # A repeated event is ignored by a trigger, and then no row has changed.
     cursor = db.execute(
         "INSERT INTO events (receipt_id, candidate_id, kind, actor, at, body) "
         "VALUES (?, ?, ?, ?, ?, ?)",
@@ -135,16 +145,10 @@ def add_event(
 def end_intents(
     db: sqlite3.Connection, intents: Sequence[Intent], *, actor: str, at: datetime
 ) -> None:
-    """Log that these records are in the memory store."""
+    """Log that the records of these intents are in the memory store."""
     for intent in intents:
-        add_event(
-            db,
-            DONE_BY[intent.kind],
-            receipt_id=intent.receipt_id,
-            candidate_id=intent.record.provenance.candidate_id,
-            actor=actor,
-            at=at,
-        )
+        candidate_id = intent.record.provenance.candidate_id
+        add_event(db, DONE_BY[intent.kind], intent.receipt_id, candidate_id, actor=actor, at=at)
 
 
 def pending_intents(
@@ -154,53 +158,49 @@ def pending_intents(
     after: int = 0,
     limit: int = -1,
 ) -> tuple[tuple[int, Intent], ...]:
-    """The intents that nothing ended, oldest first, each with its place in the log."""
-    chosen = ""
+    """The intents that are not fulfilled, oldest first, each with its position in the log.
+
+    Args:
+        db: The database.
+        receipt_ids: The receipts to look at; `None` for all.
+        after: The position in the log to start after.
+        limit: The maximum number of intents; -1 for all.
+    """
+    condition = ""
     values: list[Any] = [after]
     if receipt_ids is not None:
-        chosen = "AND begun.receipt_id IN (SELECT value FROM json_each(?))"
+        # One JSON list instead of a variable per id: SQLite limits the number of variables.
+        condition = "AND intent.receipt_id IN (SELECT value FROM json_each(?))"
         values.append(to_json(list(receipt_ids)))
     rows = db.execute(
-        f"""SELECT begun.seq, begun.receipt_id, begun.kind, begun.body FROM events AS begun
-        WHERE begun.kind IN ('intended', 'release_intended') AND begun.seq > ? {chosen}
+        f"""SELECT intent.seq, intent.receipt_id, intent.kind, intent.body FROM events AS intent
+        WHERE intent.kind IN ('intended', 'release_intended') AND intent.seq > ? {condition}
         AND NOT EXISTS (SELECT 1 FROM events AS done
-            WHERE done.receipt_id = begun.receipt_id AND done.kind =
-            CASE begun.kind WHEN 'intended' THEN 'stored' ELSE 'released' END)
-        ORDER BY begun.seq LIMIT ?""",  # noqa: S608 - the only insertion is the constant above
+            WHERE done.receipt_id = intent.receipt_id AND done.kind =
+            CASE intent.kind WHEN 'intended' THEN 'stored' ELSE 'released' END)
+        ORDER BY intent.seq LIMIT ?""",  # noqa: S608 - the only insertion is the constant above
         (*values, limit),
     )
     return tuple(
-        (seq, Intent.model_validate({"receipt_id": rid, "kind": kind, **json.loads(body)}))
-        for seq, rid, kind, body in rows
+        (seq, Intent.model_validate({"receipt_id": receipt, "kind": kind, **json.loads(body)}))
+        for seq, receipt, kind, body in rows
     )
 
 
 def events_of(db: sqlite3.Connection, receipt_id: str) -> tuple[JournalEvent, ...]:
-    """All that happened to a decision, in order."""
-    return tuple(
-        _event(row)
-        for row in db.execute(
-            "SELECT seq, receipt_id, candidate_id, kind, actor, at, body FROM events "
-            "WHERE receipt_id = ? ORDER BY seq",
-            (receipt_id,),
-        )
-    )
+    """The events of a decision, in order."""
+    rows = db.execute(f"{_SELECT} WHERE receipt_id = ? ORDER BY seq", (receipt_id,))
+    return tuple(map(_event, rows))
 
 
 def events_after(db: sqlite3.Connection, seq: int, *, limit: int) -> tuple[JournalEvent, ...]:
-    """The events after a place in the log, in order."""
-    return tuple(
-        _event(row)
-        for row in db.execute(
-            "SELECT seq, receipt_id, candidate_id, kind, actor, at, body FROM events "
-            "WHERE seq > ? ORDER BY seq LIMIT ?",
-            (seq, limit),
-        )
-    )
+    """The events after a position in the log, in order."""
+    rows = db.execute(f"{_SELECT} WHERE seq > ? ORDER BY seq LIMIT ?", (seq, limit))
+    return tuple(map(_event, rows))
 
 
 def state_of(db: sqlite3.Connection, receipt_id: str) -> State | None:
-    """Where a decision stands; `None` when the log does not know it."""
+    """The state of a decision; `None` if it is not in the log."""
     row = db.execute(
         "SELECT kind FROM events WHERE receipt_id = ? ORDER BY seq DESC LIMIT 1", (receipt_id,)
     ).fetchone()
@@ -208,8 +208,12 @@ def state_of(db: sqlite3.Connection, receipt_id: str) -> State | None:
 
 
 def live_states(events: Iterable[JournalEvent]) -> dict[str, State]:
-    """The state of every decision after these events."""
+    """The state of every decision after these events, by receipt id."""
+    # A later event of the same receipt replaces an earlier one.
     return {event.receipt_id: STATE_AFTER[event.kind] for event in events if event.receipt_id}
+
+
+_SELECT = "SELECT seq, receipt_id, candidate_id, kind, actor, at, body FROM events"
 
 
 def _event(row: tuple[Any, ...]) -> JournalEvent:

@@ -1,8 +1,9 @@
-"""One SQLite file that holds receipts, the life of each candidate, and what was read.
+"""One SQLite file that holds receipts, events, reads and cached extractions.
 
-Everything runs in the journal's own thread: a call from an event loop never blocks it, calls from
-several loops and threads are in one order, and writes that wait together share one transaction
-and so one wait for the disk. A write is on disk (`synchronous=FULL`) when its call returns.
+All work runs in the journal's own thread. A call from an event loop therefore never blocks the
+loop, and calls from several loops and threads have one order. Writes that wait at the same time
+share one transaction, and so one wait for the disk. A write is on disk (`synchronous=FULL`) when
+its call returns.
 """
 
 import asyncio
@@ -17,26 +18,29 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from memguard.errors import ErrorCode, ReceiptError, StoreConfigurationError
 from memguard.journal.tables import BUSY_SECONDS, connect
 
 T = TypeVar("T")
+P = ParamSpec("P")
+
+Work = Callable[Concatenate[sqlite3.Connection, P], T]
+"""A function that runs in the journal's thread; its first argument is the database."""
 
 Clock = Callable[[], datetime]
-"""Tells the time, with its offset."""
+"""Returns the current time, with its time zone."""
 
 
 def utc_now() -> datetime:
-    """The time, in UTC."""
+    """The current time, in UTC."""
     return datetime.now(UTC)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Job(Generic[T]):
-    """A piece of work waiting for the journal's thread."""
+    """Work that waits for the journal's thread."""
 
     work: Callable[[sqlite3.Connection], T]
     writes: bool
@@ -47,11 +51,11 @@ class Journal:
     """An append-only log in one SQLite file; `ReceiptLog` and others are views of it."""
 
     def __init__(self, path: Path | None, *, clock: Clock = utc_now) -> None:
-        """Begin to open a journal; use `open`, `aopen` or `memory` instead.
+        """Start to open a journal; use `open`, `aopen` or `memory` instead.
 
         Args:
             path: The file; `None` keeps the journal in memory.
-            clock: Tells the time of events.
+            clock: Returns the time of events.
         """
         self._path = path
         self._clock = clock
@@ -60,27 +64,31 @@ class Journal:
         self._lock = threading.Lock()
         self._waiting: deque[_Job[Any]] = deque()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memguard-journal")
+        # Opening may wait seconds for a lock, so it happens in the thread, too.
         self._db = self._thread.submit(lambda: connect(path, now=clock()))
-        # A journal that nobody closed is closed when it is dropped, or when the process ends.
-        weakref.finalize(self, _close_left_open, self._db)
+        # Closes a journal that its user did not close, at garbage collection or process exit.
+        weakref.finalize(self, _close_connection, self._db)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, clock: Clock = utc_now) -> Self:
-        """Open the journal at a path, making the file when there is none.
+        """Open the journal at a path; the file is created if it does not exist.
 
-        Called inside a running event loop it does not wait: an unusable path then shows at the
-        first use. `aopen` waits without blocking the loop.
+        Inside a running event loop this does not wait, and an unusable path raises at the first
+        use. `aopen` waits without blocking the loop.
 
         Args:
             path: The file.
-            clock: Tells the time of events.
+            clock: Returns the time of events.
 
         Raises:
             StoreConfigurationError: If the file cannot be used.
         """
         journal = cls(Path(path), clock=clock)
         if not _in_event_loop():
-            journal._check(journal._db.exception())
+            error = journal._db.exception()
+            if error is not None:
+                journal.close()
+                raise error
         return journal
 
     @classmethod
@@ -88,6 +96,7 @@ class Journal:
         """Open the journal at a path and wait until it is usable; see `open`."""
         journal = cls(Path(path), clock=clock)
         try:
+            # Shielded: a cancelled caller must not cancel the future that every later call reads.
             await asyncio.shield(asyncio.wrap_future(journal._db))
         except StoreConfigurationError:
             await journal.aclose()
@@ -105,76 +114,68 @@ class Journal:
         return self._path
 
     def now(self) -> datetime:
-        """The time, in UTC."""
+        """The current time, in UTC."""
         return self._clock().astimezone(UTC)
 
-    def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run a query and wait for its result."""
-        return self._submit(work, writes=False).result()
+    def read(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a query with these arguments and wait for its result."""
+        return self._submit(lambda db: work(db, *args, **kwargs), writes=False).result()
 
-    async def aread(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run a query without blocking the event loop."""
-        return await asyncio.wrap_future(self._submit(work, writes=False))
+    async def aread(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a query without blocking the event loop; see `read`."""
+        future = self._submit(lambda db: work(db, *args, **kwargs), writes=False)
+        return await asyncio.wrap_future(future)
 
-    def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run work in one transaction: when this returns all of it is on disk, else none is.
+    def write(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run work with these arguments in one transaction.
+
+        When this returns, all of the work is on disk. When it raises, none of it is.
 
         Raises:
             ReceiptError: If the database failed.
         """
-        return self._submit(work, writes=True).result()
+        return self._submit(lambda db: work(db, *args, **kwargs), writes=True).result()
 
-    async def awrite(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def awrite(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run work in one transaction without blocking the event loop; see `write`.
 
-        A cancelled caller does not know whether the work was done; either all of it is or none.
+        After a cancellation the work was either done completely or not at all, and the caller
+        cannot tell which.
         """
-        return await asyncio.wrap_future(self._submit(work, writes=True))
+        future = self._submit(lambda db: work(db, *args, **kwargs), writes=True)
+        return await asyncio.wrap_future(future)
 
     def close(self) -> None:
-        """Finish what was begun and close the file; may be called again."""
-        self._begin_close()
+        """Finish the submitted work and close the file; a second call does nothing."""
+        self._start_close()
         self._thread.shutdown(wait=True)
 
     async def aclose(self) -> None:
         """Close without blocking the event loop; see `close`."""
-        ended = self._begin_close()
-        await asyncio.shield(asyncio.wrap_future(ended))
+        disconnected = self._start_close()
+        # A cancelled caller must not leave the file open.
+        await asyncio.shield(asyncio.wrap_future(disconnected))
+        # Waiting would block the loop, and the thread has nothing left to do.
         self._thread.shutdown(wait=False)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.aclose()
 
-    def _check(self, error: BaseException | None) -> None:
-        if error is not None:
-            self.close()
-            raise error
-
-    def _begin_close(self) -> "Future[None]":
+    def _start_close(self) -> "Future[None]":
         with self._lock:
             if not self._closed:
                 self._closed = True
-                self._ended = self._thread.submit(self._disconnect)
-            return self._ended
+                self._disconnected = self._thread.submit(self._disconnect)
+            return self._disconnected
 
     def _disconnect(self) -> None:
         self._drain()
@@ -191,29 +192,33 @@ class Journal:
             if self._closed:
                 raise _closed(self._path, "is closed")
             self._waiting.append(job)
+            # One drain per job, though the first may do the work of several: a drain that finds
+            # nothing costs little, and none can be missed.
             self._thread.submit(self._drain)
         return job.future
 
     def _drain(self) -> None:
-        """Do all that waits, in order; runs in the journal's thread."""
+        """Run all waiting jobs in order; called in the journal's thread."""
         jobs: list[_Job[Any]] = []
         while self._waiting:
             job = self._waiting.popleft()
             if job.future.set_running_or_notify_cancel():
                 jobs.append(job)
-        failed = self._db.exception()
+        open_error = self._db.exception()
+        # Neighbouring writes share a transaction; a read between two writes sees the first only.
         for writes, group in itertools.groupby(jobs, key=lambda job: job.writes):
-            if failed is not None:
-                _fail_all(list(group), failed)
+            if open_error is not None:
+                _fail_all(list(group), open_error)
             elif writes:
-                _write_together(self._db.result(), list(group))
+                _run_writes(self._db.result(), list(group))
             else:
-                _read_each(self._db.result(), list(group))
+                _run_reads(self._db.result(), list(group))
 
 
-def _close_left_open(opened: "Future[sqlite3.Connection]") -> None:
-    if opened.done() and not opened.cancelled() and opened.exception() is None:
-        opened.result().close()
+# A function and not a method: a finalizer that refers to the journal would keep it alive.
+def _close_connection(connection: "Future[sqlite3.Connection]") -> None:
+    if connection.done() and not connection.cancelled() and connection.exception() is None:
+        connection.result().close()
 
 
 def _in_event_loop() -> bool:
@@ -224,7 +229,7 @@ def _in_event_loop() -> bool:
     return True
 
 
-def _read_each(db: sqlite3.Connection, jobs: Sequence[_Job[Any]]) -> None:
+def _run_reads(db: sqlite3.Connection, jobs: Sequence[_Job[Any]]) -> None:
     for job in jobs:
         try:
             result = job.work(db)
@@ -234,10 +239,12 @@ def _read_each(db: sqlite3.Connection, jobs: Sequence[_Job[Any]]) -> None:
             job.future.set_result(result)
 
 
-def _write_together(db: sqlite3.Connection, jobs: Sequence[_Job[Any]]) -> None:
-    """One transaction for all; work that raises is undone alone."""
+def _run_writes(db: sqlite3.Connection, jobs: Sequence[_Job[Any]]) -> None:
+    """Run all jobs in one transaction; a job that raises is rolled back alone."""
     outcomes: list[tuple[Any, BaseException | None]] = []
     try:
+        # IMMEDIATE takes the write lock now: a transaction that starts with a read could fail
+        # later with SQLITE_BUSY, without waiting for the other process.
         db.execute("BEGIN IMMEDIATE")
         outcomes.extend(_attempt(db, job) for job in jobs)
         db.execute("COMMIT")
@@ -246,6 +253,7 @@ def _write_together(db: sqlite3.Connection, jobs: Sequence[_Job[Any]]) -> None:
             db.execute("ROLLBACK")
         _fail_all(jobs, error)
         return
+    # Only now, after COMMIT, may a caller learn that its work is on disk.
     for job, (result, failure) in zip(jobs, outcomes, strict=True):
         if failure is None:
             job.future.set_result(result)
@@ -259,7 +267,7 @@ def _attempt(db: sqlite3.Connection, job: _Job[Any]) -> tuple[Any, BaseException
         result = job.work(db)
     except BaseException as error:  # raised in the thread that waits
         if not db.in_transaction:
-            # A full disk ends the whole transaction, the work of the others included.
+            # A full disk ends the whole transaction, including the work of the other jobs.
             raise sqlite3.OperationalError(str(error)) from error
         db.execute("ROLLBACK TO job")
         db.execute("RELEASE job")
@@ -274,14 +282,14 @@ def _fail_all(jobs: Sequence[_Job[Any]], error: BaseException) -> None:
 
 
 def _typed(error: BaseException) -> BaseException:
-    """A database error as ours; one object per caller, as each adds its own traceback."""
+    """Convert a database error; one object per caller, because each adds its own traceback."""
     if isinstance(error, StoreConfigurationError):
         return StoreConfigurationError(error.message, code=error.code)
     if not isinstance(error, sqlite3.Error):
         return error
-    hint = "nothing of it was logged; look at the disk and its permissions, then run again"
+    hint = "nothing was logged; check the disk and its permissions, then run again"
     if "locked" in str(error):
-        hint = f"another process kept it locked for {BUSY_SECONDS:.0f} s; run again when it is done"
+        hint = f"another process locked it for {BUSY_SECONDS:.0f} s; run again when it is done"
     typed = ReceiptError(
         f"the receipt log failed: {str(error)!r}; {hint}", code=ErrorCode.RECEIPT_FAILED
     )
@@ -289,9 +297,9 @@ def _typed(error: BaseException) -> BaseException:
     return typed
 
 
-def _closed(path: Path | None, what: str) -> StoreConfigurationError:
+def _closed(path: Path | None, reason: str) -> StoreConfigurationError:
     where = ":memory:" if path is None else str(path)
     return StoreConfigurationError(
-        f"the receipt log {where!r} {what}; open it again with Journal.open",
+        f"the receipt log {where!r} {reason}; open it again with Journal.open",
         code=ErrorCode.STORE_CLOSED,
     )

@@ -1,6 +1,5 @@
-"""Removing a memory from the store, with or without its text in the log."""
+"""Deletes a memory from the store, with or without its text in the log."""
 
-import functools
 import json
 import sqlite3
 from datetime import datetime
@@ -8,36 +7,38 @@ from datetime import datetime
 from langgraph.store.base import BaseStore, PutOp
 
 from memguard.errors import ErrorCode, MemguardError, StoreError
+from memguard.journal.commit import Location
 from memguard.journal.events import add_event, to_json
 from memguard.journal.journal import Journal
-from memguard.journal.receipts import Forgotten, ReceiptLog, candidate_of
-from memguard.schema.base import Namespace
+from memguard.journal.receipts import ForgetResult, ReceiptLog, candidate_of
 from memguard.store_calls import call_store
 
 
 async def delete_memory(
     journal: Journal, store: BaseStore, which: str, *, actor: str, reason: str
 ) -> tuple[str, ...]:
-    """Remove a memory from the store; its receipts stay, and note that this was on purpose.
+    """Delete a memory from the store; its receipts stay, and the log says who deleted it and why.
 
     Args:
         journal: The log.
         store: The memory store.
-        which: The candidate's id, or the id of a receipt, or the beginning of one.
-        actor: Who wants it.
+        which: The id of a candidate or a receipt, or the beginning of a receipt's id.
+        actor: Who requests it.
         reason: Why. It stays in the log, so do not repeat the text.
 
     Returns:
-        The receipts whose memory is gone: all that led to the same record, duplicates of other
-        conversations included.
+        The receipts whose memory was deleted: all that led to the same record, including
+        duplicates from other conversations.
 
     Raises:
-        InvalidInputError: If the log knows nothing of that id.
-        StoreError: If the store failed. The log is unchanged then; call again.
+        InvalidInputError: If the log has no such id.
+        StoreError: If the store failed. The log has not changed then; call again.
     """
-    locations = await journal.aread(functools.partial(_record_locations, which=which))
+    locations = await journal.aread(_record_locations, which)
     if not locations:
         return ()
+    # The store first: if the log came first, an interruption would leave a memory that the log
+    # says is deleted.
     try:
         await call_store(store, [PutOp(namespace, key, None) for namespace, key in locations])
     except MemguardError:
@@ -46,26 +47,25 @@ async def delete_memory(
         msg = f"the memory store failed: {type(error).__name__}: {error}; delete again"
         raise StoreError(msg, code=ErrorCode.STORE_FAILED) from error
     return await journal.awrite(
-        functools.partial(
-            _mark_deleted, locations=locations, actor=actor, reason=reason, at=journal.now()
-        )
+        _log_deletion, locations, actor=actor, reason=reason, at=journal.now()
     )
 
 
 async def forget_memory(
     journal: Journal, store: BaseStore, which: str, *, actor: str, reason: str
-) -> Forgotten:
-    """Remove a memory from the store, and its text from the log; see `ReceiptLog.forget`.
+) -> ForgetResult:
+    """Delete a memory from the store, and erase its text from the log; see `ReceiptLog.forget`.
 
     Call it again if it was interrupted. Receipts of other candidates stay: those with the same
-    text are marked as deleted, those drawn from the same turns still quote the turns.
+    text are logged as deleted, and those from the same turns still quote the turns.
     """
+    # The log last, because only its receipts tell where the memory is in the store.
     await delete_memory(journal, store, which, actor=actor, reason=reason)
     return await ReceiptLog(journal).aforget(which, actor=actor, reason=reason)
 
 
-def _record_locations(db: sqlite3.Connection, *, which: str) -> tuple[tuple[Namespace, str], ...]:
-    """Where the memory of a candidate may be in the store."""
+def _record_locations(db: sqlite3.Connection, which: str) -> tuple[Location, ...]:
+    # Intents count, stored or not: an interrupted write may have reached the store.
     rows = db.execute(
         """SELECT DISTINCT namespace, record_key FROM receipts WHERE candidate_id = ?
         AND (outcome = 'duplicate' AND record_key <> '' OR EXISTS (SELECT 1 FROM events
@@ -75,16 +75,18 @@ def _record_locations(db: sqlite3.Connection, *, which: str) -> tuple[tuple[Name
     return tuple((tuple(json.loads(namespace)), key) for namespace, key in rows)
 
 
-def _mark_deleted(
+def _log_deletion(
     db: sqlite3.Connection,
+    locations: tuple[Location, ...],
     *,
-    locations: tuple[tuple[Namespace, str], ...],
     actor: str,
     reason: str,
     at: datetime,
 ) -> tuple[str, ...]:
-    marked: list[str] = []
+    body = to_json({"reason": reason})
+    deleted: list[str] = []
     for namespace, key in locations:
+        # CROSS JOIN makes SQLite look up the receipts first; there are many more stored events.
         rows = db.execute(
             "SELECT DISTINCT id, receipts.candidate_id FROM receipts CROSS JOIN events "
             "ON events.receipt_id = receipts.id WHERE namespace = ? AND record_key = ? "
@@ -92,14 +94,6 @@ def _mark_deleted(
             (to_json(namespace), key),
         ).fetchall()
         for receipt_id, candidate_id in rows:
-            add_event(
-                db,
-                "deleted",
-                receipt_id=receipt_id,
-                candidate_id=candidate_id,
-                actor=actor,
-                at=at,
-                body=to_json({"reason": reason}),
-            )
-            marked.append(receipt_id)
-    return tuple(marked)
+            add_event(db, "deleted", receipt_id, candidate_id, actor=actor, at=at, body=body)
+            deleted.append(receipt_id)
+    return tuple(deleted)

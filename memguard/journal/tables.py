@@ -1,9 +1,9 @@
-"""The tables of a journal file, and the opening of one.
+"""The tables of a journal file, and how a file is opened.
 
-The log is append-only by triggers in the file itself, so no program that opens it can change a
-decision by accident. A row may be deleted only after a `forgotten` event names it; that event
-carries no text. `INSERT OR REPLACE` would delete without firing a delete trigger, which is why
-every table also refuses an insert that would replace a row.
+Triggers in the file itself make the log append-only, so no program that opens it can change a
+decision by accident. A row may be deleted only after a `forgotten` event names it; that event has
+no text of the memory. `INSERT OR REPLACE` would delete without firing a delete trigger, so every
+table also refuses an insert that would replace a row.
 """
 
 import sqlite3
@@ -15,13 +15,13 @@ from pathlib import Path
 from memguard.errors import ErrorCode, StoreConfigurationError
 
 VERSION = 2
-"""Of the layout below; a file with a higher number is refused, never guessed at.
+"""Version of the layout below; a file with a higher version is refused.
 
-Version 2 added what reading keeps: receipts of reads, and units of memories.
+Version 2 added the receipts of reads and the units of memories.
 """
 
 BUSY_SECONDS = 30.0
-"""How long a write waits for another process that is writing."""
+"""How long a write waits for a write of another process, in seconds."""
 
 _TABLES = """
 CREATE TABLE journal (version INTEGER NOT NULL, created_at TEXT NOT NULL);
@@ -112,25 +112,25 @@ CREATE INDEX decompositions_by_candidate ON decompositions (candidate_id);
 """
 """What version 2 added."""
 
-_TOMB = "EXISTS (SELECT 1 FROM events AS tomb WHERE tomb.kind = 'forgotten' AND"
+_ERASED = "EXISTS (SELECT 1 FROM events AS erasure WHERE erasure.kind = 'forgotten' AND"
 
 _DELETABLE = {
-    "receipts": f"{_TOMB} tomb.receipt_id = old.id)",
-    "events": f"old.kind <> 'forgotten' AND {_TOMB} tomb.receipt_id = old.receipt_id)",
+    "receipts": f"{_ERASED} erasure.receipt_id = old.id)",
+    "events": f"old.kind <> 'forgotten' AND {_ERASED} erasure.receipt_id = old.receipt_id)",
     "extractions": "0",
     "reads": "0",
-    "extracted": f"{_TOMB} tomb.candidate_id = old.candidate_id)",
+    "extracted": f"{_ERASED} erasure.candidate_id = old.candidate_id)",
 }
-"""Per table of version 1: when a row may be deleted."""
+"""The condition under which a row may be deleted, for each table of version 1."""
 
 _READ_DELETABLE = {
-    "read_receipts": f"""{_TOMB} tomb.candidate_id IN
+    "read_receipts": f"""{_ERASED} erasure.candidate_id IN
         (SELECT candidate_id FROM read_memories WHERE read_id = old.id))""",  # noqa: S608 - constants
     "read_places": "NOT EXISTS (SELECT 1 FROM read_receipts WHERE id = old.read_id)",
     "read_memories": "NOT EXISTS (SELECT 1 FROM read_receipts WHERE id = old.read_id)",
     "decompositions": "1",
 }
-"""The same of version 2. A decomposition can be made again, so it may go at any time."""
+"""The same for version 2. A decomposition can be repeated, so it may be deleted at any time."""
 
 _REPLACES = {
     "receipts": """id = new.id
@@ -145,7 +145,7 @@ _REPLACES = {
     "read_memories": "0",
     "decompositions": "key = new.key",
 }
-"""Per table: which existing row an insert would stand in the place of."""
+"""The existing row that an insert would replace, for each table."""
 
 _EVENT_RULES = """
 CREATE TRIGGER events_once BEFORE INSERT ON events
@@ -156,7 +156,7 @@ CREATE TRIGGER events_of_a_receipt BEFORE INSERT ON events
 WHEN new.kind <> 'forgotten' AND NOT EXISTS (SELECT 1 FROM receipts WHERE id = new.receipt_id)
 BEGIN SELECT RAISE(ABORT, 'the receipt of this event is not in the log'); END;
 """
-"""An event happens to a receipt once: saying it again is harmless, which makes redoing safe."""
+"""An event that is in the log already is ignored, so that interrupted work can be repeated."""
 
 
 def _append_only(table: str, *, deletable: str) -> str:
@@ -173,11 +173,11 @@ BEGIN SELECT RAISE(ABORT, '{table} are append-only; this row is in the log'); EN
 
 
 def connect(path: Path | None, *, now: datetime) -> sqlite3.Connection:
-    """Open a journal file, making it when there is none; `None` opens one in memory.
+    """Open a journal file, which is created if it does not exist; `None` opens one in memory.
 
     Raises:
-        StoreConfigurationError: If the path cannot be written, holds something else, or was
-            written by a newer version.
+        StoreConfigurationError: If the file cannot be written, is not a journal, or was written
+            by a newer version.
     """
     try:
         if path is not None:
@@ -185,7 +185,9 @@ def connect(path: Path | None, *, now: datetime) -> sqlite3.Connection:
         db = sqlite3.connect(
             ":memory:" if path is None else path,
             timeout=BUSY_SECONDS,
+            # Transactions are explicit: `sqlite3` would begin them too late, at the first INSERT.
             isolation_level=None,
+            # The journal's thread uses it, but the finalizer closes it from any thread.
             check_same_thread=False,
         )
     except (OSError, sqlite3.Error) as error:
@@ -203,8 +205,9 @@ def connect(path: Path | None, *, now: datetime) -> sqlite3.Connection:
 
 def _prepare(db: sqlite3.Connection, path: Path | None, *, now: datetime) -> None:
     db.execute("PRAGMA foreign_keys = ON")
+    # With WAL the default, NORMAL, may lose the last commits when the power fails.
     db.execute("PRAGMA synchronous = FULL")
-    # What is forgotten is overwritten in the file, not only unlinked.
+    # Erased text is overwritten in the file, not only unlinked.
     db.execute("PRAGMA secure_delete = ON")
     _use_wal(db)
     db.execute("BEGIN IMMEDIATE")
@@ -217,13 +220,13 @@ def _prepare(db: sqlite3.Connection, path: Path | None, *, now: datetime) -> Non
 
 
 def _use_wal(db: sqlite3.Connection) -> None:
-    """Switch to write-ahead logging, so that readers never wait for the writer.
+    """Switch to write-ahead logging, with which readers never wait for a writer.
 
-    SQLite does not call its busy handler for this switch when several processes open a new file
-    at once (https://www.sqlite.org/wal.html#sometimes_queries_return_sqlite_busy_in_wal_mode), so
-    waiting is done here. A file system without shared memory keeps the slower mode, which is as
-    durable.
+    A file system without shared memory keeps the slower mode, which is as durable.
     """
+    # SQLite does not call its busy handler for this switch when several processes open a new file
+    # at once, so waiting is done here:
+    # https://www.sqlite.org/wal.html#sometimes_queries_return_sqlite_busy_in_wal_mode
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
@@ -238,31 +241,23 @@ def _use_wal(db: sqlite3.Connection) -> None:
 
 def _create_or_check(db: sqlite3.Connection, path: Path | None, *, now: datetime) -> None:
     tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    if not tables:
-        # `executescript` would commit first and leave half a schema after a crash.
-        for statement in (*_first_layout(), *_read_layout()):
-            db.execute(statement)
-        db.execute("INSERT INTO journal VALUES (?, ?)", (VERSION, now.isoformat()))
-        return
-    if not {"journal", "receipts", "events"} <= tables:
-        raise _unusable(path, "it is a database of something else")
-    version = db.execute("SELECT max(version) FROM journal").fetchone()[0]
+    if tables and not {"journal", "receipts", "events"} <= tables:
+        raise _unusable(path, "it is a database of another program")
+    version = db.execute("SELECT max(version) FROM journal").fetchone()[0] if tables else 0
     if version is None or version > VERSION:
         raise _unusable(
             path, f"its layout is version {version!r}, this memguard reads up to {VERSION}; upgrade"
         )
-    if version < VERSION:
-        for statement in _read_layout():
-            db.execute(statement)
-        db.execute("INSERT INTO journal VALUES (?, ?)", (VERSION, now.isoformat()))
-
-
-def _first_layout() -> list[str]:
-    return _statements(_TABLES + _EVENT_RULES + _guarded(_DELETABLE))
-
-
-def _read_layout() -> list[str]:
-    return _statements(_READ_TABLES + _guarded(_READ_DELETABLE))
+    if version == VERSION:
+        return
+    layouts = (
+        _TABLES + _EVENT_RULES + _guarded(_DELETABLE),
+        _READ_TABLES + _guarded(_READ_DELETABLE),
+    )
+    # `executescript` would commit first, and a crash would leave half of the layout.
+    for statement in _statements("".join(layouts[version:VERSION])):
+        db.execute(statement)
+    db.execute("INSERT INTO journal VALUES (?, ?)", (VERSION, now.isoformat()))
 
 
 def _guarded(tables: Mapping[str, str]) -> str:
@@ -270,6 +265,7 @@ def _guarded(tables: Mapping[str, str]) -> str:
 
 
 def _statements(script: str) -> list[str]:
+    # Not `split(";")`: a trigger contains semicolons.
     statements: list[str] = []
     pending = ""
     for line in script.splitlines(keepends=True):
@@ -280,10 +276,10 @@ def _statements(script: str) -> list[str]:
     return statements
 
 
-def _unusable(path: Path | None, why: str) -> StoreConfigurationError:
+def _unusable(path: Path | None, reason: str) -> StoreConfigurationError:
     where = ":memory:" if path is None else str(path)
     return StoreConfigurationError(
-        f"cannot use the receipt log {where!r}: {why}; give a path to a file that this process "
-        "may write, or to none yet",
+        f"cannot use the receipt log {where!r}: {reason}; give the path of a journal that this "
+        "process may write, or of a file that does not exist yet",
         code=ErrorCode.STORE_PATH,
     )

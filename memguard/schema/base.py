@@ -1,4 +1,4 @@
-"""The frozen base of every value, and the cleaning of text at the door."""
+"""The base class of all values, the types of common fields, and the cleaning of input text."""
 
 import re
 import unicodedata
@@ -7,18 +7,19 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 _DROPPED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""All of Unicode's control characters (category Cc) but tab and newline."""
+"""All of Unicode's control characters (category Cc) except tab and newline."""
 _INVISIBLE = frozenset("\u200b\u200c\u200d\u2060\ufeff\u00ad")
 
 
 class Frozen(BaseModel):
-    """A value: compares and hashes by content, refuses unknown fields, never changes."""
+    """An immutable value, compared and hashed by content; unknown fields are refused."""
 
+    # The docstrings of fields become the descriptions in JSON schemas.
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 def clean_text(text: str) -> str:
-    r"""Make text safe to store, log and render, changing nothing a reader would see.
+    r"""Make text safe to store, log and render without a visible change.
 
     Control characters (NUL, ESC, ...) are dropped, line ends become `\n`, an unpaired surrogate
     becomes U+FFFD, and the result is NFC. Numbers, units and spacing stay as they were.
@@ -27,22 +28,24 @@ def clean_text(text: str) -> str:
         text: Any Python string.
 
     Returns:
-        Text that encodes as UTF-8 and holds no control character but tab and newline.
+        Text that encodes as UTF-8 and has no control characters except tab and newline.
     """
+    # Most texts take this branch; the rest of the function is much slower.
     if text.isascii() and text.isprintable():
         return text
+    # UTF-16 joins a surrogate pair, which JSON from other languages may contain, to its character.
     paired = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     unix = paired.replace("\r\n", "\n").replace("\r", "\n")
     return unicodedata.normalize("NFC", _DROPPED.sub("", unix))
 
 
 def is_blank(text: str) -> bool:
-    """Whether a reader would see nothing: white space and invisible characters only."""
+    """Whether a text has white space and invisible characters only."""
     return all(ch.isspace() or ch in _INVISIBLE for ch in text)
 
 
 def is_none(value: object) -> bool:
-    """Whether a field is left out of JSON, so that older layouts are written as they were."""
+    """Whether a value is `None`; for fields that JSON leaves out then, as older layouts did."""
     return value is None
 
 
@@ -51,11 +54,10 @@ def _none_to_empty(value: object) -> object:
 
 
 Text = Annotated[str, BeforeValidator(_none_to_empty), AfterValidator(clean_text)]
-"""Cleaned text; `None` reads as the empty string, so that one blank entry spoils no batch."""
+"""Cleaned text; `None` is read as the empty string, so that one blank entry fails no batch."""
 
 Namespace = tuple[str, ...]
-"""Where a memory lives: LangGraph's own shape, for example `("memories", "ana")`."""
-
+"""The namespace of a memory in LangGraph's format, for example `("memories", "ana")`."""
 
 UnitInterval = Annotated[float, Field(ge=0.0, le=1.0)]
 """A number in [0, 1]."""

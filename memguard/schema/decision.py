@@ -1,20 +1,21 @@
-"""What policy ruled."""
+"""Decisions on candidates, and what judges returned: a score, or an inconclusive result."""
 
 from typing import Literal
 
 from memguard.schema.base import Frozen, Text
 
 Outcome = Literal["admit", "quarantine", "reject"]
-"""The three rulings on a candidate.
+"""The decision on a candidate.
 
 * `admit`: store it.
-* `quarantine`: doubtful; keep it aside, to be released or discarded.
-* `reject`: do not store it; the receipt keeps its text.
+* `quarantine`: do not store it yet; a person releases or discards it.
+* `reject`: do not store it; its text stays on the receipt.
 """
 
 OnInconclusive = Literal["quarantine", "reject", "admit", "raise"]
-"""What policy makes of a candidate that could not be judged."""
+"""What happens to a candidate that could not be judged."""
 
+# On every receipt: a code may be added, but an existing one must not be renamed.
 ReasonCode = Literal[
     "supported",
     "low_support",
@@ -31,66 +32,67 @@ ReasonCode = Literal[
     "tie_break",
     "human_approved",
 ]
-"""Why policy ruled so.
+"""The reason of a decision.
 
 * `supported`, `low_support`: the support score against its threshold.
 * `inconclusive`: too few usable verdicts.
 * `duplicate`: the same text is stored already; no new evidence, no model call.
-* `blank_text`, `text_too_long`: the candidate cannot be judged as it is; no model call.
-* `no_user_words`: the conversation holds nothing a user said; no model call.
+* `blank_text`, `text_too_long`: the candidate cannot be judged; no model call.
+* `no_user_words`: the conversation has no turn of a user; no model call.
 * `no_source`: there is no text to check the candidate against; no model call.
 * `no_gate`: the guard has no gate, so everything is admitted.
-* `positive_effect`, `negative_effect`: what the memory did to later answers, over three probes.
-* `zero_effect`: it did neither, and the spec says what then; `tie_break`: a judge said so.
-* `human_approved`: a person worded the memory in a review; no model call.
+* `positive_effect`, `negative_effect`: the memory's effect on later answers, over three probes.
+* `zero_effect`: it had no effect, and the setting for this case decided.
+* `tie_break`: it had no effect, and a judge decided.
+* `human_approved`: a person phrased the memory in a review; no model call.
 """
 
 
 class AdmissionDecision(Frozen):
-    """A ruling, with its reason."""
+    """A decision, with its reason."""
 
     outcome: Outcome
-    """The ruling."""
+    """The decision."""
     reason: ReasonCode
-    """Why, as a code to count by."""
+    """The reason as a code, for counting."""
     explanation: Text
-    """Why, in one sentence for a person."""
+    """The reason in one sentence, for a person."""
     method: Text = ""
-    """The method that ruled, for example `consistency_gate`; empty for the guard's own rules."""
+    """The method that decided, for example `consistency_gate`; empty for the guard's own rules."""
 
 
 INCONCLUSIVE_OUTCOMES: dict[OnInconclusive, Outcome] = {
     "quarantine": "quarantine",
     "reject": "reject",
     "admit": "admit",
-    # The method raises; until the error is seen, nothing may be stored.
+    # The method raises as well; until a person has seen the error, nothing may be stored.
     "raise": "quarantine",
 }
-"""What an inconclusive candidate becomes, by setting."""
+"""The outcome of an inconclusive candidate, by setting."""
 
-
+# Each way in which an answer can fail has its own reason, and none is read as a verdict.
 InconclusiveReason = Literal[
     "parse_failure", "off_menu", "refusal", "timeout", "provider_error", "truncated", "too_close"
 ]
 """Why an answer could not be used.
 
-* `parse_failure`: the answer holds no value of the asked kind.
-* `off_menu`: a value, but outside the offered set or range.
+* `parse_failure`: the answer has no value of the requested kind.
+* `off_menu`: the value is outside the offered set or range.
 * `refusal`: the model declined, or the provider filtered the request or the answer.
 * `timeout`: no answer in time, on every attempt.
 * `provider_error`: the provider failed, on every attempt.
-* `truncated`: the answer was cut off before the value.
-* `too_close`: the local judge's score lies where it is as often wrong as right.
+* `truncated`: the answer ended before the value.
+* `too_close`: the local judge's score is in a range where it is wrong as often as right.
 """
 
 
 class Inconclusive(Frozen):
-    """No usable verdict. Never read as a label, and never as zero."""
+    """No usable verdict. It is neither a label nor a score of zero."""
 
     reason: InconclusiveReason
     """Why."""
     detail: Text = ""
-    """The answer or the error, shortened; holds no key."""
+    """The answer or the error, shortened; never contains an API key."""
 
 
 class SupportSample(Frozen):
@@ -99,6 +101,6 @@ class SupportSample(Frozen):
     score: float
     """In [0, 1]; 1 is full support."""
     reason: Text = ""
-    """The judge's words."""
+    """The judge's explanation."""
     turn_ids: tuple[str, ...] = ()
-    """Turns the judge named as evidence; only ids that it was shown."""
+    """The turns that the judge cited as evidence; only ids that its prompt contained."""

@@ -1,7 +1,7 @@
-"""Failures and errors: one is the record of the other.
+"""Failures: records of errors that stopped a part of a run.
 
-A run goes on after an error in one of its parts, and raises it at the end. The record travels
-through graph state and carries the exception itself, so that what is raised has its exact class,
+A run continues after an error in one of its parts, and raises it at the end. The record is passed
+through graph state together with the exception itself, so that the run raises it with its class,
 cause and traceback.
 """
 
@@ -18,18 +18,19 @@ def _is_empty(value: str) -> bool:
 
 
 class Failure(Frozen):
-    """Something that stopped a part of the run."""
+    """A record of an error that stopped a part of a run."""
 
     code: str
     """The error's code; `docs/errors.md` has a heading for it."""
     message: str
     """What happened and what to do."""
     step: str
-    """`extract`, `screen`, `gate`, `commit` or `review`; `write` when all of it failed."""
+    """`extract`, `screen`, `gate`, `commit` or `review`; `write` if all of it failed."""
     about: str = ""
-    """The candidate, by id, or the turns it was about."""
+    """The id of the candidate, or the turns, that it concerns."""
     error_class: str = Field(default="", exclude_if=_is_empty)
-    """Class name of the error; empty on older receipts, and where no error was raised."""
+    """Class name of the error; empty on older receipts, and if no error was raised."""
+    # Private, so that it never reaches a receipt or a checkpoint.
     _exception: MemguardError | None = PrivateAttr(default=None)
 
     @property
@@ -60,7 +61,7 @@ def failure_of(error: MemguardError, *, step: str, about: str = "") -> Failure:
     Args:
         error: The error, as it was caught.
         step: The step that it stopped; see `Failure.step`.
-        about: The candidate, by id, or the turns that it concerns.
+        about: The id of the candidate, or the turns, that it concerns.
     """
     failure = Failure(
         code=error.code,
@@ -76,10 +77,9 @@ def failure_of(error: MemguardError, *, step: str, about: str = "") -> Failure:
 def error_of(failure: Failure) -> MemguardError:
     """The error that a failure records.
 
-    Within the process that recorded it this is the same exception, with its cause and traceback.
-    A failure that was read from a checkpoint or a receipt gives a new exception of the class that
-    it names. It gives a `GuardError` where no such class is loaded, and for failures that were
-    recorded before classes were.
+    Within the process that recorded it, this is the same exception, with its cause and traceback.
+    A failure from a checkpoint or a receipt gives a new exception of its `error_class`, or a
+    `GuardError` if that class is empty or not loaded.
     """
     if failure.exception is not None:
         return failure.exception

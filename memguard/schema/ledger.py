@@ -1,4 +1,7 @@
-"""The verdicts of a read, and what policy ruled on them: adjudicate once, render many times."""
+"""The results of a read: what an adjudicator found, what policy decided, and the report.
+
+A read is adjudicated once. All renderings follow from its ledger without another model call.
+"""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -27,10 +30,11 @@ Withheld = Literal["denied", "duplicate", "max_units", "max_tokens"]
 """Why a unit is not in the prompt.
 
 * `denied`: policy denies it.
-* `duplicate`: another memory with the same text represents it.
-* `max_units`, `max_tokens`: permitted, but the block was full. Never a constraint.
+* `duplicate`: another memory with the same text is in the prompt.
+* `max_units`, `max_tokens`: permitted, but the section was full; never applies to a constraint.
 """
 
+# On every report: a flag may be added, but an existing one must not be renamed.
 Flag = Literal[
     "recall_failed",
     "recall_late",
@@ -44,21 +48,22 @@ Flag = Literal[
     "evidence_cut",
     "limits_exceeded",
 ]
-"""What a reader of a report must not overlook.
+"""What a reader of a report must know about its limits.
 
-* `recall_failed`, `recall_late`: memories could not be read, or not in time: there are none.
+* `recall_failed`, `recall_late`: memories could not be read, or not in time; the read has none.
 * `local_adjudicator`: rules judged, not a language model.
-* `adjudication_failed`, `adjudication_late`: no unit was judged; what may be a safety constraint
-  or a preference is context, the rest is denied.
-* `adjudication_partial`: some units were not judged; the same holds for these.
-* `situation_unknown`: what the query asks for could not be told; the narrowest permission over all
-  situations holds.
+* `adjudication_failed`, `adjudication_late`: no unit was judged. Possible safety constraints and
+  preferences are context, all other units are denied.
+* `adjudication_partial`: some units were not judged and are treated in the same way.
+* `situation_unknown`: it is unclear what the query asks for; each unit has the narrowest
+  permission over all situations.
 * `budget_spent`: the run's budget ended the adjudication.
 * `decomposition_failed`: some memories were judged whole, because they could not be decomposed.
-* `evidence_cut`: the adjudicator saw a part of the evidence.
-* `limits_exceeded`: constraints alone are more than `max_units` or `max_tokens` allow.
+* `evidence_cut`: the adjudicator saw only a part of the evidence.
+* `limits_exceeded`: constraints alone exceed `max_units` or `max_tokens`.
 """
 
+# Without the flags of a read that judged everything, though with rules or with less evidence.
 DEGRADED: frozenset[Flag] = frozenset(
     {
         "recall_failed",
@@ -70,31 +75,32 @@ DEGRADED: frozenset[Flag] = frozenset(
         "budget_spent",
     }
 )
-"""Flags under which constraints could not be checked in full."""
+"""Flags under which constraints could not be checked completely."""
 
-Found = Annotated[
+# The members have different required fields and forbid others, so the first that fits is right.
+UnitFinding = Annotated[
     UnitAttributes | FactorAttributes | Inconclusive, Field(union_mode="left_to_right")
 ]
-"""What an adjudicator gave for a unit."""
+"""An adjudicator's result for a unit."""
 
 
 class Row(Frozen):
-    """One row of an adjudicator's answer. A unit may have several, or none."""
+    """One row of an adjudicator's answer. A unit may have several rows, or none."""
 
     unit_id: str
     """The unit."""
-    attributes: Found
-    """What was found, or why nothing usable was said."""
+    attributes: UnitFinding
+    """The attributes, or why the row is not usable."""
     evidence_conflict: bool = False
-    """Whether the evidence given with the query contradicts the unit."""
+    """Whether the evidence of the query contradicts the unit."""
     influence: UnitInterval | None = None
-    """How far the unit should bear on the answer, in [0, 1]; `None` if not said."""
+    """How strongly the unit should influence the answer, in [0, 1]; `None` if not stated."""
     reason: Text = ""
-    """The adjudicator's words."""
+    """The adjudicator's explanation."""
 
 
 class Conflict(Frozen):
-    """Two units that cannot both hold."""
+    """Two units that cannot both be true."""
 
     first: str
     """A unit's id."""
@@ -103,22 +109,22 @@ class Conflict(Frozen):
 
 
 class Adjudication(Frozen):
-    """What an adjudicator said about one read."""
+    """An adjudicator's answer for one read."""
 
     situation: Situation | Inconclusive | None = None
-    """What the query asks for; `None` when nothing was asked, because nothing was recalled."""
+    """What the query asks for; `None` if nothing was recalled, so that nothing was judged."""
     rows: tuple[Row, ...] = ()
-    """In any order. Rows of one unit that differ are all kept: policy takes the stricter."""
+    """Rows in any order. If rows of one unit differ, policy applies the stricter one."""
     conflicts: tuple[Conflict, ...] = ()
-    """Pairs that cannot both hold."""
+    """Pairs that cannot both be true."""
     adjudicator: str = ""
-    """Who judged: a model's name, or `local`."""
+    """The name of the model that judged, or `local`."""
     usage: Usage = Usage()
     """Its model calls."""
     prompts: tuple[PromptStamp, ...] = ()
     """The prompts it used."""
     flags: tuple[Flag, ...] = ()
-    """What a reader must not overlook."""
+    """Its limits."""
     notes: tuple[str, ...] = ()
     """Ids that do not exist, rows that could not be read, and the like."""
 
@@ -133,35 +139,36 @@ class Decomposition(Frozen):
     prompts: tuple[PromptStamp, ...] = ()
     """The prompts it used."""
     notes: tuple[str, ...] = ()
-    """What a receipt should say."""
+    """Notes for the receipt."""
 
 
 class UnitVerdict(Frozen):
-    """One unit with its verdict, what policy ruled, and whether it is shown."""
+    """One unit with its attributes, its permission, and its position in the prompt."""
 
     unit: Unit
     """The unit; its text is what a rendering shows."""
-    attributes: Found | None = None
-    """The adjudicator's verdict, or why there is no usable one; `None` where nobody was asked."""
+    attributes: UnitFinding | None = None
+    """The attributes, or why there are none; `None` if the unit was not adjudicated."""
     evidence_conflict: bool = False
     """Whether the evidence contradicts it."""
     conflicts_with: tuple[str, ...] = ()
     """Units that contradict it."""
     influence: UnitInterval | None = None
-    """How far it should bear on the answer, in [0, 1]."""
+    """How strongly it should influence the answer, in [0, 1]."""
     reason: Text = ""
-    """The adjudicator's words."""
+    """The adjudicator's explanation."""
     permission: Permission
     """What it may be used for."""
     row: str
-    """The row of the table, or the other rule, that decided."""
+    """The row of the permission table, or the other rule, that decided."""
     explanation: Text = ""
     """The row in one sentence for a person."""
     withheld: Withheld | None = None
-    """Why it is not in the prompt; `None` when it is."""
+    """Why it is not in the prompt; `None` if it is."""
+    # Under its old name as well, since the log has receipts of earlier versions.
     position: int | None = Field(default=None, validation_alias=AliasChoices("position", "place"))
-    """Its number among the units shown, from 1, over all sections; `None` when withheld. Receipts
-    of earlier versions call it `place`."""
+    """Its number among the units in the prompt, from 1; `None` if withheld. Receipts of earlier
+    versions call it `place`."""
 
     @property
     def channel(self) -> Channel:
@@ -175,36 +182,36 @@ class UnitVerdict(Frozen):
 
 
 class Ledger(Frozen):
-    """The verdicts of one read. Every rendering and every arm is a function of it."""
+    """The verdicts of one read, from which every rendering follows."""
 
     scheme: Scheme | Literal["relevance"]
-    """Which attributes were judged; `relevance` when nearness alone decided."""
+    """Which attributes were judged; `relevance` if only similarity decided."""
     situation: Situation | Inconclusive | None = None
-    """What the query asks for; `None` when nothing was asked."""
+    """What the query asks for; `None` if nothing was adjudicated."""
     verdicts: tuple[UnitVerdict, ...] = ()
     """One per unit, in the order of recall."""
 
     @property
     def shown(self) -> tuple[UnitVerdict, ...]:
         """The units in the prompt, in their order there."""
-        shown = [verdict for verdict in self.verdicts if verdict.shown]
-        return tuple(sorted(shown, key=lambda verdict: verdict.position or 0))
+        verdicts = (verdict for verdict in self.verdicts if verdict.shown)
+        return tuple(sorted(verdicts, key=lambda verdict: verdict.position or 0))
 
     @property
     def withheld(self) -> tuple[UnitVerdict, ...]:
-        """The units that do not."""
+        """The units that are not in the prompt."""
         return tuple(verdict for verdict in self.verdicts if not verdict.shown)
 
 
 class ReadReport(Frozen):
-    """The receipt of one read: what was asked, found, ruled and put into the prompt."""
+    """The receipt of one read: the query, the memories, the verdicts and the rendered section."""
 
     id: str
     """Unique."""
     schema_version: int = 1
-    """Of this layout."""
+    """Version of this layout."""
     at: datetime
-    """When, in UTC."""
+    """When it happened, in UTC."""
     run_id: str = ""
     """The run it belongs to."""
     method: str
@@ -212,19 +219,19 @@ class ReadReport(Frozen):
     spec: dict[str, JsonValue]
     """The method's settings."""
     query: Text
-    """What was asked."""
+    """The query."""
     dialogue: tuple[Turn, ...] = ()
-    """The turns shown to the adjudicator."""
+    """The turns in the adjudicator's prompt."""
     evidence: tuple[Evidence, ...] = ()
-    """The evidence shown to it."""
+    """The evidence in the adjudicator's prompt."""
     memories: tuple[RecalledMemory, ...] = ()
-    """What was recalled, in that order."""
+    """The recalled memories, in the order of recall."""
     namespaces: tuple[Namespace, ...] = ()
-    """The namespaces that were searched; empty when the caller passed the memories."""
+    """The namespaces that were searched; empty if the caller passed the memories."""
     ledger: Ledger
-    """What was found and ruled of every unit."""
+    """The verdict on every unit."""
     memory_context: str = ""
-    """The section as it is in the prompt; empty when nothing was admitted."""
+    """The rendered section of the prompt; empty if nothing was admitted."""
     usage: Usage = Usage()
     """Model calls of the read."""
     prompts: tuple[PromptStamp, ...] = ()
@@ -234,13 +241,13 @@ class ReadReport(Frozen):
     decomposed: int = 0
     """Memories that were decomposed in this read."""
     cached: int = 0
-    """Memories whose units were kept from earlier."""
+    """Memories whose units came from an earlier read."""
     flags: tuple[Flag, ...] = ()
-    """What a reader must not overlook."""
+    """Its limits."""
     failures: tuple[Failure, ...] = ()
-    """What stopped a part of the read, with a code of the errors page."""
+    """Errors that stopped a part of the read."""
     notes: tuple[str, ...] = ()
-    """What else a reader should know."""
+    """Other notes for a reader."""
 
     @property
     def admitted(self) -> tuple[UnitVerdict, ...]:
@@ -249,10 +256,10 @@ class ReadReport(Frozen):
 
     @property
     def withheld(self) -> tuple[UnitVerdict, ...]:
-        """The units that are not, with their reasons."""
+        """The units that are not in the prompt, with their reasons."""
         return self.ledger.withheld
 
     @property
     def degraded(self) -> bool:
-        """Whether constraints could not be checked in full."""
+        """Whether constraints could not be checked completely."""
         return any(flag in DEGRADED for flag in self.flags)

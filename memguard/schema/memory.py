@@ -11,19 +11,19 @@ from pydantic import AfterValidator, Field, JsonValue
 from memguard.schema.base import Frozen, Namespace, Text, is_blank, is_none
 
 Role = Literal["user", "assistant", "system", "tool"]
-"""Who spoke, in the chat protocol's sense."""
+"""The role of a speaker, as in chat protocols."""
 
 SaidBy = Literal["user", "assistant", "mixed", "unknown"]
-"""Whose turns a candidate rests on; `unknown` when it names no turn."""
+"""Whose turns a candidate is based on; `unknown` if it cites no turn."""
 
 
 def _aware(at: datetime | None) -> datetime | None:
-    """Read a naive time as UTC, whatever time zone the machine is set to."""
+    # Not local time: a result must not depend on the time zone of the machine.
     return at.replace(tzinfo=UTC) if at is not None and at.tzinfo is None else at
 
 
 Moment = Annotated[datetime | None, AfterValidator(_aware)]
-"""An instant with its offset; a naive time is read as UTC; `None` when nobody said when."""
+"""A time with its offset; a naive time is read as UTC; `None` if it is unknown."""
 
 
 class Turn(Frozen):
@@ -32,19 +32,20 @@ class Turn(Frozen):
     id: Text
     """Unique within the conversation, for example `D1:3`."""
     role: Role
-    """Who spoke, in the chat protocol's sense."""
+    """The role of the speaker."""
     content: Text
-    """What was said."""
+    """The text."""
     speaker: Text = ""
-    """The speaker's name, when known."""
+    """The speaker's name, if known."""
     at: Moment = None
-    """When it was said, with the speaker's own offset."""
+    """The time of the turn, with the speaker's offset."""
     rendered: bool = False
-    """Whether memguard itself put this text into the prompt; never evidence, never extracted."""
+    """Whether memguard wrote this text into the prompt; it is then never used as evidence."""
 
     @property
     def is_evidence(self) -> bool:
-        """Whether a memory may rest on this turn."""
+        """Whether a memory may be based on this turn."""
+        # A memory that confirms itself, or the instructions of a developer, are no evidence.
         return not self.rendered and self.role != "system" and not is_blank(self.content)
 
 
@@ -54,45 +55,42 @@ class Conversation(Frozen):
     turns: tuple[Turn, ...] = ()
     """The turns; ids are unique."""
     id: Text = ""
-    """Names the conversation in receipts; empty when it has no name."""
-
-    def select(self, turn_ids: tuple[str, ...]) -> tuple[Turn, ...]:
-        """The turns with these ids, in the order they were said; unknown ids are left out."""
-        wanted = frozenset(turn_ids)
-        return tuple(turn for turn in self.turns if turn.id in wanted)
+    """Identifies the conversation in receipts; empty if it has no id."""
 
     @property
     def evidence(self) -> tuple[Turn, ...]:
-        """The turns that a memory may rest on."""
+        """The turns that a memory may be based on."""
         return tuple(turn for turn in self.turns if turn.is_evidence)
 
     @property
     def has_user_words(self) -> bool:
-        """Whether a user said anything at all."""
+        """Whether a turn of a user is evidence."""
         return any(turn.role == "user" for turn in self.evidence)
 
 
 class CandidateMemory(Frozen):
-    """Text proposed for storage, with the turns it rests on."""
+    """Text proposed for storage, with the turns it is based on."""
 
     text: Text
-    """The memory, as it would be stored: judged, stored and rendered byte for byte the same."""
+    """The memory; the same bytes are judged, stored and rendered."""
     namespace: Namespace = ()
-    """Where it would be stored."""
+    """The namespace in which it would be stored."""
     turn_ids: tuple[str, ...] = ()
-    """The source turns it rests on, as the writer named them."""
+    """The source turns, as the writer cited them."""
     subject: Text = ""
-    """Whom the memory is about, as the writer named them."""
+    """The person or thing that the memory is about, as the writer named it."""
     said_by: SaidBy = "unknown"
-    """Whose turns it rests on, derived from the turns and never from the writer."""
+    """Whose turns it is based on, computed from the turns and not taken from the writer."""
     said_at: Moment = None
-    """When the latest of its source turns was said."""
+    """The time of its latest source turn."""
     conversation_id: Text = ""
     """The conversation it came from."""
 
     @property
     def id(self) -> str:
-        """The same for the same text, source and namespace: what makes writes idempotent."""
+        """An id that is the same for the same text, source and namespace."""
+        # Deterministic, so that writing a candidate again finds the earlier decision on it. The
+        # empty strings separate the lists, which would otherwise run into each other.
         parts = (*self.namespace, "", self.conversation_id, *self.turn_ids, "", self.text)
         return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:24]
 
@@ -102,7 +100,7 @@ class CandidateMemory(Frozen):
 
 
 class Provenance(Frozen):
-    """Where a stored memory came from."""
+    """The origin of a stored memory."""
 
     candidate_id: str
     """The candidate that became this record."""
@@ -111,43 +109,43 @@ class Provenance(Frozen):
     conversation_id: Text = ""
     """The conversation it came from."""
     turn_ids: tuple[str, ...] = ()
-    """The turns it rests on."""
+    """Its source turns."""
     subject: Text = ""
-    """Whom it is about."""
+    """The person or thing that it is about."""
     said_by: SaidBy = "unknown"
-    """Whose turns it rests on."""
+    """Whose turns it is based on."""
     said_at: Moment = None
-    """When it was said; a relative date in the text is relative to this."""
+    """The time of its latest source turn, to which a relative date in the text refers."""
 
 
 class MemoryRecord(Frozen):
-    """What was stored."""
+    """A memory in the store."""
 
     namespace: Namespace
-    """Where it lives."""
+    """Its namespace."""
     key: str
     """Its key within the namespace, derived from the text."""
     text: Text
     """The memory."""
     provenance: Provenance
-    """Where it came from."""
+    """Its origin."""
     value: dict[str, JsonValue] | None = Field(default=None, exclude_if=is_none)
-    """The item as its writer gave it, where a guarded store held it; `None` for our own form."""
+    """The item as the caller of a guarded store passed it; `None` for memguard's own form."""
 
     def to_value(self) -> dict[str, object]:
-        """The value put into the store; `content` comes first so that langmem can read it."""
+        """The value for the store: the text under `content`, where langmem reads it."""
         if self.value is not None:
             return {**self.value}
         return {"content": self.text, "memguard": self.provenance.model_dump(mode="json")}
 
 
 def turn_time(turns: tuple[Turn, ...]) -> datetime | None:
-    """The latest time among turns, or `None` when none of them has one."""
+    """The latest time of some turns, or `None` if none of them has a time."""
     return max((turn.at for turn in turns if turn.at is not None), default=None)
 
 
 def speaker_roles(turns: tuple[Turn, ...]) -> SaidBy:
-    """Whose turns these are."""
+    """Whose turns these are; a tool's turn counts as the assistant's."""
     roles = {turn.role for turn in turns}
     if not roles:
         return "unknown"

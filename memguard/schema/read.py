@@ -1,4 +1,4 @@
-"""What a read is about: the query with its dialogue and evidence, and what was recalled for it."""
+"""The input of a read: the query and its context, recalled memories, and the methods' settings."""
 
 import hashlib
 from collections.abc import Mapping
@@ -10,33 +10,33 @@ from memguard.schema.base import Frozen, Namespace, Text, UnitInterval
 from memguard.schema.memory import Moment, Provenance, Turn
 
 Target = Literal["user", "third_party", "world"]
-"""Whom or what the answer is about: the user, another person, or neither."""
+"""The subject of the answer: the user, another person, or neither."""
 
 Mode = Literal["factual", "recommendation", "planning", "support"]
-"""What kind of answer is wanted: what is so, what to choose, how to arrange something, or help with
-doing something."""
+"""The kind of answer: a fact, a recommendation, a plan, or help with a task."""
 
 
 class Situation(Frozen):
     """What the query asks for, judged before any unit (arXiv 2610.11188, section 3.2)."""
 
     target: Target
-    """Whom or what the answer is about."""
+    """The subject of the answer."""
     mode: Mode
-    """What kind of answer is wanted."""
+    """The kind of answer."""
+    # Not in the paper, but FC's order of rules needs it.
     asks_view: bool = False
-    """Whether the query asks for the user's own view. Ours; the order of FC needs it."""
+    """Whether the query asks for the user's own view. Ours."""
 
 
 class Evidence(Frozen):
     """Text that comes with the query: a tool's output, a search result, a document."""
 
     text: Text
-    """What it says."""
+    """The text."""
     source: Text = ""
-    """Where it is from."""
+    """Its source."""
     at: Moment = None
-    """When it is from."""
+    """Its time."""
 
 
 class RecalledMemory(Frozen):
@@ -45,19 +45,19 @@ class RecalledMemory(Frozen):
     text: Text
     """The memory."""
     id: str = ""
-    """Unique within a read; made from namespace, key and text when left out."""
+    """Unique within a read; computed from namespace, key and text if left out."""
     key: str = ""
     """Its key within the namespace."""
     namespace: Namespace = ()
-    """Where it lives."""
+    """Its namespace."""
     said_at: Moment = None
-    """When it was said."""
+    """The time of its source."""
     score: UnitInterval | None = None
-    """Nearness to the query: the cosine, and 0 where that is negative; `None` if not ranked."""
+    """Similarity to the query: the cosine, or 0 if that is negative; `None` if not ranked."""
     superseded: bool = False
-    """Whether a later record took its place."""
+    """Whether a later record supersedes it."""
     provenance: Provenance | None = None
-    """Where it came from; `None` for a memory that memguard did not write."""
+    """Its origin; `None` for a memory that memguard did not write."""
 
     @model_validator(mode="before")
     @classmethod
@@ -67,86 +67,93 @@ class RecalledMemory(Frozen):
     @model_validator(mode="after")
     def _named(self) -> "RecalledMemory":
         if not self.id:
+            # A memory without a key, such as one that the caller passed, is identified by its text.
             parts = "\x1f".join((*self.namespace, "", self.key, "" if self.key else self.text))
+            # Pydantic refuses an assignment to a frozen model, even in its own validator.
             object.__setattr__(self, "id", hashlib.sha256(parts.encode()).hexdigest()[:16])
         return self
 
 
 class ReadCase(Frozen):
-    """Everything an adjudicator may look at besides the units."""
+    """The input of an adjudicator, apart from the units."""
 
     query: Text
-    """What is asked now."""
+    """The query."""
     dialogue: tuple[Turn, ...] = ()
-    """The turns before it, oldest first. Never holds the evidence."""
+    """The turns before it, oldest first, without the evidence."""
     evidence: tuple[Evidence, ...] = ()
     """Text that came with the query."""
     now: Moment = None
-    """When it is asked; `None` when nobody said."""
+    """The time of the query; `None` if unknown."""
 
 
 Rendering = Literal["channels", "permission_notes", "neutral"]
-"""How admitted units are put into the prompt.
+"""The form of admitted units in the prompt.
 
-* `channels`: sections headed by the kind of information, stating its use (CH).
-* `permission_notes`: sections headed by what the section may be used for (PN).
+* `channels`: sections whose headings name the kind of information and its use (CH).
+* `permission_notes`: sections whose headings state what the section may be used for (PN).
 * `neutral`: one flat list.
 """
 
 
 class ReadSpec(Frozen):
-    """What the read-time methods that adjudicate have in common.
+    """The common settings of the read-time methods that adjudicate.
 
-    What is left out is what the preset says.
+    The preset gives the settings that are left out.
     """
 
     preset: Literal["default", "paper"] = "default"
-    """Where settings that are left out come from; see `READ_PRESETS`."""
+    """The source of settings that are left out; see `READ_PRESETS`."""
     rendering: Rendering = "channels"
-    """How admitted units are put into the prompt."""
+    """The form of admitted units in the prompt."""
     k: Annotated[int, Field(ge=1, le=200)] = 10
-    """Memories recalled for a query."""
+    """The number of memories recalled for a query."""
     evidence_conflict: bool = True
-    """Whether what the evidence contradicts is denied. Ours."""
+    """Whether a unit that the evidence contradicts is denied. Ours."""
     memory_conflict: bool = True
-    """Whether of two units that cannot both hold the later wins, and both are uncertain where time
-    does not decide. Ours."""
+    """Whether of two contradictory units the later one wins; without times, both become uncertain.
+    Ours."""
     safety: bool = True
-    """Whether allergies, medication and accessibility needs fail open: never dropped for doubt,
-    rank or room. Ours."""
+    """Whether allergies, medication and accessibility needs fail open: they are never dropped
+    because of doubt, rank or limits. Ours."""
     personalization_guard: bool = True
-    """Whether a current preference of the user fails open, when something is recommended to or
-    planned for the user. Ours."""
+    """Whether current preferences of the user fail open in recommendations and plans for the user.
+    Ours."""
     max_units: Annotated[int, Field(ge=1)] | None = 30
-    """Units shown; constraints come first and are never cut. `None` sets no limit."""
+    """Maximum number of units in the prompt; constraints come first and are never dropped. `None`
+    sets no limit."""
     max_tokens: Annotated[int, Field(ge=1)] | None = 1500
-    """Tokens of the rendered section, estimated; constraints are never cut. `None`: no limit."""
+    """Maximum of estimated tokens in the rendered section; constraints are never dropped. `None`
+    sets no limit."""
     when_empty: Literal["empty", "line"] = "empty"
-    """What is rendered when nothing is admitted: nothing at all, or one fixed line."""
+    """The section if nothing is admitted: none at all, or one fixed line."""
     deadline: Annotated[float, Field(gt=0)] = 20.0
-    """Seconds that the model calls of one read may take; then the read goes on without them."""
+    """Seconds that the model calls of one read may take; the read then continues without them."""
     repair: bool = True
-    """Whether units without a usable row are asked for once more, these alone."""
+    """Whether units without a usable row are sent to the model once more."""
     part_tokens: Annotated[int, Field(ge=200)] = 6000
-    """Tokens of units in one call, estimated; more is split into several calls."""
+    """Estimated tokens of units in one call; more units are split into several calls."""
     part_units: Annotated[int, Field(ge=1)] = 60
-    """Units in one call: each takes a row of the answer."""
+    """Maximum number of units in one call; each takes a row of the answer."""
     dialogue_turns: Annotated[int, Field(ge=0, le=100)] = 10
-    """Turns before the query that the adjudicator sees."""
+    """Turns before the query in the adjudicator's prompt."""
     evidence_chars: Annotated[int, Field(ge=200)] = 24_000
-    """Characters of evidence that the adjudicator sees; more is cut in the middle, with a flag."""
+    """Characters of evidence in the adjudicator's prompt. Longer evidence loses its middle, and the
+    report gets a flag."""
 
     @model_validator(mode="before")
     @classmethod
-    def _from_preset(cls, given: Any) -> Any:
-        if not isinstance(given, Mapping):
-            return given
-        fields = cast("Mapping[str, Any]", given)
+    def _from_preset(cls, value: Any) -> Any:
+        # Before validation, so that the fields that the caller set can be told from the defaults.
+        if not isinstance(value, Mapping):
+            return value
+        fields = cast("Mapping[str, Any]", value)
         return {**READ_PRESETS.get(str(fields.get("preset", "default")), {}), **fields}
 
 
 READ_PRESETS: dict[str, dict[str, Any]] = {
     "default": {},
+    # What is ours is off, and the paper states no limits.
     "paper": {
         "evidence_conflict": False,
         "memory_conflict": False,
@@ -156,7 +163,7 @@ READ_PRESETS: dict[str, dict[str, Any]] = {
         "max_tokens": None,
     },
 }
-"""What each preset sets; `paper` is arXiv 2610.11188 as far as it is stated."""
+"""The settings of each preset; `paper` follows arXiv 2610.11188 as far as it is specified."""
 
 
 class FactorCompiled(ReadSpec):
@@ -168,19 +175,20 @@ class PermissionSemantic(ReadSpec):
 
 
 class RelevanceGate(Frozen):
-    """Settings of the gate by relevance alone: what is near enough to the query is admitted.
+    """Settings of the relevance gate, which admits memories that are similar to the query.
 
-    The paper's Gate arm as far as it is described (arXiv 2610.11188, section 4.1); an adaptation.
+    An adaptation of the paper's Gate arm, as far as it is described (arXiv 2610.11188, section
+    4.1).
     """
 
     theta: UnitInterval = 0.4
-    """Admit from this nearness on; tune it to the embedder."""
+    """The minimum similarity; tune it to the embedder."""
     k: Annotated[int, Field(ge=1, le=200)] = 10
-    """Memories recalled for a query."""
+    """The number of memories recalled for a query."""
     max_units: Annotated[int, Field(ge=1)] | None = None
-    """Memories shown, nearest first."""
+    """Maximum number of memories in the prompt, nearest first."""
     when_empty: Literal["empty", "line"] = "empty"
-    """What is rendered when nothing is admitted: nothing at all, or one fixed line."""
+    """The section if nothing is admitted: none at all, or one fixed line."""
 
 
 FACTOR_COMPILED_PRESETS: dict[str, FactorCompiled] = {
@@ -197,26 +205,25 @@ PERMISSION_SEMANTIC_PRESETS: dict[str, PermissionSemantic] = {
 
 
 class Recall(Frozen):
-    """Settings of recall: which memories a read looks at. Ours; the paper states none."""
+    """Settings of recall, which selects the memories of a read. Ours; the paper states none."""
 
     k: Annotated[int, Field(ge=1, le=200)] | None = None
-    """Memories of all namespaces together, not counting the additional safety constraints;
-    `None`: as the admission says, which is 10 by default."""
+    """Number of memories from all namespaces together, in addition to which safety constraints are
+    recalled; `None` for the `k` of the admission, which is 10 by default."""
     order: Literal["similarity", "latest"] = "similarity"
-    """`similarity`: nearest to the query first, which needs a store with an index. `latest`: what
-    was said last comes first, and every store will do."""
+    """`similarity`: nearest to the query first, which needs a store with an index. `latest`: newest
+    first, which works with every store."""
     since: Moment = None
-    """Only what was said at this time or later; `None` for no beginning."""
+    """The earliest time of a memory's source, inclusive; `None` for no limit."""
     until: Moment = None
-    """Only what was said before this time; `None` for no end."""
+    """The latest time of a memory's source, exclusive; `None` for no limit."""
     current_only: bool = True
     """Leave out records marked as superseded."""
     min_score: UnitInterval = 0.0
-    """Leave out what scores less; 0 leaves nothing out."""
+    """Leave out memories with a lower score; 0 leaves none out."""
     safety_k: Annotated[int, Field(ge=0, le=100)] = 5
-    """Safety constraints (allergy, medication, accessibility) searched for in addition to the `k`
-    nearest or latest, which would push them out; those among the `k` do not count. 0 turns the
-    search off."""
+    """Number of safety constraints (allergy, medication, accessibility) recalled in addition to the
+    `k` memories; constraints among the `k` do not count. 0 turns this search off."""
 
     @model_validator(mode="after")
     def _window_in_order(self) -> Self:
@@ -227,22 +234,22 @@ class Recall(Frozen):
 
 
 class Recalled(Frozen):
-    """What a read looks at."""
+    """The result of recall."""
 
     memories: tuple[RecalledMemory, ...] = ()
     """The nearest, then additional safety constraints, then copies of the same text. An additional
-    one has a score only where its nearness to the query is known."""
+    constraint has a score only if its similarity to the query is known."""
     namespaces: tuple[Namespace, ...] = ()
     """The namespaces that were searched."""
     superseded: int = 0
     """Records left out because they are marked as superseded."""
     outside: int = 0
-    """Records left out because they were said outside the time window."""
+    """Records left out because their source is outside the time window."""
     below: int = 0
     """Records left out because they scored less than `min_score`."""
     textless: int = 0
-    """Items left out because they hold no text."""
+    """Items left out because they have no text."""
     additional: int = Field(default=0, validation_alias=AliasChoices("additional", "beside"))
     """Safety constraints that were not among the nearest."""
     notes: tuple[str, ...] = ()
-    """What a reader should know."""
+    """Notes for a reader."""

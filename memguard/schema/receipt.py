@@ -1,4 +1,4 @@
-"""The whole record of one decision."""
+"""The receipt: the complete record of one decision."""
 
 import uuid
 from collections.abc import Callable
@@ -14,31 +14,32 @@ from memguard.schema.memory import CandidateMemory, Turn
 from memguard.schema.usage import Usage
 
 WriteOutcome = Literal["stored", "duplicate", "quarantined", "rejected", "refused"]
-"""What became of a candidate.
+"""The outcome of a candidate.
 
 * `stored`: in the store, and read back from there.
-* `duplicate`: its text was stored before; the record is as it was.
-* `quarantined`: held aside, to be released or discarded.
+* `duplicate`: its text was stored before; the record has not changed.
+* `quarantined`: in quarantine, until a person releases or discards it.
 * `rejected`: judged and not admitted; its text is on the receipt.
-* `refused`: not judged, because its text or source cannot be; the reason is on the receipt.
+* `refused`: not judged, because its text or source cannot be judged; the reason is on the receipt.
 """
 
 Effect = Literal["commit", "caller", "shadow"]
-"""Who puts what is admitted into the store.
+"""Who stores an admitted candidate.
 
-* `commit`: memguard, which reads it back before it says so.
-* `caller`: the writer of a guarded store, whose own call then goes through.
-* `shadow`: the writer, whatever the ruling; it is only recorded, and nothing is held.
+* `commit`: memguard, which reads the record back before it reports success.
+* `caller`: the caller of a guarded store, whose own write is let through.
+* `shadow`: the caller, whatever the decision; the decision is only recorded.
 """
 
-_OF_REASON: dict[str, WriteOutcome] = {
+# Without these reasons, the outcome follows from the decision alone.
+_REASON_OUTCOMES: dict[str, WriteOutcome] = {
     "duplicate": "duplicate",
     "blank_text": "refused",
     "text_too_long": "refused",
     "no_user_words": "refused",
     "no_source": "refused",
 }
-_OF_RULING: dict[str, WriteOutcome] = {
+_DECISION_OUTCOMES: dict[str, WriteOutcome] = {
     "admit": "stored",
     "quarantine": "quarantined",
     "reject": "rejected",
@@ -50,29 +51,29 @@ def _is_commit(effect: str) -> bool:
 
 
 class PromptStamp(Frozen):
-    """Which prompt was used: a changed prompt changes the digest."""
+    """Identifies a prompt; a changed prompt has another digest."""
 
     name: str
     """For example `consistency_gate/support`."""
     version: str
-    """As its author numbered it."""
+    """The version that its author gave it."""
     digest: str
-    """Of its text, 12 hexadecimal digits."""
+    """Digest of its text, 12 hexadecimal digits."""
 
 
 class MethodReport(Frozen):
-    """What one method saw, measured and ruled."""
+    """The input, the evidence and the decision of one method."""
 
     method: str
     """For example `consistency_gate`."""
     spec: dict[str, JsonValue]
-    """The method's settings, preset and all."""
+    """The method's settings, including those from a preset."""
     decision: AdmissionDecision
-    """Its ruling."""
+    """Its decision."""
     evidence: dict[str, JsonValue]
-    """Scores, threshold, samples, verdicts: enough to recompute the ruling."""
+    """Scores, threshold, samples, verdicts: enough to recompute the decision."""
     context: tuple[Turn, ...] = ()
-    """The turns it was shown."""
+    """The turns in its prompts."""
     usage: Usage = Usage()
     """Its model calls."""
     prompts: tuple[PromptStamp, ...] = ()
@@ -80,50 +81,53 @@ class MethodReport(Frozen):
     models: dict[str, str] = Field(default={})
     """Model name by stage."""
     notes: tuple[str, ...] = ()
-    """What a reader should know: settings dropped, weaker stand-ins used."""
+    """Notes for a reader, such as ignored settings and weaker substitutes."""
 
 
 class Receipt(Frozen):
-    """The whole record of one decision on one candidate."""
+    """The complete record of one decision on one candidate."""
 
     id: str
     """Unique."""
     schema_version: int = 1
-    """Of this layout; older receipts stay readable."""
+    """Version of this layout; older receipts stay readable."""
     at: datetime
-    """When the decision fell, in UTC."""
+    """The time of the decision, in UTC."""
     run_id: str
     """The run it belongs to."""
     candidate: CandidateMemory
-    """What was proposed."""
+    """The candidate."""
     namespace: Namespace
-    """Where it would be stored."""
+    """The namespace in which it would be stored."""
     decision: AdmissionDecision
-    """The ruling of the guard: that of the last method asked."""
+    """The decision of the guard, which is that of the last method it ran."""
     reports: tuple[MethodReport, ...] = ()
-    """What each method asked saw and ruled, in order."""
+    """The reports of the methods, in the order in which they ran."""
     record_key: str = ""
-    """Key of the record in the store, for what was stored or is a duplicate."""
+    """Key of the record in the store, if the candidate was stored or is a duplicate."""
     policy_digest: str = ""
-    """Of gates, models and prompts: a candidate is judged once under each."""
+    """Digest of gates, models and prompts; a candidate is judged once under each policy."""
+    # The next two are left out of JSON if they have their default. A receipt of an earlier version
+    # is then written as it was, and its repetition is recognised by its content.
     effect: Effect = Field(default="commit", exclude_if=_is_commit)
-    """Who puts what is admitted into the store."""
+    """Who stores an admitted candidate."""
     value: dict[str, JsonValue] | None = Field(default=None, exclude_if=is_none)
-    """The item as the writer of a guarded store gave it, for its release; `None` for memguard's
-    own form, and where JSON cannot hold it."""
+    """The item as the caller of a guarded store passed it, for a later release; `None` for
+    memguard's own form, and if JSON cannot represent it."""
 
     @property
     def usage(self) -> Usage:
         """Model calls of all methods together."""
+        # Methods that did not run, because an earlier one rejected, have no report.
         return sum((report.usage for report in self.reports), Usage())
 
     @property
     def outcome(self) -> WriteOutcome:
-        """What became of the candidate."""
-        special = _OF_REASON.get(self.decision.reason)
-        if special is None or self.decision.outcome == "quarantine":
-            return _OF_RULING[self.decision.outcome]
-        return special
+        """The outcome of the candidate."""
+        # A candidate in quarantine can be released, whatever the reason.
+        if self.decision.outcome != "quarantine" and self.decision.reason in _REASON_OUTCOMES:
+            return _REASON_OUTCOMES[self.decision.reason]
+        return _DECISION_OUTCOMES[self.decision.outcome]
 
 
 def _now() -> datetime:
@@ -136,7 +140,7 @@ def _new_id() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ReceiptFactory:
-    """Creates receipts, with a clock and ids that can be replaced."""
+    """Creates receipts; tests can replace the clock and the ids."""
 
     clock: Callable[[], datetime] = _now
     new_id: Callable[[], str] = _new_id
@@ -153,7 +157,7 @@ class ReceiptFactory:
         effect: Effect = "commit",
         value: dict[str, JsonValue] | None = None,
     ) -> Receipt:
-        """The receipt of a decision that falls now; a run without an id gets one."""
+        """Create the receipt of a decision made now; a run without an id gets one."""
         return Receipt(
             id=self.new_id(),
             at=self.clock(),

@@ -1,9 +1,9 @@
-"""What a memory is cut into at read time, and the attributes an adjudicator gives each piece.
+"""The units of a memory at read time, and the attributes that an adjudicator gives them.
 
 Factor-Compiled Admission (FC) judges whole entries by `FactorAttributes`; Permission-Semantic
 Admission (PS) judges typed pieces by `UnitAttributes` (arXiv 2610.11188, section 3.2). Attributes
-describe; what follows from them is policy's to say. The value sets are ours where the paper names
-only the attribute.
+only describe; the permission follows from them by policy. Where the paper names an attribute
+without its values, the values are ours.
 """
 
 from typing import Literal
@@ -12,152 +12,164 @@ from memguard.schema.base import Frozen, Text, UnitInterval
 from memguard.schema.memory import Moment
 
 Scheme = Literal["factors", "units"]
-"""Which attributes are asked for: `factors` for FC, `units` for PS."""
+"""Which attributes the adjudicator returns: `factors` for FC, `units` for PS."""
 
 Kind = Literal["safety", "constraint", "preference", "belief", "claim", "fact", "experience"]
-"""What a unit is (PS).
+"""The kind of a unit (PS).
 
 * `safety`: an allergy, a medication, a disability, an accessibility need. Ours.
-* `constraint`: something answers must keep to.
+* `constraint`: a rule that answers must follow.
 * `preference`: what the person likes, wants or dislikes.
-* `belief`: what the person holds to be so about the world.
-* `claim`: a statement about the world, put as a fact.
+* `belief`: what the person believes about the world.
+* `claim`: a statement about the world, presented as a fact.
 * `fact`: a fact about a person: job, home, family, project.
-* `experience`: something the person did or went through.
+* `experience`: something that the person did or that happened to them.
 """
 
 Subject = Literal["user", "third_party", "bystander", "world", "uncertain"]
-"""Whom a unit is about (PS): the user, another person whom the answer is for or about, another
-person whom it is not, nobody, or not to be told."""
+"""The subject of a unit (PS).
+
+* `user`: the user.
+* `third_party`: another person whom the answer is for or about.
+* `bystander`: another person.
+* `world`: no person.
+* `uncertain`: unclear.
+"""
 
 Epistemic = Literal["verified", "stated", "inferred", "contradicted", "uncertain"]
-"""How well a unit is grounded: confirmed beyond the person's word, said by the person, concluded by
-somebody else, denied since, or not to be told."""
+"""How well a unit is supported.
+
+* `verified`: confirmed by more than the person's word.
+* `stated`: said by the person.
+* `inferred`: concluded by somebody else.
+* `contradicted`: denied later.
+* `uncertain`: unclear.
+"""
 
 Temporal = Literal["current", "superseded", "uncertain"]
-"""Whether a unit still holds; `superseded` is also what its own date has left behind."""
+"""Whether a unit is still true; a unit whose date has passed is `superseded`, too."""
 
 Relevance = Literal["direct", "indirect", "none", "uncertain"]
-"""How a unit bears on the query (PS)."""
+"""How a unit is related to the query (PS)."""
 
 Scope = Literal["in", "partial", "out", "uncertain"]
-"""Whether an entry was meant for situations like this one (FC); `partial` needs allowed content."""
+"""Whether an entry applies to situations like this one (FC); `partial` needs allowed content."""
 
 SubjectMatch = Literal["match", "mismatch", "uncertain"]
-"""Whether an entry is about whom the answer is about (FC)."""
+"""Whether an entry and the answer have the same subject (FC)."""
 
 FactorRole = Literal["constraint", "preference", "belief", "fact", "context"]
-"""What an entry is (FC)."""
+"""The role of an entry (FC)."""
 
 Utility = Literal["needed", "helpful", "none"]
-"""What an entry adds to the answer (FC)."""
+"""How useful an entry is for the answer (FC)."""
 
 
 class Piece(Frozen):
     """A typed piece of a memory's text. Depends on the text alone, never on a query."""
 
     text: Text
-    """What it says."""
+    """The text."""
     kind: Kind | None = None
-    """What it is, as the decomposer saw it; `None` for a memory that was not decomposed."""
+    """Its kind, according to the decomposer; `None` for a memory that was not decomposed."""
     start: int | None = None
-    """Where it begins in the memory's text; `None` when it is rewritten."""
+    """Its start in the memory's text; `None` if it is rephrased."""
     end: int | None = None
-    """Where it ends, exclusive."""
+    """Its end, exclusive."""
 
 
 class Pieces(Frozen):
-    """What one memory is cut into; kept with the record, so that a read need not ask again."""
+    """The pieces of one memory, cached so that the next read needs no model call for them."""
 
     pieces: tuple[Piece, ...]
-    """In order; together they cover the memory and add no word of content."""
+    """In order; together they cover the memory and add no content."""
     fingerprint: str = ""
-    """Of the decomposer: its model and its prompt's version. Another one cuts anew."""
+    """Digest of the decomposer's model and prompt version; another decomposer starts anew."""
     note: Text = ""
-    """Why the memory is one piece after all, where a decomposition was refused."""
+    """Why the memory is a single piece, if its decomposition was refused."""
 
 
 class Unit(Frozen):
-    """What is adjudicated: a piece of a recalled memory, or the whole of it."""
+    """A piece of a recalled memory, or all of it, as it is adjudicated."""
 
     id: str
     """Unique within the read."""
     memory_id: str
     """The memory it belongs to; `RecalledMemory.id`."""
     text: Text
-    """What it says; rendered as it is."""
+    """The text, which is rendered without changes."""
     kind: Kind | None = None
-    """What it is, as the decomposer saw it."""
+    """Its kind, according to the decomposer."""
     start: int | None = None
-    """Where it begins in the memory's text; `None` when it is rewritten."""
+    """Its start in the memory's text; `None` if it is rephrased."""
     end: int | None = None
-    """Where it ends, exclusive."""
+    """Its end, exclusive."""
     said_at: Moment = None
-    """When it was said."""
+    """The time of the memory's source."""
     score: UnitInterval | None = None
-    """The memory's nearness to the query."""
+    """The memory's similarity to the query."""
     superseded: bool = False
-    """Whether the store knows that a later record took its memory's place."""
+    """Whether the store marks its memory as superseded."""
 
 
 class FactorAttributes(Frozen):
-    """What an adjudicator found of a whole entry (FC)."""
+    """An adjudicator's attributes of a whole entry (FC)."""
 
     scope: Scope
-    """Whether it was meant for situations like this one."""
+    """Whether it applies to situations like this one."""
     subject: SubjectMatch
-    """Whether it is about whom the answer is about."""
+    """Whether it has the subject of the answer."""
     role: FactorRole
-    """What it is."""
+    """Its role."""
     epistemic: Epistemic
-    """How well it is grounded."""
+    """How well it is supported."""
     temporal: Temporal
-    """Whether it still holds."""
+    """Whether it is still true."""
     utility: Utility
-    """What it adds."""
+    """How useful it is for the answer."""
     safety: bool = False
     """Whether it is an allergy, a medication, a disability or an accessibility need. Ours."""
     allowed_content: Text = ""
-    """With `scope="partial"`: the words of the entry that may be used, in its own words."""
+    """With `scope="partial"`: the part of the entry that may be used, quoted from it."""
 
 
 class UnitAttributes(Frozen):
-    """What an adjudicator found of a unit (PS)."""
+    """An adjudicator's attributes of a unit (PS)."""
 
     kind: Kind
-    """What it is."""
+    """Its kind."""
     subject: Subject
-    """Whom it is about."""
+    """Its subject."""
     epistemic: Epistemic
-    """How well it is grounded."""
+    """How well it is supported."""
     temporality: Temporal
-    """Whether it still holds."""
+    """Whether it is still true."""
     relevance: Relevance
-    """How it bears on the query."""
+    """How it is related to the query."""
 
 
 Attributes = FactorAttributes | UnitAttributes
-"""What an adjudicator found, in either scheme."""
-
+"""An adjudicator's attributes, in either scheme."""
 
 Permission = Literal[
     "APPLY_CONSTRAINT", "PERSONALIZE", "MENTION_VIEW", "CONTEXT", "CONTEXT_UNCERTAIN", "DENY"
 ]
-"""What a unit may be used for.
+"""The permitted use of a unit.
 
-* `APPLY_CONSTRAINT`: the answer must keep to it.
-* `PERSONALIZE`: it may shape what is offered and how it is put.
-* `MENTION_VIEW`: it may be named as the user's own view, never adopted as true.
+* `APPLY_CONSTRAINT`: the answer must comply with it.
+* `PERSONALIZE`: it may influence the content and style of the answer.
+* `MENTION_VIEW`: it may be mentioned as the user's own view, but not presented as true.
 * `CONTEXT`: background that may inform the answer; neither a wish nor a rule.
 * `CONTEXT_UNCERTAIN`: background that may be wrong or out of date.
-* `DENY`: it stays out of the prompt.
+* `DENY`: it is not in the prompt.
 """
 
 Channel = Literal[
     "CONSTRAINTS", "PERSONALIZATION", "USER_VIEWS", "SUPPORTING", "UNCERTAIN", "EXCLUDED"
 ]
-"""Where an entry of Factor-Compiled Admission goes; `EXCLUDED` is nowhere."""
+"""The channel of an entry of Factor-Compiled Admission; `EXCLUDED` is not in the prompt."""
 
+# The two methods use different names in the paper for what is the same in a prompt.
 CHANNEL_OF: dict[Permission, Channel] = {
     "APPLY_CONSTRAINT": "CONSTRAINTS",
     "PERSONALIZE": "PERSONALIZATION",
@@ -168,11 +180,6 @@ CHANNEL_OF: dict[Permission, Channel] = {
 }
 """The channel of each permission."""
 
-PERMISSION_OF: dict[Channel, Permission] = {
-    channel: permission for permission, channel in CHANNEL_OF.items()
-}
-"""The permission of each channel."""
-
 SECTIONS: tuple[Permission, ...] = (
     "APPLY_CONSTRAINT",
     "PERSONALIZE",
@@ -182,6 +189,7 @@ SECTIONS: tuple[Permission, ...] = (
 )
 """The sections of a rendering, in their fixed order."""
 
+# Where two rules apply to a unit, policy compares their permissions by this order.
 WIDTH: dict[Permission, int] = {
     "DENY": 0,
     "CONTEXT_UNCERTAIN": 1,
@@ -190,4 +198,4 @@ WIDTH: dict[Permission, int] = {
     "PERSONALIZE": 4,
     "APPLY_CONSTRAINT": 5,
 }
-"""How far a permission lets a unit reach into the answer; more is wider. Ours."""
+"""How much influence on the answer a permission allows; more is wider. Ours."""

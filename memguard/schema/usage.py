@@ -1,4 +1,4 @@
-"""What a run cost, and what it may cost."""
+"""The cost of a run, and its limit."""
 
 from typing import Annotated
 
@@ -11,11 +11,11 @@ class Usage(Frozen):
     """Model calls of one decision or run. Values add up with `+`."""
 
     calls: int = 0
-    """Requests answered by the model, repairs included."""
+    """Requests answered by the model, including repairs."""
     attempts: int = 0
-    """Requests sent, retries included; never less than `calls`."""
+    """Requests sent, including retries; never less than `calls`."""
     prompt_tokens: int = 0
-    """Tokens read, as the provider counted them; a request for K answers reads its prompt once."""
+    """Tokens read, as counted by the provider; a request for K answers reads its prompt once."""
     completion_tokens: int = 0
     """Tokens written, over all answers of a request."""
     latency: float = 0.0
@@ -25,6 +25,7 @@ class Usage(Frozen):
 
     def __add__(self, other: "Usage") -> "Usage":
         """Usage of two pieces of work together."""
+        # Unknown prices count as nothing, but the sum of unknown prices alone stays unknown.
         costs = [cost for cost in (self.cost, other.cost) if cost is not None]
         return Usage(
             calls=self.calls + other.calls,
@@ -42,9 +43,9 @@ class Usage(Frozen):
 
 
 class Budget(Frozen):
-    """The most one run may spend. `None` sets no limit on that quantity.
+    """The limits of one run; `None` sets no limit on that quantity.
 
-    A run stops before the request that would begin beyond a limit; what is done is kept.
+    A run stops before the first request beyond a limit; finished work is kept.
     """
 
     calls: Annotated[int, Field(ge=0)] | None = None

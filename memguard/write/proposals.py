@@ -13,7 +13,7 @@ from langgraph.store.base import BaseStore, GetOp
 
 from memguard.errors import ErrorCode, MemguardError, StoreError
 from memguard.journal.backing import Backing
-from memguard.journal.caches import Extraction
+from memguard.journal.caches import LoggedExtraction
 from memguard.llm.budget import Meter, use_meter
 from memguard.methods.admission import refuse_source, refuse_text
 from memguard.methods.writer import Pass, readable_turns
@@ -63,7 +63,7 @@ async def plan_passes(
 
 
 def _earlier_proposals(
-    extractions: Sequence[Extraction],
+    extractions: Sequence[LoggedExtraction],
     readable: Conversation,
     *,
     keys: Sequence[str],
@@ -114,7 +114,7 @@ async def read_pass(
     )
     # A pass without candidates is recorded too, or every later run would read it again.
     await backing.extractions.arecord(
-        Extraction(
+        LoggedExtraction(
             conversation_key="/".join((*state.namespace, state.new.id)),
             writer_digest=digest,
             turn_keys=state.keys,

@@ -5,10 +5,10 @@ import contextlib
 import json
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import pytest
 from hypothesis import given, settings
@@ -20,7 +20,7 @@ from memguard.errors import InvalidInputError, MemguardError, ReceiptError
 from memguard.journal.audit import audit
 from memguard.journal.commit import commit, recover
 from memguard.journal.events import live_states
-from memguard.journal.journal import Journal
+from memguard.journal.journal import Journal, Work
 from memguard.journal.quarantine import Quarantine
 from memguard.journal.receipts import ReceiptFilter, ReceiptLog
 from memguard.journal.removal import delete_memory, forget_memory
@@ -30,6 +30,7 @@ from memguard.schema.receipt import MethodReport, PromptStamp, Receipt
 from memguard.schema.usage import Usage
 
 T = TypeVar("T")
+P = ParamSpec("P")
 ANA = ("memories", "ana")
 
 texts = st.text(max_size=40)
@@ -271,14 +272,14 @@ class CrashingJournal(Journal):
 
     fuse: Fuse
 
-    async def awrite(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        def dying(db: sqlite3.Connection) -> T:
-            result = work(db)
+    async def awrite(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        def crashing(db: sqlite3.Connection) -> T:
+            result = work(db, *args, **kwargs)
             self.fuse.pass_by()
             return result
 
         self.fuse.pass_by()
-        result = await super().awrite(dying)
+        result = await super().awrite(crashing)
         self.fuse.pass_by()
         return result
 

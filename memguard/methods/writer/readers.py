@@ -14,7 +14,7 @@ from memguard.llm.call import CallSettings
 from memguard.llm.models import LOCAL, Model, ModelLike, resolve_model
 from memguard.local.statements import find_statements
 from memguard.methods.writer.rules import Pass
-from memguard.methods.writer.state import ExtractedFact, ExtractedFacts, PassResult, Unread
+from memguard.methods.writer.state import ExtractedFact, Extraction, PassResult, Unread
 from memguard.prompts import Prompt, load_prompt, resolve_prompt
 from memguard.quoting import named_turns, quote_turns
 from memguard.schema.base import is_blank
@@ -80,7 +80,7 @@ class ModelReader:
         # Temperature 0: a repeated read should propose the same candidates.
         settings = CallSettings(temperature=0.0, max_tokens=MAX_TOKENS)
         answer = await ask(
-            self.model, messages, ExtractedFacts, settings=settings, meter=current_meter()
+            self.model, messages, Extraction, settings=settings, meter=current_meter()
         )
         if isinstance(answer.value, Inconclusive):
             # No partial result: the whole pass is read again, or facts would be lost silently.

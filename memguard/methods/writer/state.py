@@ -28,7 +28,7 @@ class ExtractedFact(BaseModel):
     turns: list[int | str] = []
 
 
-class ExtractedFacts(BaseModel):
+class Extraction(BaseModel):
     """The model's answer to one pass."""
 
     model_config = ConfigDict(extra="ignore")

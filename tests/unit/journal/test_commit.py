@@ -18,7 +18,7 @@ from langgraph.store.memory import InMemoryStore
 from memguard import errors
 from memguard.errors import ErrorCode, InvalidInputError, StoreConfigurationError, StoreError
 from memguard.journal.audit import RecordLocation, audit
-from memguard.journal.commit import Committed, Recovered, commit, recover
+from memguard.journal.commit import CommitResult, RecoveryResult, commit, recover
 from memguard.journal.journal import Journal
 from memguard.journal.quarantine import Quarantine
 from memguard.journal.receipts import ReceiptLog, record_key, record_of
@@ -92,7 +92,7 @@ class TestCommit:
         self, journal: Journal, store: WatchedStore, make_receipt: MakeReceipt
     ):
         await commit(journal, store, [make_receipt("b", outcome="reject")])
-        assert await commit(journal, store, []) == Committed(receipts=(), records=())
+        assert await commit(journal, store, []) == CommitResult(receipts=(), records=())
         assert store.batches == []
 
     async def test_again_changes_nothing(
@@ -197,7 +197,7 @@ class TestRecover:
         assert (await audit_pending(journal)) == ("a",)
         store.error = None
         assert len((await recover(journal, store)).records) == 1
-        assert await recover(journal, store) == Recovered(records=(), problems=())
+        assert await recover(journal, store) == RecoveryResult(records=(), problems=())
         assert (await audit(journal, store)).agrees
 
     async def test_committing_again_heals_too(

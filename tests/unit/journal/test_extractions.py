@@ -1,10 +1,10 @@
-from memguard.journal.caches import Extraction, ExtractionLog
+from memguard.journal.caches import ExtractionLog, LoggedExtraction
 from memguard.journal.journal import Journal
 from memguard.schema.memory import CandidateMemory
 
 TEA = CandidateMemory(text="Ana likes tea.", namespace=("memories", "ana"), turn_ids=("t1",))
 CAT = CandidateMemory(text="Ana has a cat.", namespace=("memories", "ana"), turn_ids=("t2",))
-CHUNK = Extraction(
+CHUNK = LoggedExtraction(
     conversation_key="c",
     writer_digest="w",
     turn_keys=("k1", "k2"),
@@ -36,7 +36,7 @@ class TestExtractionLog:
 
     async def test_a_conversation_that_grew(self, journal: Journal):
         log = ExtractionLog(journal)
-        more = Extraction(conversation_key="c", writer_digest="w", turn_keys=("k3",))
+        more = LoggedExtraction(conversation_key="c", writer_digest="w", turn_keys=("k3",))
         await log.arecord(CHUNK)
         await log.arecord(more)
         keys = [f"k{n}" for n in range(2000)]

@@ -54,7 +54,7 @@ class TestOpening:
         with sqlite3.connect(tmp_path / "other.db") as db:
             db.execute("CREATE TABLE embeddings (id)")
         db.close()
-        with pytest.raises(StoreConfigurationError, match="something else"):
+        with pytest.raises(StoreConfigurationError, match="another program"):
             Journal.open(tmp_path / "other.db")
 
     def test_refuses_a_file_that_is_no_database(self, tmp_path: Path):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from memguard.errors import InvalidInputError, ReceiptError
-from memguard.journal.caches import Extraction, ExtractionLog
+from memguard.journal.caches import ExtractionLog, LoggedExtraction
 from memguard.journal.journal import Journal
 from memguard.journal.receipts import ReceiptLog
 from memguard.schema.memory import CandidateMemory
@@ -19,7 +19,7 @@ TABLES = ("receipts", "events", "extractions", "reads", "extracted")
 def full(journal: Journal, make_receipt: MakeReceipt) -> Journal:
     ReceiptLog(journal).append(make_receipt("r1"))
     ExtractionLog(journal).record(
-        Extraction(
+        LoggedExtraction(
             conversation_key="c",
             writer_digest="w",
             turn_keys=("t1",),
@@ -72,7 +72,7 @@ class TestForget:
             log.append(make_receipt("r3"))
             extractions = ExtractionLog(journal)
             extractions.record(
-                Extraction(
+                LoggedExtraction(
                     conversation_key="c",
                     writer_digest="w",
                     turn_keys=("t1",),

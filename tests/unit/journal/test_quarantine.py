@@ -154,3 +154,6 @@ class DownStore(InMemoryStore):
 class LossyStore(InMemoryStore):
     def batch(self, ops: Iterable[Op]) -> list[Any]:
         return [None for _ in ops]
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Any]:
+        return self.batch(ops)
