@@ -20,8 +20,8 @@ from langchain_openai import ChatOpenAI
 from benchmarks.conmem_server import SCALE, a_case
 from benchmarks.timing import model_server
 from memguard.llm.models import Model, resolve_model
-from memguard.methods.conmem import create_conmem_graph
 from memguard.methods.conmem.config import CONMEM_PRESETS, ROLES
+from memguard.methods.conmem.graph import create_conmem_graph
 from memguard.testing.conmem import ConMemScript, read_call
 from memguard.testing.scripted import ScriptedCall
 

@@ -17,7 +17,7 @@ from typing import get_args
 from rich.console import Console
 from rich.table import Table
 
-from memguard.methods.adjudication.permissions import COLUMNS
+from memguard.methods.adjudication.permissions import PS_COLUMNS
 from memguard.methods.adjudication.rendering import render_memories
 from memguard.methods.adjudication.ruling import compile_ledger, rule_on_units
 from memguard.methods.adjudication.steps import costs_of
@@ -56,7 +56,7 @@ def random_units(
         Row(
             unit_id=unit.id,
             attributes=UnitAttributes.model_validate(
-                {name: rng.choice(COLUMNS[name]) for name in _ATTRIBUTES}
+                {name: rng.choice(PS_COLUMNS[name]) for name in _ATTRIBUTES}
             ),
             influence=rng.random(),
         )

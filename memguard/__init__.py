@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from memguard.conversations import load_conversation, read_conversation
     from memguard.errors import ConfigurationError, ErrorCode, GuardError, MemguardError
     from memguard.llm.models import resolve_model
-    from memguard.methods.conmem import create_conmem_graph
     from memguard.methods.conmem.config import ConMem
+    from memguard.methods.conmem.graph import create_conmem_graph
     from memguard.methods.consistency_gate import create_consistency_gate_graph
     from memguard.methods.consistency_gate.config import ConsistencyGate
     from memguard.methods.factor_compiled import create_factor_compiled_graph
@@ -80,8 +80,8 @@ _NAMES = {
     "conversations": ("load_conversation", "read_conversation"),
     "errors": ("ConfigurationError", "ErrorCode", "GuardError", "MemguardError"),
     "llm.models": ("resolve_model",),
-    "methods.conmem": ("create_conmem_graph",),
     "methods.conmem.config": ("ConMem",),
+    "methods.conmem.graph": ("create_conmem_graph",),
     "methods.consistency_gate": ("create_consistency_gate_graph",),
     "methods.consistency_gate.config": ("ConsistencyGate",),
     "methods.factor_compiled": ("create_factor_compiled_graph",),

@@ -9,8 +9,8 @@ START -> recall -> answer -> remember -> END
 `recall` is a read guard and `remember` a write guard. Drawings with `xray=True`, streams with
 `subgraphs=True` and `get_subgraphs(recurse=True)` show them with the methods inside.
 
-A tool's results are evidence: the next recall of the same turn sees them, and what they contradict
-is withheld from the answer that they lead to.
+A tool's results are evidence: the next recall of the same turn sees them, and withholds what they
+contradict from the next answer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,14 +46,14 @@ NAME = "memory_agent"
 
 
 class AgentContext(TypedDict, total=False):
-    """Who is talking: the values that the namespace template names."""
+    """The context of a run: the values that the namespace template names."""
 
     user_id: str
-    """The user; memories of one are never seen by another."""
+    """The user, who never sees the memories of another user."""
 
 
 class AgentInput(BaseModel):
-    """What the user says."""
+    """The user's new messages."""
 
     messages: Annotated[list[AnyMessage], add_messages] = Field(
         default=[],
@@ -63,24 +63,24 @@ class AgentInput(BaseModel):
 
 
 class AgentState(AgentInput):
-    """The conversation, and what memory did for its last turn.
+    """The conversation, and the reports of memory on its last turn.
 
-    What memory did is not checkpointed: a memory that is forgotten must not live on in threads,
-    and its receipts are in the log.
+    The reports are not checkpointed: a memory that is forgotten must not stay in threads. The
+    receipts are in the log.
     """
 
     # Untracked channels are not checkpointed.
     memory_context: Annotated[str, UntrackedValue] = ""
-    """The section that the last answer was given with; empty when nothing was admitted."""
+    """The section in the prompt of the last answer; empty when nothing was admitted."""
     read: Annotated[ReadReport | None, UntrackedValue] = None
     """What was recalled, admitted and withheld, and why."""
     writes: Annotated[WriteReport | None, UntrackedValue] = None
-    """What became of every candidate of the turn."""
+    """The outcome of each candidate of the turn."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Agent:
-    """What the nodes share."""
+    """What the nodes of one agent share."""
 
     model: Model
     system: str
@@ -93,6 +93,7 @@ class Agent:
 
 async def recall_memories(state: AgentState, *, guard: Graph) -> dict[str, Any]:
     """Fetch memories, and admit what may be used for this request."""
+    # Without checkpoints even if the guard is the user's own: a read never has to be resumed.
     output = await run_uncheckpointed(guard, {"messages": state.messages})
     return {"memory_context": output["memory_context"], "read": output["read"]}
 
@@ -100,22 +101,22 @@ async def recall_memories(state: AgentState, *, guard: Graph) -> dict[str, Any]:
 async def respond(state: AgentState, *, agent: Agent) -> dict[str, Any]:
     """Ask the model, with what was admitted at the end of its system message."""
     if not state.messages:
-        msg = "the agent was given no messages: pass {'messages': [('user', '...')]}"
+        msg = "the agent has no messages: pass {'messages': [('user', '...')]}"
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
-    # For this call alone: in the thread, memory would be extracted again as if it had been said.
+    # Only for this call: in the thread, memory would be extracted again as if a user had said it.
     prompt = with_memory(state.messages, system=agent.system, memory=state.memory_context)
     return {"messages": [await answer(agent.model, prompt, tools=agent.tools)]}
 
 
 async def remember(state: AgentState, *, guard: Graph, interrupts: bool) -> dict[str, Any]:
-    """Draw candidates from what is new, and store what passes the gates."""
+    """Extract candidates from the new messages, and store what passes the gates."""
     values = {"messages": state.messages}
     try:
-        # A guard that interrupts needs the host's checkpointer to go on later. The one that is
-        # built here never does, and must leave no candidate in the thread.
+        # A guard that interrupts needs the host's checkpointer to resume. The guard that is built
+        # here never interrupts, and must leave no candidate in the thread.
         output = await (guard.ainvoke(values) if interrupts else run_uncheckpointed(guard, values))
     except GuardError as error:
-        # The answer is there already; the turn is read again with the next one.
+        # The user has the answer already, and the next turn reads this one again.
         return {"writes": failed_write(error)}
     return {"writes": output["writes"]}
 
@@ -147,29 +148,29 @@ def create_memory_agent(
 ) -> Graph:
     """An agent that remembers what its conversations support, and uses what the request permits.
 
-    Trouble with memory never costs the user the answer: a read that fails or is late withholds
-    what it could not judge, a write that fails is on `writes.failures` and is taken up again by
-    the thread's next turn. Settings that cannot work, such as an unknown user, are errors.
+    Failures of memory do not prevent the answer: a read that fails or is late withholds what it
+    could not judge; a write that fails is on `writes.failures`, and the thread's next turn repeats
+    it. Settings that cannot work, such as an unknown user, raise an error.
 
     Args:
-        model: Who answers.
+        model: Model that answers.
         tools: Functions or LangChain tools that it may call; their results are evidence.
-        store: The memory store; the store of the run when left out.
-        namespace: Whose memories: a template filled from the run's context, or a function.
+        store: The memory store; the store of the run by default.
+        namespace: Where memories are: a template filled from the run's context, or a function.
         system: The agent's instructions.
-        judge: Who writes, judges and adjudicates memories, or `"local"`; the answering model
-            when left out.
-        gates: What a candidate memory has to pass, in order, as in `create_write_guard`.
-        admission: How recalled memories are admitted, as in `create_read_guard`.
-        recall: Which memories are looked at; see `Recall`.
+        judge: Model that extracts, judges and adjudicates memories, or `"local"`; the answering
+            model by default.
+        gates: Gates that a candidate has to pass, in order, as in `create_write_guard`.
+        admission: Method that admits recalled memories, as in `create_read_guard`.
+        recall: Which memories are recalled; see `Recall`.
         models: Other models by stage, of both guards: `writer`, `judge`, the stages of ConMem,
-            `adjudicator` and `decomposer`; `judge` of the argument above serves the rest.
+            `adjudicator` and `decomposer`. The argument `judge` is used for the other stages.
         prompts: Your own prompts by name, of both guards.
         read: A read guard of your own; `False` recalls nothing.
         write: A write guard of your own; `False` remembers nothing.
-        receipts: Where receipts are stored; next to a local store when left out.
+        receipts: Where receipts are stored; next to a local store by default.
         checkpointer: Stores threads, as for any LangGraph graph.
-        context_schema: Type of the run's context; must have what the namespace names.
+        context_schema: Type of the run's context; must have the fields that the namespace names.
 
     Returns:
         A graph that takes `messages` and returns `messages`, `memory_context`, `read` and
@@ -224,6 +225,7 @@ def _build(agent: Agent, *, tools: Sequence[BaseTool], context_schema: type[Any]
         step = partial(remember, guard=agent.write, interrupts=agent.interrupts)
         builder.add_node("remember", dual(step))
         builder.add_edge("remember", END)
+    # Without a guard there is no node for it, so that the drawing shows what the agent does.
     builder.add_edge(START, first)
     if tools:
         builder.add_node("tools", ToolNode(tools))

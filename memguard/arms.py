@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from memguard.methods.adjudication.relevance import gate_by_relevance
 from memguard.methods.adjudication.rendering import frame, quote_marked, render_memories, unit_line
+from memguard.methods.relevance_gate import gate_by_relevance
 from memguard.quoting import FIXED_SENTENCE
 from memguard.schema.base import is_blank
 from memguard.schema.ledger import Ledger
-from memguard.schema.read import RecalledMemory, RelevanceGate, Rendering
+from memguard.schema.read import RecalledMemory, RelevanceGate
 from memguard.schema.units import Unit
 
 SEEDS = (0, 1, 2, 3, 4)
@@ -27,26 +27,9 @@ ANNOTATED_SENTENCE = (
 _NO_TOPIC = "none"
 
 
-def no_memory() -> str:
-    """NoMem: nothing."""
-    return ""
-
-
 def bare(memories: Sequence[RecalledMemory]) -> str:
     """Bare: every recalled memory, word for word, in the order of recall."""
-    lines = [unit_line(m.text, said_at=m.said_at) for m in memories if not is_blank(m.text)]
-    return frame(lines) if lines else ""
-
-
-def relevance_gate(memories: Sequence[RecalledMemory], *, spec: RelevanceGate | None = None) -> str:
-    """The paper's Gate: what is near enough to the query, as one flat list."""
-    ledger = gate_by_relevance(memories, spec=spec or RelevanceGate())
-    return render_memories(ledger, rendering="neutral")
-
-
-def rendered(ledger: Ledger, *, rendering: Rendering) -> str:
-    """FC and PS: what the ledger shows, in one of the renderings. Asks no model."""
-    return render_memories(ledger, rendering=rendering)
+    return _listed([memory for memory in memories if not is_blank(memory.text)])
 
 
 def grouping_only(memories: Sequence[RecalledMemory], *, topics: Mapping[str, str]) -> str:
@@ -66,7 +49,7 @@ def grouping_only(memories: Sequence[RecalledMemory], *, topics: Mapping[str, st
         for topic, group in groups.items()
         for line in (f"## Topic {quote_marked(topic)}", *group)
     ]
-    return frame(lines) if lines else ""
+    return _section(lines)
 
 
 def budget_random(ledger: Ledger, *, seed: int) -> str:
@@ -80,6 +63,7 @@ def budget_random(ledger: Ledger, *, seed: int) -> str:
         seed: The draw depends on it and on the units alone, not on other draws.
     """
     pool = _pool(ledger)
+    # Seeded by the units as well, so that a case has the same draw whichever cases ran before it.
     # A draw is for measuring, not for secrets.
     rng = Random(f"{seed}:{':'.join(unit.id for unit in pool)}")  # noqa: S311
     drawn = set(rng.sample(range(len(pool)), k=len(ledger.shown)))
@@ -94,27 +78,31 @@ def budget_relevance(ledger: Ledger) -> str:
 
 
 def _pool(ledger: Ledger) -> list[Unit]:
-    # A repeat adds no information, and would use up a place of the budget.
+    # A repeat adds no information, and would use up one unit of the budget.
     return [v.unit for v in ledger.verdicts if v.withheld != "duplicate"]
 
 
-def _listed(units: Sequence[Unit]) -> str:
-    lines = [unit_line(unit.text, said_at=unit.said_at) for unit in units]
-    return frame(lines) if lines else ""
+def _listed(entries: Sequence[Unit] | Sequence[RecalledMemory]) -> str:
+    return _section([unit_line(entry.text, said_at=entry.said_at) for entry in entries])
+
+
+def _section(lines: Sequence[str], *, opening: str = FIXED_SENTENCE) -> str:
+    # An arm that shows nothing adds nothing to the prompt, as NoMem does.
+    return frame(lines, opening=opening) if lines else ""
 
 
 def annotated(
-    ledger: Ledger, *, memories: Sequence[RecalledMemory], at_least: float | None = None
+    ledger: Ledger, *, memories: Sequence[RecalledMemory], min_influence: float | None = None
 ) -> str:
     """Every memory with its influence on the answer, in place of being admitted or not.
 
-    The answer is told to acknowledge a memory but not to adopt it (section 5.4). With `at_least`
-    the same text loses the memories below it: the presentation stays, admission is stricter.
+    The prompt says to acknowledge a memory but not to adopt it (section 5.4). With `min_influence`
+    the memories below it are left out: the presentation is the same, admission is stricter.
 
     Args:
         ledger: The verdicts; the influence of a memory is the highest of its units.
         memories: The recalled memories.
-        at_least: Leave out memories below it, and those whose influence is not known; `None`
+        min_influence: Leave out memories below it, and those whose influence is not known; `None`
             leaves nothing out.
     """
     lines: list[str] = []
@@ -122,12 +110,12 @@ def annotated(
         influence = influence_of(memory, ledger=ledger)
         if is_blank(memory.text):
             continue
-        if at_least is not None and (influence is None or influence < at_least):
+        if min_influence is not None and (influence is None or influence < min_influence):
             continue
         when = f"said {memory.said_at.date().isoformat()}" if memory.said_at else "time unknown"
         how = "influence not judged" if influence is None else f"influence {influence:.2f}"
         lines.append(f"- ({when}, {how}) {quote_marked(memory.text)}")
-    return frame(lines, opening=ANNOTATED_SENTENCE) if lines else ""
+    return _section(lines, opening=ANNOTATED_SENTENCE)
 
 
 def influence_of(memory: RecalledMemory, *, ledger: Ledger) -> float | None:
@@ -161,21 +149,26 @@ Arm = Callable[[ArmCase], str]
 
 
 def _random(seed: int) -> Arm:
+    # A function, because a lambda in the comprehension below would see the last seed only.
     return lambda case: budget_random(case.ps, seed=seed)
 
 
 ARMS: dict[str, Arm] = {
-    "NoMem": lambda _: no_memory(),
+    "NoMem": lambda _: "",
     "Bare": lambda case: bare(case.memories),
-    "Gate": lambda case: relevance_gate(case.memories, spec=case.gate),
-    "FC": lambda case: rendered(case.fc, rendering="channels"),
-    "PS+PN": lambda case: rendered(case.ps, rendering="permission_notes"),
-    "PS+CH": lambda case: rendered(case.ps, rendering="channels"),
-    "PS+neutral": lambda case: rendered(case.ps, rendering="neutral"),
+    # The gate decides with one bit, so there are no permissions to head a group by.
+    "Gate": lambda case: render_memories(
+        gate_by_relevance(case.memories, spec=case.gate), rendering="neutral"
+    ),
+    "FC": lambda case: render_memories(case.fc, rendering="channels"),
+    # One ledger in three renderings: what differs between these arms is the headings alone.
+    "PS+PN": lambda case: render_memories(case.ps, rendering="permission_notes"),
+    "PS+CH": lambda case: render_memories(case.ps, rendering="channels"),
+    "PS+neutral": lambda case: render_memories(case.ps, rendering="neutral"),
     **{f"BudgetRandom-{seed}": _random(seed) for seed in SEEDS},
     "BudgetRelevance": lambda case: budget_relevance(case.ps),
     "Annotated": lambda case: annotated(case.ps, memories=case.memories),
-    "Annotated>=0.5": lambda case: annotated(case.ps, memories=case.memories, at_least=0.5),
+    "Annotated>=0.5": lambda case: annotated(case.ps, memories=case.memories, min_influence=0.5),
     "GroupingOnly": lambda case: grouping_only(case.memories, topics=case.topics),
 }
 """The arms in the order in which tables show them."""

@@ -5,23 +5,21 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from memguard.methods.adjudication.state import ReadState
 from memguard.methods.conmem.state import ConMemState
 from memguard.methods.consistency_gate.state import SupportState
-from memguard.methods.factor_compiled.graph import FactorState
-from memguard.methods.permission_semantic.graph import PermissionState
 from memguard.methods.writer.state import WriterPassState, WriterState
-from memguard.read.request import ReadGuardState
+from memguard.read.graph import ReadGuardState
 from memguard.write.gates import GatesState
 from memguard.write.state import CandidateState, PassState, WriteState
 
 _STATES: tuple[type[BaseModel], ...] = (
     ConMemState,
-    FactorState,
     CandidateState,
     GatesState,
     PassState,
-    PermissionState,
     ReadGuardState,
+    ReadState,
     SupportState,
     WriteState,
     WriterPassState,

@@ -1,4 +1,8 @@
-"""The graphs that can be drawn, by name, with a model that is never called."""
+"""Pictures of the graphs: Mermaid, SVG, PNG and a page.
+
+`open_graph` creates a graph by its name, with a model that is never called. LangGraph's drawing
+knows Mermaid only; for the other formats, `to_dot` describes the graph in Graphviz's language.
+"""
 
 import json
 import re
@@ -10,27 +14,26 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatResult
-from langchain_core.runnables.graph import Edge, Graph
-from langgraph.graph.state import CompiledStateGraph
+from langchain_core.runnables.graph import Edge
+from langchain_core.runnables.graph import Graph as Drawing
 
 from memguard.agent import create_memory_agent
 from memguard.errors import ConfigurationError, ErrorCode, InvalidInputError
-from memguard.methods.conmem import create_conmem_graph
+from memguard.methods.conmem.graph import create_conmem_graph
 from memguard.methods.consistency_gate import create_consistency_gate_graph
 from memguard.methods.factor_compiled import create_factor_compiled_graph
 from memguard.methods.permission_semantic import create_permission_semantic_graph
 from memguard.methods.writer import create_writer_graph
 from memguard.presets import choose_admission, choose_gates, split_presets
 from memguard.read.graph import create_read_guard
+from memguard.uncheckpointed import Graph
 from memguard.write.graph import create_write_guard
-
-AnyGraph = CompiledStateGraph[Any, Any, Any, Any]
 
 _DEFAULT_GATES = ("consistency",)
 _HAVE_GATES = frozenset({"memory_agent", "write_guard", "write_guard-review"})
 
 
-# A chat model of any kind would do; this one cannot call anything by mistake.
+# Any chat model would do; this one can call nothing by mistake.
 class _NoModel(BaseChatModel):
     """Stands in for a model in a graph that is drawn and never run."""
 
@@ -44,8 +47,8 @@ class _NoModel(BaseChatModel):
         raise NotImplementedError(msg)
 
 
-def _gate_method(create: Callable[..., AnyGraph], name: str) -> "Create":
-    def build(*, gates: Sequence[str], presets: Sequence[str]) -> AnyGraph:
+def _gate_method(create: Callable[..., Graph], name: str) -> "Create":
+    def build(*, gates: Sequence[str], presets: Sequence[str]) -> Graph:
         del gates
         (spec,) = choose_gates([name], presets=presets)
         return create(_NoModel(), spec=spec)
@@ -53,15 +56,15 @@ def _gate_method(create: Callable[..., AnyGraph], name: str) -> "Create":
     return build
 
 
-def _admission_method(create: Callable[..., AnyGraph], name: str) -> "Create":
-    def build(*, gates: Sequence[str], presets: Sequence[str]) -> AnyGraph:
+def _admission_method(create: Callable[..., Graph], name: str) -> "Create":
+    def build(*, gates: Sequence[str], presets: Sequence[str]) -> Graph:
         del gates
         return create(_NoModel(), spec=choose_admission(name, presets=presets))
 
     return build
 
 
-def _writer(*, gates: Sequence[str], presets: Sequence[str]) -> AnyGraph:
+def _writer(*, gates: Sequence[str], presets: Sequence[str]) -> Graph:
     del gates
     if presets:
         msg = f"the writer has no preset {presets[0]!r}: leave it out"
@@ -70,20 +73,20 @@ def _writer(*, gates: Sequence[str], presets: Sequence[str]) -> AnyGraph:
 
 
 def _write_guard(**settings: Any) -> "Create":
-    def build(*, gates: Sequence[str], presets: Sequence[str]) -> AnyGraph:
+    def build(*, gates: Sequence[str], presets: Sequence[str]) -> Graph:
         specs = choose_gates(gates or _DEFAULT_GATES, presets=presets)
         return create_write_guard(_NoModel(), gates=specs, **settings)
 
     return build
 
 
-def _read_guard(*, gates: Sequence[str], presets: Sequence[str]) -> AnyGraph:
+def _read_guard(*, gates: Sequence[str], presets: Sequence[str]) -> Graph:
     del gates
     return create_read_guard(_NoModel(), admission=choose_admission("ps", presets=presets))
 
 
-def _memory_agent(*, gates: Sequence[str], presets: Sequence[str]) -> AnyGraph:
-    # Without a choice, the agent creates its guards itself: this is what a user gets.
+def _memory_agent(*, gates: Sequence[str], presets: Sequence[str]) -> Graph:
+    # Without a choice the agent creates its guards itself, so the drawing has a user's defaults.
     if not gates and not presets:
         return create_memory_agent(_NoModel())
     names = gates or _DEFAULT_GATES
@@ -95,7 +98,7 @@ def _memory_agent(*, gates: Sequence[str], presets: Sequence[str]) -> AnyGraph:
     )
 
 
-Create = Callable[..., AnyGraph]
+Create = Callable[..., Graph]
 """Creates a graph from names of gates and presets."""
 
 GRAPHS: Mapping[str, Create] = MappingProxyType(
@@ -114,7 +117,7 @@ GRAPHS: Mapping[str, Create] = MappingProxyType(
 """How each graph is created."""
 
 
-def open_graph(name: str, *, gates: Sequence[str] = (), presets: Sequence[str] = ()) -> AnyGraph:
+def open_graph(name: str, *, gates: Sequence[str] = (), presets: Sequence[str] = ()) -> Graph:
     """Create the graph of a name.
 
     Args:
@@ -188,6 +191,7 @@ _FRAME_TITLE = {
     "height": "0.3",
 }
 
+# Everything is inline, so that the page works from a file and without a network.
 _PAGE = """<!doctype html>
 <html lang="en">
 <head>
@@ -210,12 +214,12 @@ pre {{ background: #f3f5f7; overflow-x: auto; padding: 1rem }}
 """
 
 
-def to_mermaid(graph: AnyGraph) -> str:
+def to_mermaid(graph: Graph) -> str:
     """The graph with all nested graphs, as a Mermaid flow chart."""
     return graph.get_graph(xray=True).draw_mermaid()
 
 
-def to_svg(graph: AnyGraph) -> str:
+def to_svg(graph: Graph) -> str:
     """The graph with all nested graphs, as an SVG document that loads nothing.
 
     Raises:
@@ -223,7 +227,7 @@ def to_svg(graph: AnyGraph) -> str:
     """
     drawn = graph.get_graph(xray=True)
     text = _layout(to_dot(drawn), format="svg").decode()
-    # Graphviz stamps its version and a DTD's address; neither belongs into an embedded picture.
+    # Graphviz adds its version and the address of a DTD; neither belongs in an embedded picture.
     text = re.sub(r"<!--.*?-->\n?|<\?xml[^>]*>\n?|<!DOCTYPE[^>]*>\n?", "", text, flags=re.DOTALL)
     titles = ", ".join(title_of(name) for name in drawn.nodes if title_of(name))
     about = (
@@ -234,7 +238,7 @@ def to_svg(graph: AnyGraph) -> str:
     return f'{head} role="img"{end}{about}{rest}'
 
 
-def to_png(graph: AnyGraph) -> bytes:
+def to_png(graph: Graph) -> bytes:
     """The graph with all nested graphs, as a PNG image.
 
     Raises:
@@ -243,7 +247,7 @@ def to_png(graph: AnyGraph) -> bytes:
     return _layout(to_dot(graph.get_graph(xray=True), dpi=PNG_DPI), format="png")
 
 
-def to_page(graph: AnyGraph) -> str:
+def to_page(graph: Graph) -> str:
     """The graph with all nested graphs, as an HTML page that loads nothing.
 
     Raises:
@@ -254,7 +258,7 @@ def to_page(graph: AnyGraph) -> str:
     )
 
 
-def to_dot(graph: Graph, *, dpi: int | None = None) -> str:
+def to_dot(graph: Drawing, *, dpi: int | None = None) -> str:
     """The graph in Graphviz's language; nested graphs are clusters with a title.
 
     Args:

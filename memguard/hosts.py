@@ -1,4 +1,8 @@
-"""Memory at the end of the system message, so that the prompt's beginning does not change."""
+"""What the agent and the middleware share: the prompt with memory, and the two guards of a host.
+
+Memory goes to the end of the system message, so that the beginning of the prompt does not change
+and providers can cache it.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,57 +30,52 @@ from memguard.write.report import WriteReport
 
 
 def add_memory(system: SystemMessage | None, memory: str) -> SystemMessage | None:
-    """The system message with a section of memory at its end; as it was when there is none.
+    """The system message with a section of memory at its end; unchanged without a section.
 
     Args:
-        system: The agent's own message; a text, or content blocks, which may carry cache marks.
+        system: The agent's own message: a text, or content blocks, which may have cache marks.
         memory: The section that the read guard rendered.
     """
     if not memory:
         return system
-    # A message of its own would break providers that accept one system message only.
-    if system is None:
-        return SystemMessage(memory)
-    content = system.content
-    if isinstance(content, str):
-        joined: Any = f"{content}\n\n{memory}" if content else memory
-    else:
-        blocks = cast("list[Any]", content)
-        joined = [*blocks, {"type": "text", "text": f"\n\n{memory}" if blocks else memory}]
-    return system.model_copy(update={"content": joined})
+    # A separate message would break providers that accept one system message only.
+    return SystemMessage(memory) if system is None else _extended(system, after=memory)
 
 
 def with_memory(messages: Sequence[BaseMessage], *, system: str, memory: str) -> list[BaseMessage]:
-    """The prompt of one answer: one system message first, memory last in it.
+    """The prompt of one answer: a single system message, which ends with memory, then the thread.
 
     The messages of the thread are not changed, so that rendered memory is never mistaken for
     something that a user said.
 
     Args:
-        messages: The thread; a system message at its beginning joins the agent's own.
+        messages: The thread; a system message at its beginning is joined to the agent's own.
         system: The agent's own instructions.
         memory: The section that the read guard rendered.
     """
     rest, host = list(messages), None
-    # Some providers take one system message only, and some refuse an empty one.
+    # Some providers accept one system message only, and some refuse an empty one.
     if rest and isinstance(rest[0], SystemMessage):
         host, rest = (rest[0] if rest[0].content else None), rest[1:]
-    first = add_memory(_after(system, host), memory)
+    if system:
+        host = SystemMessage(system) if host is None else _extended(host, before=system)
+    first = add_memory(host, memory)
     return rest if first is None else [first, *rest]
 
 
-def _after(system: str, host: SystemMessage | None) -> SystemMessage | None:
-    """The host's system message with the agent's own instructions before it."""
-    if not system:
-        return host
-    if host is None:
-        return SystemMessage(system)
-    content = host.content
+def _extended(message: SystemMessage, *, before: str = "", after: str = "") -> SystemMessage:
+    """The same message with a text before or after its content, separated by a blank line."""
+    content = message.content
     if isinstance(content, str):
-        joined: Any = f"{system}\n\n{content}"
+        joined: Any = "\n\n".join(part for part in (before, content, after) if part)
     else:
-        joined = [{"type": "text", "text": f"{system}\n\n"}, *cast("list[Any]", content)]
-    return host.model_copy(update={"content": joined})
+        # A block may have a cache mark: text joined to it would change what the provider caches.
+        joined = list(cast("list[Any]", content))
+        if after:
+            joined.append({"type": "text", "text": f"\n\n{after}" if joined else after})
+        if before:
+            joined.insert(0, {"type": "text", "text": f"{before}\n\n"})
+    return message.model_copy(update={"content": joined})
 
 
 def create_guards(
@@ -96,15 +95,15 @@ def create_guards(
     """The read and the write guard of a host; `None` for one that is turned off.
 
     Args:
-        model: Who writes, judges and adjudicates.
+        model: Model that extracts, judges and adjudicates memories.
         read: The user's own read guard; `False` for none.
         write: The user's own write guard; `False` for none.
-        store: The memory store; the host's when left out.
-        namespace: Whose memories.
+        store: The memory store; the host's by default.
+        namespace: Where memories are.
         receipts: Where receipts are stored.
-        gates: What a candidate has to pass; the write guard's default when left out.
-        admission: How memories are admitted; the read guard's default when left out.
-        recall: Which memories are looked at.
+        gates: Gates that a candidate has to pass; by default those of the write guard.
+        admission: Method that admits memories; by default that of the read guard.
+        recall: Which memories are recalled.
         models: Other models by stage, of either guard.
         prompts: Other prompts by name, of either guard.
 
@@ -113,10 +112,13 @@ def create_guards(
     """
     models, prompts = models or {}, prompts or {}
     # Checked against both guards at once: each of them alone would refuse the other's stages.
-    check_names(models, allowed=_union(writing.STAGES, reading.STAGES), what="models")
-    check_names(prompts, allowed=_union(writing.PROMPTS, reading.PROMPTS), what="prompts")
-    _check_effect(read, {"admission": admission, "recall": recall}, what="read")
-    _check_effect(write, {"gates": gates}, what="write")
+    for values, names, parameter in (
+        (models, (*writing.STAGES, *reading.STAGES), "models"),
+        (prompts, (*writing.PROMPTS, *reading.PROMPTS), "prompts"),
+    ):
+        check_names(values, allowed=tuple(dict.fromkeys(names)), what=parameter)
+    _check_effect(read, {"admission": admission, "recall": recall}, parameter="read")
+    _check_effect(write, {"gates": gates}, parameter="write")
     shared: dict[str, Any] = {"store": store, "namespace": namespace, "receipts": receipts}
     if read is None:
         optional = {"admission": admission, "recall": recall}
@@ -133,7 +135,7 @@ def create_guards(
             model,
             models=_only(models, writing.STAGES),
             prompts=_only(prompts, writing.PROMPTS),
-            # The answer is out already: a write that fails must not take it back.
+            # The answer is complete by then: a write that fails must not cost the user the answer.
             on_failure="report",
             **optional,
             **shared,
@@ -142,25 +144,21 @@ def create_guards(
 
 
 def failed_write(error: GuardError) -> WriteReport:
-    """The report of a write that failed as a whole; the thread's next turn takes it up again."""
+    """The report of a write that failed as a whole; the thread's next turn reads the turn again."""
     return WriteReport(run_id="", namespace=(), failures=(failure_of(error, step="write"),))
 
 
 def _check_effect(
-    guard: Graph | Literal[False] | None, settings: Mapping[str, object], *, what: str
+    guard: Graph | Literal[False] | None, settings: Mapping[str, object], *, parameter: str
 ) -> None:
     """Refuse a setting of a guard that is turned off, or that the user built."""
-    # Silence would leave a user with a gate that is named in the settings and never asked.
+    # Otherwise a gate would be in the settings, and no candidate would ever meet it.
     name = next((name for name, value in settings.items() if value is not None), None)
     if guard is None or name is None:
         return
-    how = "is False" if guard is False else "is a guard of your own"
-    msg = f"`{name}` has no effect, because `{what}` {how}: set one of the two"
+    state = "is False" if guard is False else "is a guard of your own"
+    msg = f"`{name}` has no effect, because `{parameter}` {state}: set one of the two"
     raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID)
-
-
-def _union(first: Sequence[str], second: Sequence[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*first, *second)))
 
 
 def _only(values: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:

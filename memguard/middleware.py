@@ -1,4 +1,10 @@
-"""Writes that go on after the answer is out: in order within a thread, and never lost at exit."""
+"""`MemguardMiddleware`: guarded memory for an agent of LangChain's `create_agent`.
+
+It recalls before the agent runs and after its tools, adds what was admitted to the system message
+of each model call, and remembers when the answer is complete. With `background=True`, writes
+continue after the answer: `Background` runs those of a thread in order, and waits for them when the
+process ends.
+"""
 
 import asyncio
 import logging
@@ -11,7 +17,6 @@ from typing import Annotated, Any, Literal, NotRequired, cast
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langgraph.channels.untracked_value import UntrackedValue
 from langgraph.config import get_config
-from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
@@ -26,12 +31,22 @@ from memguard.prompts import Prompt
 from memguard.read.admission import AdmissionLike
 from memguard.schema.ledger import ReadReport
 from memguard.schema.read import Recall
+from memguard.uncheckpointed import Graph
 from memguard.write.gates import GateLike
 from memguard.write.report import WriteReport
 
+try:
+    from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
+    from langchain.agents.middleware.types import OmitFromInput, PrivateStateAttr
+except ImportError as _error:  # langchain is an extra
+    _message = "MemguardMiddleware needs LangChain: pip install 'langgraph-memguard[langchain]'"
+    raise ConfigurationError(_message, code=ErrorCode.MIDDLEWARE_EXTRA) from _error
+
 _LOG = logging.getLogger("memguard")
 _WORKERS = 4
-"""Threads' writes under way at once; each waits for models and the disk most of the time."""
+"""Writes that run at once, of different threads; each mostly waits for models and the disk."""
+_INTERNAL = ("__", "checkpoint_")
+"""Beginnings of the configurable keys that LangGraph sets for a run; a write is another run."""
 
 Work = Callable[[], Coroutine[Any, Any, WriteReport]]
 
@@ -47,12 +62,18 @@ class Background:
         self._done: list[Future[WriteReport]] = []
 
     def submit(self, work: Work, *, thread: str) -> None:
-        """Begin a write, after those of the same thread: a turn is then read once."""
+        """Start a write after the earlier ones of its thread, so that no turn is read twice.
+
+        Args:
+            work: Creates the coroutine of the write.
+            thread: Id of the conversation; writes without one run in any order.
+        """
         with self._lock:
             if self._pool is None:
+                # `atexit` would be too late: threads refuse the new work that a write needs.
                 self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="memguard-background")
                 compat.run_before_threads_end(self._finish)
-            # Pools start jobs in order, so what is waited for has always been started.
+            # A pool starts jobs in order: the write that this one waits for has a worker already.
             earlier = self._last.get(thread) if thread else None
             future = self._pool.submit(_run, work, earlier=earlier)
             self._under_way.add(future)
@@ -61,22 +82,22 @@ class Background:
         future.add_done_callback(lambda done: self._note(done, thread=thread))
 
     def drain(self, timeout: float | None = None) -> tuple[WriteReport, ...]:
-        """Wait until nothing is under way.
+        """Wait for all writes that were submitted.
 
         Args:
-            timeout: Seconds to wait at most; what is under way then goes on.
+            timeout: Maximum seconds to wait; unfinished writes then continue.
 
         Returns:
             The reports since the last call, oldest first.
 
         Raises:
-            MemguardError: The first failure that no report could tell of.
-            TimeoutError: If something is still under way.
+            MemguardError: The first failure that is on no report.
+            TimeoutError: If a write is unfinished after the timeout.
         """
         with self._lock:
             pending = set(self._under_way)
         if wait(pending, timeout=timeout).not_done:
-            msg = f"background writes are still under way after {timeout} s; drain again"
+            msg = f"background writes are unfinished after {timeout} s: call drain again"
             raise TimeoutError(msg)
         with self._lock:
             done, self._done = self._done, []
@@ -103,19 +124,9 @@ class Background:
 
 def _run(work: Work, *, earlier: "Future[WriteReport] | None") -> WriteReport:
     if earlier is not None:
-        earlier.exception()  # waits; its failure is its own
+        # Waits, and ignores a failure: it is reported with its own write, and must not stop this.
+        earlier.exception()
     return run_sync(work())
-
-
-try:
-    from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
-    from langchain.agents.middleware.types import OmitFromInput, PrivateStateAttr
-except ImportError as _error:  # langchain is an extra
-    _message = "MemguardMiddleware needs LangChain: pip install 'langgraph-memguard[langchain]'"
-    raise ConfigurationError(_message, code=ErrorCode.MIDDLEWARE_EXTRA) from _error
-
-Graph = CompiledStateGraph[Any, Any, Any, Any]
-_INTERNAL = ("__", "checkpoint_")
 
 
 class MemguardState(AgentState[Any]):
@@ -130,9 +141,9 @@ class MemguardState(AgentState[Any]):
 class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
     """Guarded memory for an agent of `create_agent`.
 
-    Trouble with memory costs nobody the answer: a read that fails withholds what it could not
-    judge, a write that fails is on its report and is taken up by the thread's next turn. Settings
-    that cannot work, such as an unknown user, are errors.
+    Failures of memory do not prevent the answer: a failed read withholds what it could not judge;
+    a failed write is on its report, and the thread's next turn repeats it. Settings that cannot
+    work, such as an unknown user, raise an error.
     """
 
     state_schema = MemguardState
@@ -157,22 +168,22 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
         """Build the guards.
 
         Args:
-            model: Who writes, judges and adjudicates. `"local"` needs no language model and is
-                weaker; no model spends money unasked.
-            gates: What a candidate memory has to pass, in order, as in `create_write_guard`.
-            admission: How recalled memories are admitted, as in `create_read_guard`.
-            recall: Which memories are looked at; see `Recall`.
+            model: Model that extracts, judges and adjudicates memories. `"local"` needs no language
+                model and is weaker; it is the default so that no call costs money unasked.
+            gates: Gates that a candidate has to pass, in order, as in `create_write_guard`.
+            admission: Method that admits recalled memories, as in `create_read_guard`.
+            recall: Which memories are recalled; see `Recall`.
             models: Other models by stage, of both guards: `writer`, `judge`, the stages of
                 ConMem, `adjudicator` and `decomposer`.
             prompts: Your own prompts by name, of both guards.
             read: A read guard of your own; `False` recalls nothing.
             write: A write guard of your own, for example one with `review="interrupt"`; `False`
                 remembers nothing.
-            store: The memory store; the agent's own store when left out.
-            namespace: Whose memories: a template filled from the run's context, or a function.
-            background: Whether writes go on after the answer is out; see `drain`.
-            receipts: Where receipts are stored; next to a local store when left out.
-            name: Names this instance, for two scopes in one agent.
+            store: The memory store; the agent's own store by default.
+            namespace: Where memories are: a template filled from the run's context, or a function.
+            background: Whether writes run after the answer; see `drain`.
+            receipts: Where receipts are stored; next to a local store by default.
+            name: Name of this instance; an agent with two instances needs two names.
 
         Raises:
             ConfigurationError: If a guard cannot be built.
@@ -214,7 +225,8 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
         """As `drain`, without blocking the event loop."""
         return await asyncio.to_thread(self.drain, timeout)
 
-    # -- hooks; replaced in `__init__` where there is a guard to run -------------------------
+    # `create_agent` adds a node for each hook that the class overrides, so each is defined here.
+    # An instance with a guard replaces them in `__init__`; without one they do nothing.
 
     def before_agent(self, state: MemguardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Recall what may be used for this request."""
@@ -265,8 +277,6 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
             state = cast("MemguardState", {**state, **update})
         return await handler(self._injected(request, state))
 
-    # -- inside -------------------------------------------------------------------------------
-
     def _bind_read(self, graph: Graph) -> None:
         def before_agent(state: MemguardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
             del runtime
@@ -279,12 +289,14 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
             return self._recalled(state, await graph.ainvoke({"messages": state["messages"]}))
 
         def before_model(state: MemguardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
-            return before_agent(state, runtime) if tools_spoke(state["messages"]) else None
+            return before_agent(state, runtime) if has_tool_result(state["messages"]) else None
 
         async def abefore_model(
             state: MemguardState, runtime: Runtime[Any]
         ) -> dict[str, Any] | None:
-            return await abefore_agent(state, runtime) if tools_spoke(state["messages"]) else None
+            if not has_tool_result(state["messages"]):
+                return None
+            return await abefore_agent(state, runtime)
 
         self.before_agent = before_agent  # pyright: ignore[reportAttributeAccessIssue]
         self.abefore_agent = abefore_agent  # pyright: ignore[reportAttributeAccessIssue]
@@ -298,10 +310,10 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
             if background is not None:
                 return self._begin(background, graph, state, runtime)
             try:
-                output = graph.invoke({"messages": state["messages"]})
+                writes = graph.invoke({"messages": state["messages"]})["writes"]
             except GuardError as error:
-                return self._remembered(state, failed_write(error))
-            return self._remembered(state, output["writes"])
+                writes = failed_write(error)
+            return self._remembered(state, writes)
 
         async def aafter_agent(
             state: MemguardState, runtime: Runtime[Any]
@@ -309,10 +321,10 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
             if background is not None:
                 return self._begin(background, graph, state, runtime)
             try:
-                output = await graph.ainvoke({"messages": state["messages"]})
+                writes = (await graph.ainvoke({"messages": state["messages"]}))["writes"]
             except GuardError as error:
-                return self._remembered(state, failed_write(error))
-            return self._remembered(state, output["writes"])
+                writes = failed_write(error)
+            return self._remembered(state, writes)
 
         self.after_agent = after_agent  # pyright: ignore[reportAttributeAccessIssue]
         self.aafter_agent = aafter_agent  # pyright: ignore[reportAttributeAccessIssue]
@@ -320,7 +332,7 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
     def _begin(
         self, background: Background, graph: Graph, state: MemguardState, runtime: Runtime[Any]
     ) -> None:
-        """Hand a write over; it is a run of its own, with this run's user and store."""
+        """Submit a write: a run of its own, with this run's user and store."""
         values = get_config().get("configurable", {})
         configurable = {k: v for k, v in values.items() if not str(k).startswith(_INTERNAL)}
         # The agent's store is only known now, and the write outlives the run that knows it.
@@ -359,8 +371,9 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
         return {**before, self._name: {**before.get(self._name, {}), **reports}}
 
 
-def tools_spoke(messages: Sequence[AnyMessage]) -> bool:
-    """Whether a tool returned something since the model or the user last said anything."""
+def has_tool_result(messages: Sequence[AnyMessage]) -> bool:
+    """Whether a tool has returned a result since the last message of the model or the user."""
+    # From the end, because system messages may stand between a tool's result and the end.
     for message in reversed(messages):
         if isinstance(message, ToolMessage):
             return True

@@ -1,14 +1,23 @@
-"""Named settings of every method, and the specs that a choice of names stands for."""
+"""Gates and admission methods by name, with the presets of each.
+
+Command line, Studio and pictures take names; `choose_gates` and `choose_admission` turn them into
+settings.
+"""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TypeVar, get_args
 
 from memguard.errors import ErrorCode, InvalidInputError
 from memguard.methods.conmem.config import CONMEM_PRESETS, ConMem
 from memguard.methods.consistency_gate.config import CONSISTENCY_GATE_PRESETS, ConsistencyGate
 from memguard.read.admission import AdmissionSpec
-from memguard.schema.read import FACTOR_COMPILED_PRESETS, PERMISSION_SEMANTIC_PRESETS, RelevanceGate
+from memguard.schema.read import (
+    FACTOR_COMPILED_PRESETS,
+    PERMISSION_SEMANTIC_PRESETS,
+    RelevanceGate,
+    Rendering,
+)
 
 GateSpec = ConsistencyGate | ConMem
 
@@ -57,11 +66,13 @@ def choose_admission(
         InvalidInputError: If there is no such method, preset or rendering.
     """
     (spec,) = _choose(ADMISSION_PRESETS, [name], presets=presets, kind="admission")
+    # Checked here, because `model_copy` would accept any text.
+    if rendering and rendering not in get_args(Rendering):
+        msg = f"there is no rendering {rendering!r}: use one of {sorted(get_args(Rendering))}"
+        raise InvalidInputError(msg, code=ErrorCode.SPEC_INVALID)
     if not rendering or isinstance(spec, RelevanceGate):
         return spec
-    # Validated anew: `model_copy` would accept any word.
-    settings: dict[str, Any] = {**spec.model_dump(), "rendering": rendering}
-    return type(spec).model_validate(settings)
+    return spec.model_copy(update={"rendering": rendering})
 
 
 def split_presets(
@@ -71,6 +82,7 @@ def split_presets(
 
     A preset that both have is for both. One that neither has is for the gates, which refuse it.
     """
+    # An unknown gate or method has no presets here; choosing it afterwards names the mistake.
     by_gates = {preset for name in gates for preset in GATE_PRESETS.get(name, {})}
     by_admission = set(ADMISSION_PRESETS.get(admission, {}))
     return (
@@ -92,13 +104,14 @@ def _choose(
             raise InvalidInputError(msg, code=ErrorCode.SPEC_INVALID)
     available = sorted({preset for name in names for preset in methods[name]})
     for preset in presets:
-        # A preset that no method takes would have no effect, and nobody would notice.
+        # A preset that no method has would have no effect, and a misspelled one would go unnoticed.
         if preset not in available:
             chosen = " and ".join(names) or f"no {kind}"
             msg = f"{chosen} has no preset {preset!r}: use one of {available}"
             raise InvalidInputError(msg, code=ErrorCode.SPEC_INVALID)
     specs: list[S] = []
     for name in names:
+        # Methods may share the name of a preset; one that lacks it keeps its default.
         default = next(iter(methods[name]))
         preset = next((preset for preset in presets if preset in methods[name]), default)
         specs.append(methods[name][preset])

@@ -1,4 +1,9 @@
-"""The forms of LangGraph Studio: dataclasses, whose defaults and descriptions Studio shows."""
+"""The forms of LangGraph Studio, and the entries of `langgraph.json` that use them.
+
+A form is a dataclass of settings that creates a graph. Studio shows its fields with their titles,
+descriptions and defaults, and sends what the user filled in as the context of a run. `in_studio`
+turns a form into an entry; the server calls it at every request.
+"""
 
 import asyncio
 import dataclasses
@@ -11,15 +16,14 @@ from typing import Annotated, Any, Literal, Protocol, cast
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatResult
-from langgraph.graph.state import CompiledStateGraph
 from langgraph_sdk.runtime import ServerRuntime
 from pydantic import Field
 
 from memguard.agent import create_memory_agent
 from memguard.errors import ConfigurationError, ErrorCode, InvalidInputError
 from memguard.llm.models import ModelLike, resolve_model
-from memguard.methods.conmem import create_conmem_graph
 from memguard.methods.conmem.config import CONMEM_PRESETS, ConMem
+from memguard.methods.conmem.graph import create_conmem_graph
 from memguard.methods.consistency_gate import create_consistency_gate_graph
 from memguard.methods.consistency_gate.config import CONSISTENCY_GATE_PRESETS, ConsistencyGate
 from memguard.methods.factor_compiled import create_factor_compiled_graph
@@ -28,9 +32,8 @@ from memguard.presets import GateSpec, choose_admission
 from memguard.read.admission import AdmissionSpec
 from memguard.read.graph import create_read_guard
 from memguard.schema.read import FactorCompiled, PermissionSemantic, Rendering
+from memguard.uncheckpointed import Graph
 from memguard.write.graph import create_write_guard
-
-AnyGraph = CompiledStateGraph[Any, Any, Any, Any]
 
 ModelName = Annotated[
     str,
@@ -44,7 +47,7 @@ Address = Annotated[
     str,
     Field(
         title="Model server",
-        description="Address of an OpenAI-compatible server; empty for the provider's own.",
+        description="Address of an OpenAI-compatible server; that of the provider if empty.",
         examples=["http://localhost:11434/v1"],
     ),
 ]
@@ -52,19 +55,24 @@ User = Annotated[
     str,
     Field(
         title="User",
-        description="Whose memories are read and written; there is no default user.",
+        description="The user whose memories are read and written; there is no default user.",
         examples=["ana"],
     ),
 ]
 GateChoice = Literal["consistency", "conmem", "both", "none"]
 AdmissionChoice = Literal["ps", "fc", "relevance"]
 Preset = Literal["default", "paper"]
+ConMemPreset = Annotated[
+    Preset,
+    Field(description="`paper`: the paper's weights, without speculation. `default`: ours."),
+]
+AdmissionPreset = Annotated[Preset, Field(description="`paper`: without any rule of our own.")]
 
 _GATES: Mapping[GateChoice, tuple[str, ...]] = MappingProxyType(
     {
         "consistency": ("consistency",),
         "conmem": ("conmem",),
-        # The cheap gate first: what it stops costs ConMem no call.
+        # The cheap gate first: what it rejects costs ConMem no call.
         "both": ("consistency", "conmem"),
         "none": (),
     }
@@ -81,11 +89,11 @@ class ModelForm:
     def resolve(
         self, *, model: str = "", default: str = "local", streams: bool = False
     ) -> ModelLike:
-        """The named model or the default; a graph without a model can still be looked at."""
+        """The named model or the default; without either, a model that fails when it is called."""
         name = model or self.model or default
         if name == "local":
             return "local"
-        # Studio lists and draws a graph before anybody has named a model.
+        # Studio lists and draws a graph before a user has named a model.
         if not name:
             return _MissingModel()
         return resolve_model(name, base_url=self.base_url or None, streams=streams)
@@ -130,7 +138,7 @@ class GateForm(ModelForm):
             return CONSISTENCY_GATE_PRESETS[self.consistency_preset]
         return ConsistencyGate(k=self.k, tau=self.tau, threshold=self.threshold)
 
-    def open(self) -> AnyGraph:
+    def open(self) -> Graph:
         """ConsistencyGate alone."""
         return create_consistency_gate_graph(self.resolve(), spec=self.spec)
 
@@ -149,13 +157,7 @@ class WriteForm(GateForm):
             "this order. `none` stores every memory that can be stored.",
         ),
     ] = "consistency"
-    conmem_preset: Annotated[
-        Preset,
-        Field(
-            title="ConMem: preset",
-            description="`paper`: the paper's weights, without speculation. `default`: ours.",
-        ),
-    ] = "default"
+    conmem_preset: Annotated[ConMemPreset, Field(title="ConMem: preset")] = "default"
 
     @property
     def gate_specs(self) -> tuple[GateSpec, ...]:
@@ -171,7 +173,7 @@ class WriteForm(GateForm):
         default = "" if "conmem" in _GATES[self.gates] else "local"
         return self.resolve(model=model, default=default)
 
-    def open(self) -> AnyGraph:
+    def open(self) -> Graph:
         """The write guard; a person is asked about memories in quarantine."""
         return create_write_guard(self.gate_model(), gates=self.gate_specs, review="interrupt")
 
@@ -189,10 +191,7 @@ class ReadForm(ModelForm):
             "memories. `relevance`: everything that is near enough to the query.",
         ),
     ] = "ps"
-    admission_preset: Annotated[
-        Preset,
-        Field(title="Admission: preset", description="`paper`: without any rule of our own."),
-    ] = "default"
+    admission_preset: Annotated[AdmissionPreset, Field(title="Admission: preset")] = "default"
     rendering: Annotated[
         Rendering,
         Field(
@@ -205,11 +204,11 @@ class ReadForm(ModelForm):
     @property
     def admission_spec(self) -> AdmissionSpec:
         """The chosen admission method."""
-        # `relevance` has no variant of the paper's: the choice has no effect there.
+        # A preset has no effect on `relevance`, which is not a method of a paper.
         presets = () if self.admission == "relevance" else (self.admission_preset,)
         return choose_admission(self.admission, presets=presets, rendering=self.rendering)
 
-    def open(self) -> AnyGraph:
+    def open(self) -> Graph:
         """The read guard."""
         return create_read_guard(self.resolve(), admission=self.admission_spec)
 
@@ -218,13 +217,7 @@ class ReadForm(ModelForm):
 class ConMemForm(ModelForm):
     """Model and settings of ConMem. It needs a language model."""
 
-    preset: Annotated[
-        Preset,
-        Field(
-            title="Preset",
-            description="`paper`: the paper's weights, without speculation. `default`: ours.",
-        ),
-    ] = "default"
+    preset: Annotated[ConMemPreset, Field(title="Preset")] = "default"
     irrelevant_cost: Annotated[
         float | None,
         Field(
@@ -251,7 +244,7 @@ class ConMemForm(ModelForm):
         changed = {name: value for name, value in weights.items() if value is not None}
         return ConMem.model_validate({"preset": self.preset, "weights": changed})
 
-    def open(self) -> AnyGraph:
+    def open(self) -> Graph:
         """ConMem alone."""
         return create_conmem_graph(self.resolve(default=""), spec=self.spec)
 
@@ -260,11 +253,9 @@ class ConMemForm(ModelForm):
 class FactorForm(ModelForm):
     """Model and settings of Factor-Compiled Admission."""
 
-    preset: Annotated[
-        Preset, Field(title="Preset", description="`paper`: without any rule of our own.")
-    ] = "default"
+    preset: Annotated[AdmissionPreset, Field(title="Preset")] = "default"
 
-    def open(self) -> AnyGraph:
+    def open(self) -> Graph:
         """Factor-Compiled Admission alone."""
         spec = FactorCompiled(preset=self.preset)
         return create_factor_compiled_graph(self.resolve(), spec=spec)
@@ -274,11 +265,9 @@ class FactorForm(ModelForm):
 class PermissionForm(ModelForm):
     """Model and settings of Permission-Semantic Admission."""
 
-    preset: Annotated[
-        Preset, Field(title="Preset", description="`paper`: without any rule of our own.")
-    ] = "default"
+    preset: Annotated[AdmissionPreset, Field(title="Preset")] = "default"
 
-    def open(self) -> AnyGraph:
+    def open(self) -> Graph:
         """Permission-Semantic Admission alone."""
         spec = PermissionSemantic(preset=self.preset)
         return create_permission_semantic_graph(self.resolve(), spec=spec)
@@ -292,18 +281,19 @@ class AgentForm(WriteForm, ReadForm):
         str,
         Field(
             title="Judge",
-            description="Who judges memories: `provider:model` or `local`. ConMem needs a language "
-            "model, so with `local` its gate uses the model that answers.",
+            description="Model that judges memories: `provider:model` or `local`. ConMem needs a "
+            "language model, so with `local` its gate uses the model that answers.",
             examples=["local", "openai:gpt-5-mini"],
         ),
     ] = "local"
 
-    def open(self) -> AnyGraph:
+    def open(self) -> Graph:
         """The host agent."""
-        # The answer is streamed to the chat; judges are not, their JSON is of no use to a reader.
+        # Only the answer is streamed to the chat: the JSON of judges is of no use to a reader.
         answering = self.resolve(default="", streams=True)
         judge = self.resolve(model=self.judge)
-        # `local` is the default judge and cannot serve ConMem: choosing the gate must be enough.
+        # `local` is the default judge and cannot run ConMem; a user who chooses that gate should
+        # not have to change the judge too.
         by_conmem = judge == "local" and "conmem" in _GATES[self.gates]
         return create_memory_agent(
             answering,
@@ -317,7 +307,7 @@ class AgentForm(WriteForm, ReadForm):
 
 
 class _MissingModel(BaseChatModel):
-    """Stands in for a model that is not named: the graph can be looked at, but not run."""
+    """Stands in for a model that is not named: the graph can be drawn, but not run."""
 
     @property
     def _llm_type(self) -> str:
@@ -330,18 +320,18 @@ class _MissingModel(BaseChatModel):
 
 
 _MAX_GRAPHS = 32
-"""Cached graphs, one for each distinct form; the server asks for one at every request."""
+"""Cached graphs, one for each distinct form."""
 
 
 class Form(Protocol):
     """A frozen dataclass of settings that creates a graph."""
 
-    def open(self) -> AnyGraph:
+    def open(self) -> Graph:
         """The graph."""
         ...
 
 
-def in_studio(default: Form) -> Callable[[ServerRuntime[Any]], Coroutine[Any, Any, AnyGraph]]:
+def in_studio(default: Form) -> Callable[[ServerRuntime[Any]], Coroutine[Any, Any, Graph]]:
     """Create an entry for `langgraph.json`: the graph that the form describes.
 
     The graph has neither store nor checkpointer: the server brings its own.
@@ -351,16 +341,18 @@ def in_studio(default: Form) -> Callable[[ServerRuntime[Any]], Coroutine[Any, An
     """
     kind = type(default)
 
+    # The server asks for a graph at every request; a form is frozen, so it can be a key.
     @lru_cache(maxsize=_MAX_GRAPHS)
-    def opened(form: Form) -> AnyGraph:
+    def open_graph(form: Form) -> Graph:
         return form.open().copy({"context_schema": kind})
 
-    async def graph(runtime: ServerRuntime[Any]) -> AnyGraph:
+    async def graph(runtime: ServerRuntime[Any]) -> Graph:
+        # There is no execution when the server only lists or draws the graph.
         running = runtime.execution_runtime
         form = fill(default, None if running is None else running.context)
         # In a thread, not in the server's event loop: creating a model's client imports its SDK and
         # reads certificates.
-        return await asyncio.to_thread(opened, form)
+        return await asyncio.to_thread(open_graph, form)
 
     return graph
 
@@ -373,6 +365,7 @@ def fill(default: Form, context: object) -> Form:
     """
     if context is None or isinstance(context, type(default)):
         return default if context is None else context
+    # The dictionary of a request, in which an empty field of the form is `None`.
     names = {field.name for field in dataclasses.fields(cast("Any", default))}
     fields = cast("Mapping[str, Any]", context)
     unknown = sorted(set(fields) - names)

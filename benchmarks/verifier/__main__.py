@@ -1,5 +1,7 @@
 """Measures the local judge: `python -m benchmarks.verifier --data FOLDER`."""
 
+import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
 
     from benchmarks.verifier.report import SetMeasurement
 
-_WIDE = 160
+_WIDE = "160"
 """Columns of the tables in a file or a pipe, wide enough for every figure."""
 
 app = typer.Typer(add_completion=False)
@@ -83,13 +85,16 @@ def _show(measured: "Sequence[SetMeasurement]", *, judge: Any, as_json: bool) ->
         print_json(body)
         return
     names = tuple(result.name for result in measured)
+    # A file and a pipe have no width of their own; rich then takes that of the environment.
+    if not sys.stdout.isatty():
+        os.environ.setdefault("COLUMNS", _WIDE)
     out = console()
     out.print(f"{judge.version}, threshold {judge.tau:.2f}; 95 % Wilson intervals in brackets")
-    print_table("judges", report.JUDGE_COLUMNS, report.judge_rows(measured), min_width=_WIDE)
+    print_table("judges", report.JUDGE_COLUMNS, report.judge_rows(measured))
     title = "wrong claims the verifier admits, by what was changed"
-    print_table(title, ("changed", *names), report.kind_rows(measured), min_width=_WIDE)
+    print_table(title, ("changed", *names), report.kind_rows(measured))
     title = "contamination / recall of the verifier, %, as the threshold moves"
-    print_table(title, ("threshold", *names), report.threshold_rows(measured), min_width=_WIDE)
+    print_table(title, ("threshold", *names), report.threshold_rows(measured))
     out.print(report.cpu_line(measured))
 
 

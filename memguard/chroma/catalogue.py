@@ -1,13 +1,13 @@
-"""Which collections a store has, and which namespaces are in them.
+"""The collections of a store, and the namespaces in them.
 
 ```text
 memguard          the catalogue: one row per namespace; its metadata is the store's stamp
-memguard-00 ...   the shards: a namespace's items live in the one its name hashes to
+memguard-00 ...   the shards: the hash of a namespace decides which one has its items
 ```
 
-A shard takes many namespaces because a collection is expensive: 2.9 MB and four open files while it
-is in use, so that 10,000 of them, one per namespace, would need 29 GB. Every write also scans the
-log rows that other collections have not yet merged into their index.
+A shard has many namespaces, because a collection costs 2.9 MB and four open files while it is in
+use. 10,000 of them, one per namespace, would need 29 GB. Every write also scans the log rows that
+other collections have not yet merged into their index.
 """
 
 import contextlib
@@ -23,37 +23,34 @@ from chromadb.errors import NotFoundError
 from memguard import compat
 from memguard.chroma.connection import Connection
 from memguard.chroma.rows import as_matrix, spread_vector
-from memguard.chroma.values import NS, decode_namespace, encode_namespace, is_under
+from memguard.chroma.values import NS, encode_namespace, is_under, namespace_of
 from memguard.errors import ErrorCode, StoreConfigurationError
 from memguard.schema.base import Namespace
 
 FORMAT = 1
-"""Of the rows; a store of another format is refused."""
+"""The version of the rows; a store of another version is refused."""
 METRIC: Literal["cosine"] = "cosine"
+# The number of writes that a collection collects before its index is saved. At each write, Chroma
+# scans the log of all unsaved writes of every collection: at 64 shards of 1,500 rows, one upsert
+# took 64 ms with the default of 1,000 and 39 ms with 200.
 INDEX_SETTINGS: dict[str, int] = {"sync_threshold": 50, "batch_size": 50}
-"""How many writes a collection collects before its index is saved.
-
-Chroma scans the log of all unsaved writes, of every collection, at each write. At 64 shards of
-1,500 rows one upsert took 64 ms with the default of 1,000 and 39 ms with 200.
-"""
 
 _STAMP_FORMAT = "memguard_format"
 _STAMP_EMBEDDER = "memguard_embedder"
 _STAMP_DIMS = "memguard_dims"
 _STAMP_SHARDS = "memguard_shards"
-_NO_EMBEDDER = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stamp:
-    """What a store was created with; in the catalogue's metadata from the first write on."""
+    """The settings a store was created with, in the metadata of its catalogue."""
 
     embedder: str | None
     """Name of the embedder; `None` for a store without an index."""
     dims: int
     """Numbers in a vector."""
     shards: int
-    """How many collections the items are spread over."""
+    """Number of collections over which the items are spread."""
 
 
 class Collections:
@@ -61,7 +58,7 @@ class Collections:
 
     Args:
         connection: An open Chroma.
-        name: The catalogue's name, and the stem of the shards' names.
+        name: Name of the catalogue; names of shards begin with it.
     """
 
     def __init__(self, connection: Connection, *, name: str) -> None:
@@ -73,17 +70,17 @@ class Collections:
 
     @property
     def catalogue(self) -> Collection | None:
-        """The catalogue, once something was written."""
+        """The catalogue; `None` until something is written."""
         return self._find(self._name)
 
     def attach(self) -> None:
-        """Read what exists and check it; writes nothing.
+        """Read the existing collections and check them; writes nothing.
 
         Raises:
-            StoreConfigurationError: If a collection measures another distance, or is not ours.
+            StoreConfigurationError: If a collection has another distance, or is not memguard's.
         """
         existing = self._connection.call(self._connection.client.list_collections)
-        ours = {one.name: one for one in existing if self._is_ours(one.name)}
+        ours = {entry.name: entry for entry in existing if self._is_ours(entry.name)}
         for collection in ours.values():
             _check_metric(collection)
         self._opened.update(ours)
@@ -91,16 +88,17 @@ class Collections:
             self.stamp = _read_stamp(ours[self._name])
 
     def establish(self, stamp: Stamp) -> Stamp:
-        """Create the catalogue with a stamp; a stamp that is there already wins."""
+        """Create the catalogue with a stamp, and return its stamp, which may be an older one."""
         with self._lock:
-            # Asked again under the lock: two first writes may arrive together.
+            # Checked again under the lock: two first writes may arrive together.
             if self.stamp is None:
                 catalogue = self._create(self._name, metadata=_write_stamp(stamp))
+                # Read back: another client may have created the catalogue a moment earlier.
                 self.stamp = _read_stamp(catalogue)
             return self.stamp
 
     def shard(self, index: int, *, create: bool = False) -> Collection | None:
-        """One shard; `None` if nothing was ever written there."""
+        """One shard; `None` if it does not exist and is not to be created."""
         name = f"{self._name}-{index:02d}"
         collection = self._find(name)
         if collection is None and create:
@@ -109,7 +107,8 @@ class Collections:
         return collection
 
     def shards(self) -> list[tuple[int, Collection]]:
-        """Every shard that exists."""
+        """Every shard that exists, with its index."""
+        # Other clients may have created shards since the store was opened.
         if self._connection.is_shared:
             self.attach()
         count = self.stamp.shards if self.stamp else 0
@@ -126,7 +125,7 @@ class Collections:
     def _find(self, name: str) -> Collection | None:
         collection = self._opened.get(name)
         if collection is None and self._connection.is_shared:
-            # Another client may have created it since.
+            # Another client may have created it meanwhile.
             with contextlib.suppress(NotFoundError):
                 collection = self._connection.call(
                     self._connection.client.get_collection, name, embedding_function=None
@@ -142,7 +141,7 @@ class Collections:
             client.get_or_create_collection,
             name=name,
             metadata=metadata,
-            # Vectors are always passed. Without this Chroma would load an embedder of its own.
+            # Vectors are always passed. Without this, Chroma would load its own embedder.
             embedding_function=None,
             configuration={"hnsw": {"space": METRIC, **INDEX_SETTINGS}},
         )
@@ -171,7 +170,8 @@ def _check_metric(collection: Collection) -> None:
 def _write_stamp(stamp: Stamp) -> dict[str, Any]:
     return {
         _STAMP_FORMAT: FORMAT,
-        _STAMP_EMBEDDER: stamp.embedder or _NO_EMBEDDER,
+        # Empty for a store without an index; `_read_stamp` makes it `None` again.
+        _STAMP_EMBEDDER: stamp.embedder or "",
         _STAMP_DIMS: stamp.dims,
         _STAMP_SHARDS: stamp.shards,
     }
@@ -192,18 +192,21 @@ def _read_stamp(catalogue: Collection) -> Stamp:
     )
 
 
+# -- the namespaces ---------------------------------------------------------------------------
+
 _PREFIXES = "pfx"
+# Existing stores have this key.
 _EXPIRING = "mortal"
-"""The key as stores on disk have it."""
+# The rows are never ranked, but Chroma requires vectors.
 _ROW_DIMS = 4
 _ROWS_PER_CALL = 5_000
 
 
 class Catalogue:
-    """One row per namespace that holds an item.
+    """One row for each namespace that has an item.
 
-    The sole writer of a path mirrors the rows in memory. With other writers every answer is read
-    from the server: another client may have added a namespace a moment ago.
+    The sole writer of a path mirrors the rows in memory. On a server, every answer is read from
+    there, because another client may have added a namespace a moment ago.
     """
 
     def __init__(self, connection: Connection, collections: Collections) -> None:
@@ -211,18 +214,18 @@ class Catalogue:
         self._collections = collections
         self._lock = threading.Lock()
         self._expiring: dict[Namespace, bool] = {}
-        """Namespaces that are listed, and whether an item may expire there."""
+        """The listed namespaces, and whether an item in them may expire."""
+        # Listed namespaces by all their prefixes: a scan of 10,000 costs more than a search.
         self._below: dict[Namespace, set[Namespace]] = {}
-        """Listed namespaces by all their prefixes: a scan of 10,000 costs more than a search."""
 
     def load(self) -> None:
         """Read the mirror of the sole writer."""
-        # With other writers a mirror would be out of date at once, so there is none.
+        # On a server it would be out of date at once.
         if not self._connection.is_shared:
             self._mirror(self._read(None))
 
     def under(self, prefix: Namespace) -> list[Namespace]:
-        """Namespaces at or below a prefix, in order."""
+        """Namespaces at or below a prefix, sorted."""
         if self._connection.is_shared:
             listed = self._read(prefix)
             with self._lock:
@@ -232,18 +235,19 @@ class Catalogue:
             return sorted(self._below.get(prefix, ()))
 
     def expiring(self, namespaces: Iterable[Namespace]) -> set[Namespace]:
-        """Those in which an item may expire, of namespaces that `under` has just returned."""
+        """The namespaces in which an item may expire, of those that `under` has just returned."""
         with self._lock:
+            # One that was removed meanwhile counts as expiring: its items are then counted.
             return {name for name in namespaces if self._expiring.get(name, True)}
 
     def add(self, namespaces: Mapping[Namespace, bool]) -> list[Namespace]:
-        """Make sure that these are listed, with whether an item may expire there.
+        """List namespaces, with whether an item in them may expire.
 
-        Called before their first item is written: a listed namespace without items does no harm,
-        and an item in a namespace that is not listed would never be found.
+        This comes before their first item is written. A listed namespace without items does no
+        harm, but an item in a namespace that is not listed would never be found.
 
         Returns:
-            Those that were not listed before; to the sole writer they are empty.
+            The namespaces that were not listed before. For the sole writer they are empty.
         """
         with self._lock:
             fresh = [name for name in namespaces if name not in self._expiring]
@@ -257,7 +261,7 @@ class Catalogue:
             return fresh
 
     def confirm(self, namespaces: Mapping[Namespace, bool]) -> None:
-        """List again what another client has just taken off the list, because it was empty."""
+        """List namespaces again that another client has just removed because they were empty."""
         catalogue = self._collections.catalogue
         if not self._connection.is_shared or catalogue is None or not namespaces:
             return
@@ -270,20 +274,22 @@ class Catalogue:
             )
 
     def remove(self, namespaces: Iterable[Namespace]) -> None:
-        """Forget namespaces that hold no item any more."""
-        gone = sorted(set(namespaces))
+        """Remove namespaces that have no item."""
+        empty = sorted(set(namespaces))
         catalogue = self._collections.catalogue
-        if catalogue is None or not gone:
+        if catalogue is None or not empty:
             return
         with self._lock:
-            for name in gone:
+            # The mirror first: if Chroma fails, a row remains that does no harm, and the next put
+            # writes it again.
+            for name in empty:
                 self._expiring.pop(name, None)
                 for depth in range(len(name) + 1):
                     below = self._below.get(name[:depth], set())
                     below.discard(name)
                     if not below:
                         self._below.pop(name[:depth], None)
-            self._connection.call(catalogue.delete, ids=[_row_id(name) for name in gone])
+            self._connection.call(catalogue.delete, ids=[_row_id(name) for name in empty])
 
     def _mirror(self, namespaces: Mapping[Namespace, bool]) -> None:
         for name, expires in namespaces.items():
@@ -304,6 +310,7 @@ class Catalogue:
                 embeddings=as_matrix(vectors, dims=_ROW_DIMS),  # pyright: ignore[reportArgumentType]
                 metadatas=[_metadata(name, expires=namespaces[name]) for name in names],
             )
+            # After the call: a namespace in the mirror is not written again.
             self._mirror({name: namespaces[name] for name in names})
 
     def _read(self, prefix: Namespace | None) -> dict[Namespace, bool]:
@@ -312,19 +319,15 @@ class Catalogue:
         if catalogue is None:
             return listed
         where: Any = {_PREFIXES: {"$contains": encode_namespace(prefix)}} if prefix else None
-        read = 0
-        while True:
-            page = self._connection.call(
-                catalogue.get, where=where, include=["metadatas"], limit=_ROWS_PER_CALL, offset=read
-            )
+        for page in self._connection.pages(
+            catalogue, where=where, include=["metadatas"], size=_ROWS_PER_CALL
+        ):
             for row in page["metadatas"] or []:
-                namespace = decode_namespace(str(row[NS]))
+                namespace = namespace_of(row)
                 # `$contains` compares whole entries, but the check costs nothing.
                 if is_under(namespace, prefix or ()):
                     listed[namespace] = bool(row[_EXPIRING])
-            read += len(page["ids"])
-            if len(page["ids"]) < _ROWS_PER_CALL:
-                return listed
+        return listed
 
 
 def _row_id(namespace: Namespace) -> str:

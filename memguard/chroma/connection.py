@@ -1,17 +1,18 @@
-"""The connection to one Chroma: a local path, memory, or a server; opened in a worker thread.
+"""The connection to one Chroma: a local path, memory, or a server.
 
-A local path has one writer: Chroma's own index loses rows when two processes write one path, so a
-lock file keeps the second process out.
+It is opened and used in worker threads, because it blocks. A local path has one writer: Chroma's
+index loses rows when two processes write to one path, so a lock file keeps the second one out.
 """
 
 import functools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import chromadb
 import httpx
+from chromadb.api.models.Collection import Collection
 from chromadb.config import Settings
 from chromadb.errors import ChromaError, NotFoundError
 from filelock import FileLock, Timeout
@@ -28,16 +29,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LOCK_FILE = "memguard.lock"
+# Contains the process id of the lock's owner. A locked file itself cannot be read on Windows.
 OWNER_FILE = "memguard.owner"
-"""Holds the process id of the lock's holder: a locked file itself cannot be read on Windows."""
 
-# A restarted server leaves dead connections in the pool. A call that hits one is made again, which
+# A restarted server leaves dead connections in the pool. A call that meets one is repeated, which
 # is safe because every call we make has the same effect when it is made twice.
 _STALE = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError, httpx.CloseError)
 
 
 class Connection:
-    """One open Chroma and the translation of what it raises."""
+    """One open Chroma, whose errors are translated into memguard's."""
 
     def __init__(
         self, *, location: Location, client: "Client", release: Callable[[], None]
@@ -45,7 +46,7 @@ class Connection:
         self.location = location
         self.client = client
         self.max_batch = client.get_max_batch_size()
-        """Rows that one call may carry."""
+        """The largest number of rows in one call."""
         self._release = release
 
     @property
@@ -54,15 +55,16 @@ class Connection:
         return isinstance(self.location, Server)
 
     def batches(self, rows: Sequence[T]) -> Iterator[list[T]]:
-        """Rows in groups that one call may carry."""
+        """Rows in groups that are small enough for one call."""
         for start in range(0, len(rows), self.max_batch):
             yield list(rows[start : start + self.max_batch])
 
     def call(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        """Call Chroma; its errors come out as ours.
+        """Call a function of Chroma.
 
         Raises:
-            StoreError: If the server cannot be reached or Chroma failed.
+            StoreError: If the server cannot be reached or Chroma fails.
+            NotFoundError: If a collection does not exist; callers expect it where one may not.
         """
         try:
             try:
@@ -76,13 +78,32 @@ class Connection:
         except (ChromaError, OSError, RuntimeError, ValueError) as error:
             name = getattr(function, "__name__", repr(function))
             msg = (
-                f"Chroma ({self.location}) failed in {name!r}: {error!r}. What was acknowledged "
-                f"before is kept; look at the message and try again"
+                f"Chroma ({self.location}) failed in {name!r}: {error!r}. Earlier writes that "
+                f"returned are stored; read the message and try again"
             )
             raise StoreError(msg, code=ErrorCode.STORE_FAILED) from error
 
+    def rows(self, collection: Collection, **query: Any) -> dict[str, Mapping[str, Any]]:
+        """The metadata of the rows that a query selects, by id."""
+        page = self.call(collection.get, **query, include=["metadatas"])
+        return dict(zip(page["ids"], page["metadatas"] or [], strict=True))
+
+    def pages(
+        self, collection: Collection, *, where: Any, include: list[Any], size: int
+    ) -> Iterator[Any]:
+        """The rows that meet a condition, in pages of at most `size` rows."""
+        offset = 0
+        while True:
+            page = self.call(
+                collection.get, where=where, include=include, limit=size, offset=offset
+            )
+            yield page
+            offset += len(page["ids"])
+            if len(page["ids"]) < size:
+                return
+
     def close(self) -> None:
-        """Close the client and give up the lock."""
+        """Close the client and release the lock."""
         try:
             cast("Any", self.client).close()  # `ClientAPI` does not declare it; every client has it
         finally:
@@ -90,7 +111,7 @@ class Connection:
 
 
 def connect(location: Location) -> Connection:
-    """Open a location; takes the lock of a local path.
+    """Open a location; a local path is locked.
 
     Raises:
         StoreConfigurationError: If the path cannot be used or another process has it open.
@@ -119,6 +140,7 @@ def _connect_local(location: Local) -> Connection:
     try:
         client = chromadb.PersistentClient(path=str(location.path), settings=_settings())
         return Connection(location=location, client=client, release=lock.release)
+    # An interrupt too: a lock that stays would keep the program from opening the path again.
     except BaseException as error:
         lock.release()
         if isinstance(error, ChromaError | OSError | ValueError | RuntimeError):
@@ -131,7 +153,7 @@ def _connect_local(location: Local) -> Connection:
 
 
 def _lock(path: Path) -> FileLock:
-    # Released from whichever thread closes the store, hence not thread-local.
+    # Not thread-local, because any thread may close the store.
     lock = FileLock(path / LOCK_FILE, timeout=0, thread_local=False)
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -140,11 +162,12 @@ def _lock(path: Path) -> FileLock:
     except Timeout as error:
         msg = (
             f"{str(path)!r} is in use by {_owner(path)}, and Chroma loses rows when two processes "
-            f"write one path. Run a server, `chroma run --path {path} --port 8000`, and open "
+            f"write to one path. Run a server, `chroma run --path {path} --port 8000`, and open "
             f"ChromaStore.server('localhost', 8000) in every process"
         )
         raise StoreConfigurationError(msg, code=ErrorCode.STORE_LOCKED) from error
     except OSError as error:
+        # It may be locked already, if only the owner file could not be written.
         lock.release()
         msg = f"{str(path)!r} cannot be used: {error}. Pass a directory you may write to"
         raise StoreConfigurationError(msg, code=ErrorCode.STORE_PATH) from error
@@ -171,7 +194,8 @@ def _connect_server(location: Server) -> Connection:
         )
         close = functools.partial(compat.close_chroma_sockets, client)
         return Connection(location=location, client=client, release=close)
-    except (httpx.HTTPError, ValueError) as error:  # chromadb hides a refused connection in both
+    # chromadb reports a refused connection as one or the other.
+    except (httpx.HTTPError, ValueError) as error:
         raise unreachable(location, error) from error
     except ChromaError as error:
         msg = f"Chroma ({location}) refused the client: {error!r}. Check headers and database"
@@ -179,4 +203,5 @@ def _connect_server(location: Server) -> Connection:
 
 
 def _settings() -> Settings:
+    # By default, Chroma reports its use to its makers.
     return Settings(anonymized_telemetry=False)

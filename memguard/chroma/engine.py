@@ -1,40 +1,34 @@
-"""One store's data in one Chroma: what reading, ranking and writing share.
+"""The data of one store in one Chroma: collections, catalogue, locks and blocks in memory.
 
-Everything here blocks and runs in worker threads. Stores that are opened on the same location and
-collection in one process share one engine, and with it the locks and the blocks in memory.
+Reading and writing share an engine. Everything here blocks and runs in worker threads. Stores that
+one process opens on the same location share one connection, and those of the same collection share
+one engine, with its locks and its blocks.
 """
 
-import itertools
 import logging
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any, TypeVar
 
 from chromadb.api.models.Collection import Collection
 
 from memguard.chroma.catalogue import Catalogue, Collections
 from memguard.chroma.connection import Connection, connect
-from memguard.chroma.rows import (
-    Block,
-    Blocks,
-    RawRow,
-    Stored,
-    as_matrix,
-    from_rows,
-    head_from,
-    head_id,
-)
+from memguard.chroma.rows import Block, Blocks, RawRow, Stored, from_rows, head_from, head_id
 from memguard.chroma.settings import Local, Location
 from memguard.chroma.values import NS, Address, encode_namespace, namespace_of
 from memguard.schema.base import Namespace
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
+# Rows fetched by one call when a namespace is read as a whole. Bounds the memory of a call.
 _PAGE = 2_000
-"""Rows fetched by one call when a namespace is read as a whole; bounds the memory of a call."""
 _NAMESPACES_PER_CALL = 64
-_AHEAD = 4
+_AHEAD_THREADS = 4
 
 
 class Engine:
@@ -43,7 +37,7 @@ class Engine:
     Args:
         connection: An open Chroma.
         name: Name of the catalogue and stem of the shards.
-        budget: Bytes of blocks in memory; with other writers there are none.
+        budget: Bytes of blocks in memory; ignored where other processes may write.
     """
 
     def __init__(self, connection: Connection, *, name: str, budget: int) -> None:
@@ -54,13 +48,13 @@ class Engine:
         self.large: set[Namespace] = set()
         """Namespaces that did not fit into the budget; Chroma's index ranks them instead."""
         self.ahead = (
-            ThreadPoolExecutor(_AHEAD, thread_name_prefix="memguard-ahead")
+            ThreadPoolExecutor(_AHEAD_THREADS, thread_name_prefix="memguard-ahead")
             if connection.is_shared
             else None
         )
-        """Threads for requests to a server that need not wait for one another."""
+        """Threads for requests to a server that do not depend on one another."""
         # One lock per shard and not per namespace: 10,000 namespaces would need as many locks, and
-        # Chroma runs one write at a time anyway.
+        # Chroma runs one write at a time anyway. Nobody holds two of them, so none can deadlock.
         self._locks: dict[int, threading.RLock] = {}
         self._locks_lock = threading.Lock()
         self.collections.attach()
@@ -72,7 +66,7 @@ class Engine:
         return self.collections.stamp.dims if self.collections.stamp else 1
 
     def close(self) -> None:
-        """End the threads; the connection is closed by who opened it."""
+        """End the threads; other engines may still use the connection."""
         if self.ahead is not None:
             self.ahead.shutdown()
 
@@ -81,20 +75,23 @@ class Engine:
         with self._locks_lock:
             return self._locks.setdefault(shard, threading.RLock())
 
-    def by_shard(self, addresses: Iterable[Address]) -> dict[int, list[Address]]:
-        """Addresses by the shard they live in."""
-        grouped: dict[int, list[Address]] = {}
-        for address in addresses:
-            shard = self.collections.shard_of(address.namespace)
-            grouped.setdefault(shard, []).append(address)
-        return grouped
+    def by_shard(
+        self, items: Iterable[T], namespace_of_item: Callable[[T], Namespace]
+    ) -> dict[int, list[T]]:
+        """Group items by the shard of their namespace."""
+        groups: dict[int, list[T]] = {}
+        for item in items:
+            shard = self.collections.shard_of(namespace_of_item(item))
+            groups.setdefault(shard, []).append(item)
+        return groups
 
-    def namespaces_by_shard(self, namespaces: Iterable[Namespace]) -> dict[int, list[Namespace]]:
-        """Namespaces by the shard they live in."""
-        grouped: dict[int, list[Namespace]] = {}
-        for namespace in namespaces:
-            grouped.setdefault(self.collections.shard_of(namespace), []).append(namespace)
-        return grouped
+    def existing_shards(
+        self, items: Iterable[T], namespace_of_item: Callable[[T], Namespace]
+    ) -> Iterator[tuple[int, Collection, list[T]]]:
+        """As `by_shard`, with the collection of each shard, for the shards that exist."""
+        for shard, group in self.by_shard(items, namespace_of_item).items():
+            if (collection := self.collections.shard(shard)) is not None:
+                yield shard, collection, group
 
     def heads(self, addresses: Iterable[Address]) -> dict[Address, Stored]:
         """Items by address, expired ones too; one call per shard at most."""
@@ -104,59 +101,55 @@ class Engine:
             block = self.blocks.get(address.namespace)
             if block is None:
                 missing.append(address)
-            elif (entry := block.get(address.key)) is not None:
-                items[address] = Stored(
-                    namespace=address.namespace, record=entry[0], expires=entry[1]
-                )
-        for shard, group in self.by_shard(missing).items():
-            collection = self.collections.shard(shard)
-            if collection is not None:
-                items |= self._fetch_heads(collection, group)
+            # A block has all items of its namespace: a key that it lacks is not read from Chroma.
+            elif (item := block.get(address.key)) is not None:
+                items[address] = item
+        for _, collection, group in self.existing_shards(missing, attrgetter("namespace")):
+            items |= self._fetch_heads(collection, group)
         return items
 
     def start_block(self, namespace: Namespace) -> None:
-        """Keep a block of a namespace that did not exist: nothing need be read for it.
+        """Keep an empty block for a namespace that did not exist, without reading anything.
 
-        Inside the shard's lock, and only for the sole writer.
+        The caller holds the lock of the shard.
         """
         # A budget of 0 means that there may be other writers, whose items the block would hide.
         if self.blocks.budget > 0:
             self.blocks.keep(Block(namespace, dims=self.dims))
 
     def load(self, namespaces: Sequence[Namespace], *, vectors: bool = True) -> list[Block]:
-        """Blocks of namespaces, in their order; kept for the next use where that is safe.
+        """Blocks of namespaces, in the same order; kept for the next use by the sole writer.
 
         Args:
-            namespaces: Which.
-            vectors: Whether their vectors are needed. Blocks that are loaded without their vectors
-                are not kept.
+            namespaces: The namespaces to load.
+            vectors: Whether their vectors are needed. Blocks without their vectors are not kept.
         """
         blocks = {name: self.blocks.get(name) for name in namespaces}
         missing = [name for name, block in blocks.items() if block is None]
-        for shard, group in self.namespaces_by_shard(missing).items():
+        for shard, collection, group in self.existing_shards(missing, tuple):
             for start in range(0, len(group), _NAMESPACES_PER_CALL):
                 part = group[start : start + _NAMESPACES_PER_CALL]
-                blocks |= self._load_part(shard, part, vectors=vectors)
+                # A write that lands between reading and keeping the block would be lost.
+                with self.lock(shard):
+                    blocks |= self._load_part(collection, part, vectors=vectors)
         return [blocks[name] or Block(name, dims=self.dims) for name in namespaces]
 
     def _load_part(
-        self, shard: int, namespaces: Sequence[Namespace], *, vectors: bool
+        self, collection: Collection, namespaces: Sequence[Namespace], *, vectors: bool
     ) -> dict[Namespace, Block]:
-        collection = self.collections.shard(shard)
-        if collection is None:
-            return {}
-        # Under the shard's lock: a write that lands between reading and keeping would be lost.
-        with self.lock(shard):
-            blocks: dict[Namespace, Block] = {}
-            for name, rows in self._read(collection, namespaces, vectors=vectors).items():
-                block, strays = _to_block(name, rows, dims=self.dims)
-                blocks[name] = block
-                if strays and not self.connection.is_shared:
-                    logger.info("removing %d stray rows of %r", len(strays), name)
-                    self.delete_rows(collection, strays)
-                if vectors and self.blocks.budget > 0:
-                    self._keep(block)
-            return blocks
+        blocks: dict[Namespace, Block] = {}
+        for name, rows in self._read(collection, namespaces, vectors=vectors).items():
+            block = blocks[name] = Block(name, dims=self.dims)
+            items, strays = from_rows(rows)
+            for item in items:
+                block.put(item)
+            # On a server they may belong to a put of another client that is not finished yet.
+            if strays and not self.connection.is_shared:
+                logger.info("removing %d stray rows of %r", len(strays), name)
+                self.delete_rows(collection, strays)
+            if vectors and self.blocks.budget > 0:
+                self._keep(block)
+        return blocks
 
     def _keep(self, block: Block) -> None:
         # One namespace may take a quarter of the budget, or it would push out all the others.
@@ -167,7 +160,7 @@ class Engine:
             self.large.add(block.namespace)
 
     def delete_rows(self, collection: Collection, ids: Sequence[str]) -> None:
-        """Delete rows by their ids, in as many calls as Chroma needs."""
+        """Delete rows by their ids, in groups that Chroma accepts."""
         for batch in self.connection.batches(ids):
             self.connection.call(collection.delete, ids=batch)
 
@@ -176,71 +169,49 @@ class Engine:
     ) -> dict[Namespace, list[RawRow]]:
         include: list[Any] = ["metadatas", "embeddings"] if vectors else ["metadatas"]
         rows: dict[Namespace, list[RawRow]] = {name: [] for name in namespaces}
-        offset = 0
-        while True:
-            page = self.connection.call(
-                collection.get,
-                where=scope(NS, namespaces),
-                include=include,
-                limit=_PAGE,
-                offset=offset,
-            )
+        where = scope(NS, namespaces)
+        for page in self.connection.pages(collection, where=where, include=include, size=_PAGE):
             ids, metadatas = page["ids"], page["metadatas"] or []
-            embeddings: Any = (
-                page["embeddings"] if vectors and ids else itertools.repeat(None, len(ids))
-            )
+            embeddings = page["embeddings"] if vectors and ids else [None] * len(ids)
             for row in zip(ids, metadatas, embeddings, strict=True):
                 # Checked here too, whatever Chroma's filter let through.
                 if (namespace := namespace_of(row[1])) in rows:
                     rows[namespace].append(row)
-            offset += len(ids)
-            if len(ids) < _PAGE:
-                return rows
+        return rows
 
     def _fetch_heads(
         self, collection: Collection, addresses: Sequence[Address]
     ) -> dict[Address, Stored]:
         by_id = {head_id(address): address for address in addresses}
-        page = self.connection.call(collection.get, ids=list(by_id), include=["metadatas"])
         items: dict[Address, Stored] = {}
-        # In any order: Chroma ignores the order of the ids that it is asked for.
-        for row_id, metadata in zip(page["ids"], page["metadatas"] or [], strict=True):
+        for row_id, metadata in self.connection.rows(collection, ids=list(by_id)).items():
             address = by_id[row_id]
-            record, expires = head_from(metadata)
-            if namespace_of(metadata) == address.namespace and record.key == address.key:
-                items[address] = Stored(namespace=address.namespace, record=record, expires=expires)
+            item = head_from(metadata)
+            # An id is a digest, so the row itself has to confirm whose it is.
+            if item.address == address:
+                items[address] = item
         return items
 
 
 def scope(key: str, namespaces: Sequence[Namespace]) -> Any:
-    """A Chroma filter for exactly these namespaces."""
+    """A Chroma filter for rows whose metadata has one of these namespaces under a key."""
     texts = [encode_namespace(name) for name in namespaces]
     return {key: texts[0]} if len(texts) == 1 else {key: {"$in": texts}}
 
 
-def _to_block(
-    namespace: Namespace, rows: Iterable[RawRow], *, dims: int
-) -> tuple[Block, list[str]]:
-    block = Block(namespace, dims=dims)
-    items, strays = from_rows(namespace, rows)
-    for item in items:
-        block.put(item.record, expires=item.expires, vectors=as_matrix(item.vectors, dims=dims))
-    return block, strays
+@dataclass
+class _SharedConnection:
+    """An open location, its engines by collection, and how many stores use them."""
+
+    connection: Connection
+    engines: dict[str, Engine] = field(default_factory=dict[str, Engine])
+    users: int = 0
 
 
-class _Open:
-    """An open location and its users."""
-
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
-        self.engines: dict[str, Engine] = {}
-        self.users = 0
-
-
+# Chroma's index breaks when two clients of one process write one path, and a second lock on the
+# path would be refused. So all stores of a process on one location share one connection.
 _open_lock = threading.Lock()
-_open: dict[Location, _Open] = {}
-"""Chroma's own index breaks when two clients of one process write one path, and a second lock on
-the path would be refused. So all stores of a process on one location share one connection."""
+_open: dict[Location, _SharedConnection] = {}
 
 
 def acquire(location: Location, *, collection: str, budget: int) -> Engine:
@@ -251,18 +222,19 @@ def acquire(location: Location, *, collection: str, budget: int) -> Engine:
         StoreError: If it cannot be reached.
     """
     if isinstance(location, Local):
-        # Two names of one directory are one location. Here and not at construction: resolving a
-        # path asks the disk, which must not block an event loop.
+        # Two paths to one directory are one location. They are resolved here and not when the store
+        # is created, because that reads the disk, which must not block an event loop.
         location = Local(path=location.path.expanduser().resolve())
     with _open_lock:
-        shared = _open.get(location) or _Open(connect(location))
+        # Connecting inside the lock: of two threads with the same new location, one connects.
+        shared = _open.get(location) or _SharedConnection(connect(location))
         try:
             if collection not in shared.engines:
                 shared.engines[collection] = Engine(
                     shared.connection, name=collection, budget=budget
                 )
         except BaseException:
-            # Just opened for this engine, which failed: the lock on the path must not stay.
+            # It was opened for this engine, which failed: nobody else would release its lock.
             if shared.users == 0:
                 shared.connection.close()
             raise

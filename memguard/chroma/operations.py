@@ -1,7 +1,7 @@
-"""LangGraph's store operations: the methods that make them, and the plan of a batch of them.
+"""LangGraph's store operations: the methods that create them, and the plan of a batch of them.
 
-What is wrong with a value, a namespace or a filter is reported when the batch is planned: before
-an embedder is paid and before anything is written.
+A wrong value, namespace or filter is reported when the batch is planned. That is before an embedder
+is paid and before anything is written, so a batch with a mistake changes nothing.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ from langgraph.store.base import (
     tokenize_path,
 )
 
-from memguard.chroma.settings import WHOLE, Settings, check_fields, check_ttl
+from memguard.chroma.settings import WHOLE, Settings, check_fields, check_ttl, check_whole
 from memguard.chroma.values import (
     Address,
     check_filter,
@@ -39,13 +39,14 @@ from memguard.schema.base import Namespace, is_blank
 
 
 class AnyLabelStore(BaseStore):
-    """A store that checks namespaces in `batch` and `abatch`, by rules of its own.
+    """A store that checks namespaces in `batch` and `abatch`, by its own rules.
 
-    `BaseStore` refuses a label with a dot before a store sees it, and with it every e-mail address.
+    The methods of `BaseStore` refuse a label with a dot before the store sees it, and so refuse
+    every e-mail address. Those below create the same operations without that check.
     """
 
     accepts_any_label: ClassVar[bool] = True
-    """Labels need no cleaning before they are used here, unlike in LangGraph's own stores."""
+    """Labels need not be replaced before they are used here, unlike in LangGraph's own stores."""
 
     def get(
         self, namespace: tuple[str, ...], key: str, *, refresh_ttl: bool | None = None
@@ -72,8 +73,8 @@ class AnyLabelStore(BaseStore):
         refresh_ttl: bool | None = None,
     ) -> list[SearchItem]:
         """Items at or below a namespace; see the class for their order."""
-        refresh = self._refreshes(refresh_ttl)
-        op = SearchOp(namespace_prefix, filter, limit, offset, query, refresh)
+        refreshes = self._refreshes(refresh_ttl)
+        op = SearchOp(namespace_prefix, filter, limit, offset, query, refreshes)
         return cast("list[SearchItem]", self.batch([op])[0])
 
     async def asearch(
@@ -88,8 +89,8 @@ class AnyLabelStore(BaseStore):
         refresh_ttl: bool | None = None,
     ) -> list[SearchItem]:
         """As `search`."""
-        refresh = self._refreshes(refresh_ttl)
-        op = SearchOp(namespace_prefix, filter, limit, offset, query, refresh)
+        refreshes = self._refreshes(refresh_ttl)
+        op = SearchOp(namespace_prefix, filter, limit, offset, query, refreshes)
         return cast("list[SearchItem]", (await self.abatch([op]))[0])
 
     def put(
@@ -104,11 +105,11 @@ class AnyLabelStore(BaseStore):
         """Store an item, replacing the one of that key.
 
         Args:
-            namespace: Where.
-            key: Its key there.
-            value: A dict of what JSON can hold.
+            namespace: The namespace of the item.
+            key: Its key in the namespace.
+            value: A dict that JSON can represent.
             index: Paths to embed instead of the store's; `False` for none.
-            ttl: Minutes to live; the store's `default_ttl` when not given.
+            ttl: Minutes to live; by default the store's `default_ttl`, and `None` for ever.
         """
         self.batch([self._put_op(namespace, key, value, index, ttl)])
 
@@ -169,6 +170,7 @@ class AnyLabelStore(BaseStore):
         index: Literal[False] | list[str] | None,
         ttl: float | NotProvided | None,
     ) -> PutOp:
+        # `None` is a choice of the caller, so only an omitted argument takes the default.
         default = (self.ttl_config or {}).get("default_ttl")
         minutes = default if isinstance(ttl, NotProvided) else ttl
         return PutOp(namespace, str(key), value, index=index, ttl=minutes)
@@ -195,24 +197,25 @@ def _list_op(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlannedPut:
-    """The last put of its address in a batch."""
+    """The put of one address that is carried out: the last one in the batch."""
 
     address: Address
     text: str
     """The value as JSON."""
     texts: tuple[str, ...]
-    """What to embed."""
+    """The texts to embed, each with a vector of its own; empty for an item without an index."""
     ttl: float | None
+    """Minutes to live; `None` for ever."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlannedSearch:
-    """One search."""
+    """One search, checked."""
 
     op: SearchOp
     """With its prefix and filter checked."""
     query: str | None
-    """What to embed; `None` if nothing is to be ranked."""
+    """The text to embed; `None` for a search without ranking."""
 
 
 PlannedRead = PlannedSearch | GetOp | ListNamespacesOp
@@ -220,10 +223,10 @@ PlannedRead = PlannedSearch | GetOp | ListNamespacesOp
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A batch: reads in their order, and the writes that follow them."""
+    """A batch, sorted into the reads and the writes that follow them."""
 
     reads: list[tuple[int, PlannedRead]] = field(default_factory=list[Any])
-    """With the index of each in the batch."""
+    """Each with its index in the batch, which is the index of its result."""
     puts: list[PlannedPut] = field(default_factory=list[PlannedPut])
     deletions: list[Address] = field(default_factory=list[Address])
     size: int = 0
@@ -232,7 +235,8 @@ class Plan:
     @property
     def texts(self) -> list[str]:
         """Every text to store a vector of, once."""
-        return list(dict.fromkeys(text for put in self.puts for text in put.texts))
+        # Without repeats, because a hosted embedder is paid by the text.
+        return list(dict.fromkeys(text for planned in self.puts for text in planned.texts))
 
     @property
     def queries(self) -> list[str]:
@@ -253,39 +257,41 @@ def make_plan(ops: Iterable[Op], *, settings: Settings) -> Plan:
     for index, op in enumerate(ops):
         size = index + 1
         if isinstance(op, PutOp):
-            address, put = _plan_put(op, settings)
+            address, planned = _plan_put(op, settings)
             # Removed first, so that the last put of an address is also last in the order.
             writes.pop(address, None)
-            writes[address] = put
+            writes[address] = planned
         else:
             plan.reads.append((index, _plan_read(op, settings)))
-    plan.puts.extend(put for put in writes.values() if put is not None)
-    plan.deletions.extend(address for address, put in writes.items() if put is None)
+    plan.puts.extend(planned for planned in writes.values() if planned is not None)
+    plan.deletions.extend(address for address, planned in writes.items() if planned is None)
     return replace(plan, size=size)
 
 
 def _plan_put(op: PutOp, settings: Settings) -> tuple[Address, PlannedPut | None]:
     if op.value is None:
+        # Not `check_writable`: an item that another program wrote there can still be deleted.
         return Address(check_namespace(op.namespace), str(op.key)), None
     address = Address(check_writable(op.namespace), str(op.key))
     text = encode_value(op.value, address=address)
-    texts = texts_of(op.value, op.index, settings.fields) if settings.is_indexed else ()
+    texts = texts_of(op.value, op.index, settings.fields) if settings.embedder else ()
     return address, PlannedPut(address=address, text=text, texts=texts, ttl=check_ttl(op.ttl))
 
 
 def _plan_read(op: object, settings: Settings) -> PlannedRead:
     if isinstance(op, GetOp):
         return op._replace(namespace=check_namespace(op.namespace), key=str(op.key))
+    if isinstance(op, SearchOp | ListNamespacesOp):
+        check_whole("limit", op.limit, 0, None)
+        check_whole("offset", op.offset, 0, None)
     if isinstance(op, SearchOp):
-        _check_page(op.limit, op.offset)
         # A store without an index ignores the query, as LangGraph's own stores do.
         checked = op._replace(
             namespace_prefix=check_labels(op.namespace_prefix), filter=check_filter(op.filter)
         )
-        query = op.query if settings.is_indexed and op.query else None
+        query = op.query if settings.embedder and op.query else None
         return PlannedSearch(op=checked, query=query)
     if isinstance(op, ListNamespacesOp):
-        _check_page(op.limit, op.offset)
         conditions = tuple(
             MatchCondition(condition.match_type, check_labels(condition.path))
             for condition in op.match_conditions or ()
@@ -295,20 +301,13 @@ def _plan_read(op: object, settings: Settings) -> PlannedRead:
     raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
 
 
-def _check_page(limit: object, offset: object) -> None:
-    for name, number in (("limit", limit), ("offset", offset)):
-        if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-            msg = f"`{name}` is a whole number from 0 up, not {number!r}"
-            raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
-
-
 def texts_of(
     value: Mapping[str, Any], index: Literal[False] | list[str] | None, fields: Sequence[str]
 ) -> tuple[str, ...]:
-    """The texts to embed for one item, without repeats and blank ones.
+    """The texts to embed for one item, without repetitions and blank ones.
 
     Args:
-        value: A value that JSON can hold.
+        value: A value that JSON can represent.
         index: The put's own setting: `False` for none, paths, or `None` for the store's paths.
         fields: The store's paths.
     """

@@ -1,17 +1,18 @@
-"""Items in their two forms: as rows of Chroma, and as blocks in memory.
+"""The two forms of an item: rows in Chroma, and a part of a block in memory.
 
-A namespace is usually one user's memories: some hundreds. Chroma's index answers over all the
-namespaces of a collection and takes its filter as an afterthought (361 ms at 100,000 records and a
-filter of 1 %), and one collection per namespace costs 2.9 MB and four open files each. So the
-vectors and records of the namespaces in use are kept here, as one matrix each, and a search is a
-product and a sort: exact, with exact filters. Chroma stays the only source. A block is loaded from
-it, and changed after it has acknowledged a write. Only the sole writer of a location keeps blocks.
+A namespace is usually one user's memories, some hundreds of them. Chroma's index ranks all the
+namespaces of a collection before it applies a filter (361 ms at 100,000 records and a filter of
+1 %), and one collection per namespace would cost 2.9 MB and four open files each. So a block holds
+the records and vectors of one namespace in use, the vectors as one matrix. A search is a product
+and a sort, which is exact, also with a filter. Chroma stays the only source: a block is loaded from
+it, and is changed after Chroma has acknowledged a write. Only the sole writer of a location keeps
+blocks.
 """
 
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,48 +27,46 @@ from memguard.chroma.values import (
     Record,
     encode_namespace,
     loads_record,
+    namespace_of,
 )
 from memguard.schema.base import Namespace
 
 Matrix = NDArray[np.float32]
 
+# Bytes of Python objects per record, measured roughly; for the budget only.
 _ROW_OVERHEAD = 600
-"""Bytes of Python objects per record, measured roughly; for the budget only."""
-
-_AHEAD = 2
-"""Rows sorted for each wanted item: some rows are a second vector of an item, or free."""
-
+# Rows sorted for each item that is needed: some rows are a second vector of an item, or free.
+_ROWS_PER_ITEM = 2
+# The factor by which more rows are sorted when those were too few.
 _WIDER = 8
-"""How many times as many are sorted when those were too few."""
-
+# Adding up 10,000 blocks takes a millisecond; the budget may be exceeded by a few in between.
 _CALLS_PER_TRIM = 32
-"""Adding up 10,000 blocks takes a millisecond; the budget may be passed by a few in between."""
-
 _ORDINAL = "."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stored:
-    """One item as it lies in Chroma."""
+    """One item as Chroma stores it."""
 
     namespace: Namespace
     record: Record
     expires: float
+    """Seconds since 1970."""
     vectors: Sequence[Sequence[float]] = ()
-    """Its vectors that have a meaning, if they were asked for."""
+    """The vectors of its texts; empty if it has none, or if they were not read."""
 
     @property
     def address(self) -> Address:
-        """Its namespace and key."""
+        """The namespace and key."""
         return Address(self.namespace, self.record.key)
 
     def is_live(self, now: float) -> bool:
-        """Whether its time has not run out."""
+        """Whether it has not expired at a time, in seconds since 1970."""
         return self.expires > now
 
 
-class Rows(NamedTuple):
-    """Arguments of one upsert."""
+class UpsertRows(NamedTuple):
+    """The arguments of one upsert."""
 
     ids: list[str]
     embeddings: list[Sequence[float]]
@@ -75,23 +74,23 @@ class Rows(NamedTuple):
 
 
 RawRow = tuple[str, Mapping[str, Any], Sequence[float] | None]
-"""Id, metadata and vector as Chroma returns them; `None` where vectors were not asked for."""
+"""Id, metadata and vector as Chroma returns them; the vector is `None` if it was not requested."""
 
 
 def row_ids(address: Address, count: int, *, start: int = 0) -> list[str]:
-    """Ids of an item's rows."""
+    """Ids of an item's rows, from ordinal `start` up to `count`."""
     # Ordinals are appended to a digest, so the head of any row can be named without reading it.
     stem = address.row_id
     return [f"{stem}{_ORDINAL}{ordinal}" for ordinal in range(start, count)]
 
 
 def head_id(address: Address) -> str:
-    """Id of the row that carries the item."""
+    """Id of the row that has the item."""
     return f"{address.row_id}{_ORDINAL}0"
 
 
 def is_head(row_id: str) -> bool:
-    """Whether a row carries an item; the others exist for their vector."""
+    """Whether a row has the item; an item's other rows exist for their vector."""
     return row_id.endswith(f"{_ORDINAL}0")
 
 
@@ -100,30 +99,35 @@ def head_of(row_id: str) -> str:
     return f"{row_id.partition(_ORDINAL)[0]}{_ORDINAL}0"
 
 
-def to_rows(item: Stored, *, dims: int) -> Rows:
-    """All rows of one item; written by one call, so that there is never half of one."""
+def to_rows(item: Stored, *, dims: int) -> UpsertRows:
+    """All rows of one item, for one call."""
     ids = row_ids(item.address, item.record.rows)
     namespace = encode_namespace(item.namespace)
+    # Every row has every key: an upsert merges metadata, and would keep a key of the old row.
     shared = {NS: namespace, RANKED: namespace if item.vectors else "", EXPIRES: item.expires}
     texts = [item.record.dumps(), *[item.record.revision] * (len(ids) - 1)]
-    return Rows(
+    return UpsertRows(
         ids=ids,
         embeddings=list(item.vectors) or [spread_vector(ids[0], dims=dims)],
         metadatas=[{**shared, RECORD: text} for text in texts],
     )
 
 
-def head_from(metadata: Mapping[str, Any]) -> tuple[Record, float]:
-    """The record of a head row and when it expires."""
-    return loads_record(str(metadata[RECORD])), float(metadata[EXPIRES])
+def head_from(metadata: Mapping[str, Any]) -> Stored:
+    """The item of a head row, without its vectors."""
+    return Stored(
+        namespace=namespace_of(metadata),
+        record=loads_record(str(metadata[RECORD])),
+        expires=float(metadata[EXPIRES]),
+    )
 
 
-def from_rows(namespace: Namespace, rows: Iterable[RawRow]) -> tuple[list[Stored], list[str]]:
+def from_rows(rows: Iterable[RawRow]) -> tuple[list[Stored], list[str]]:
     """Items of one namespace from its rows, and the ids of rows that belong to no item.
 
-    A process that dies between a put with fewer vectors and the removal of the old ones leaves
-    rows of an older revision; a server's other client may be about to remove them. They count as
-    absent.
+    A process that dies between a put with fewer vectors and the deletion of the old rows leaves
+    rows of an older revision. On a server, another client may be about to delete them. They count
+    as absent.
     """
     by_item: dict[str, dict[int, RawRow]] = {}
     for row in rows:
@@ -133,8 +137,9 @@ def from_rows(namespace: Namespace, rows: Iterable[RawRow]) -> tuple[list[Stored
     strays: list[str] = []
     for item_rows in by_item.values():
         current: list[RawRow] = []
-        if (head := item_rows.get(0)) is not None:
-            record, expires = head_from(head[1])
+        if (head_row := item_rows.get(0)) is not None:
+            head = head_from(head_row[1])
+            record = head.record
             # By ordinal: the order of the vectors is the order of the item's texts.
             current = [
                 row
@@ -142,9 +147,7 @@ def from_rows(namespace: Namespace, rows: Iterable[RawRow]) -> tuple[list[Stored
                 if ordinal == 0 or (ordinal < record.rows and row[1][RECORD] == record.revision)
             ]
             vectors = [row[2] for row in current if row[2] is not None] if record.vectors else []
-            items.append(
-                Stored(namespace=namespace, record=record, expires=expires, vectors=vectors)
-            )
+            items.append(replace(head, vectors=vectors))
         valid = {row[0] for row in current}
         strays += [row[0] for row in item_rows.values() if row[0] not in valid]
     return items, strays
@@ -153,32 +156,34 @@ def from_rows(namespace: Namespace, rows: Iterable[RawRow]) -> tuple[list[Stored
 class Block:
     """The items of one namespace, with their vectors as the rows of one matrix.
 
-    A row is called a slot. A slot belongs to the item whose key is in `_owners`, or is free: rows
-    are reused rather than removed, because removing one would copy the whole matrix.
+    A row of the matrix is called a slot. It belongs to the item whose key is in `_owners`, or is
+    free. Slots are reused and never removed, because removing one would copy the whole matrix.
 
     Args:
-        namespace: Whose items.
-        dims: Numbers in a vector.
+        namespace: The namespace of the items.
+        dims: Length of a vector.
     """
 
     def __init__(self, namespace: Namespace, *, dims: int) -> None:
         self.namespace = namespace
         self.bytes = 0
         self._lock = threading.Lock()
-        self._items: dict[str, tuple[Record, float, list[int]]] = {}
+        self._items: dict[str, tuple[Stored, list[int]]] = {}
         self._matrix: Matrix = np.empty((0, dims), dtype=np.float32)
         self._owners: list[str | None] = []
         self._free: list[int] = []
 
-    def put(self, record: Record, *, expires: float, vectors: Matrix) -> None:
-        """Set one item; `vectors` has a row per vector that has a meaning, perhaps none."""
+    def put(self, item: Stored) -> None:
+        """Set one item, with a slot for each of its vectors."""
         # Outside the lock: it is the costly part, and searches wait for the lock.
-        unit = normalised(vectors)
+        rows = normalised(as_matrix(item.vectors, dims=self._matrix.shape[1]))
+        key = item.record.key
         with self._lock:
-            self._forget(record.key)
-            slots = [self._claim(record.key, row) for row in unit]
-            self._items[record.key] = (record, expires, slots)
-            self.bytes += self._cost(record, len(slots))
+            self._forget(key)
+            slots = [self._claim(key, row) for row in rows]
+            # Without the vectors, which the matrix has: lists of floats would take eight times it.
+            self._items[key] = (replace(item, vectors=()), slots)
+            self.bytes += self._cost(item.record, len(slots))
 
     def drop(self, key: str) -> None:
         """Remove one item, if it is there."""
@@ -189,38 +194,48 @@ class Block:
         """Change when one item expires."""
         with self._lock:
             if (entry := self._items.get(key)) is not None:
-                self._items[key] = (entry[0], expires, entry[2])
+                self._items[key] = (replace(entry[0], expires=expires), entry[1])
 
-    def get(self, key: str) -> tuple[Record, float] | None:
-        """One item and when it expires."""
+    def get(self, key: str) -> Stored | None:
+        """One item, without its vectors."""
+        # Without the lock: one look into a dict is atomic.
         entry = self._items.get(key)
-        return None if entry is None else (entry[0], entry[1])
+        return None if entry is None else entry[0]
 
-    def items(self) -> list[tuple[Record, float]]:
-        """Every item and when it expires."""
+    def items(self) -> list[Stored]:
+        """Every item, without its vectors."""
+        # A copy under the lock: a put would change the dict while a reader iterates over it.
         with self._lock:
-            return [(record, expires) for record, expires, _ in self._items.values()]
+            return [item for item, _ in self._items.values()]
 
     def ranked(
-        self, query: Matrix, *, need: int, accept: Callable[[Record, float], bool]
-    ) -> tuple[list[tuple[float, Record]], set[str]]:
-        """The best items by cosine, at most `need`, and the keys of all that have a vector.
+        self, query: Matrix, *, need: int, accept: Callable[[Stored], bool]
+    ) -> tuple[list[tuple[float, Stored]], set[str]]:
+        """The best items by cosine, each by its best vector.
 
-        An item with several vectors counts by its best one.
+        Args:
+            query: A vector of length 1.
+            need: How many items to return at most.
+            accept: Whether an item may be returned.
+
+        Returns:
+            Items with their cosine, the best first, and the keys of the items looked at. These are
+            all that have a vector, if fewer than `need` are returned.
         """
         # Under the lock: a put may reuse a slot, and its score would go to another item.
         with self._lock:
             scores = cosines(self._matrix[: len(self._owners)], query)
-            best: list[tuple[float, Record]] = []
+            best: list[tuple[float, Stored]] = []
             ranked: set[str] = set()
-            for slot in best_first(scores, ahead=_AHEAD * need):
+            for slot in best_first(scores, ahead=_ROWS_PER_ITEM * need):
                 key = self._owners[slot]
                 if key is None or key in ranked:
                     continue
                 ranked.add(key)
-                record, expires, _ = self._items[key]
-                if accept(record, expires):
-                    best.append((float(scores[slot]), record))
+                item, _ = self._items[key]
+                # In the order of rank, so that a filter parses no more values than it has to.
+                if accept(item):
+                    best.append((float(scores[slot]), item))
                     if len(best) >= need:
                         break
             return best, ranked
@@ -229,10 +244,12 @@ class Block:
         entry = self._items.pop(key, None)
         if entry is None:
             return
-        for slot in entry[2]:
+        item, slots = entry
+        for slot in slots:
+            # The old vector stays in the matrix; a slot without an owner is passed over.
             self._owners[slot] = None
             self._free.append(slot)
-        self.bytes -= self._cost(entry[0], len(entry[2]))
+        self.bytes -= self._cost(item.record, len(slots))
 
     def _claim(self, key: str, row: Matrix) -> int:
         if self._free:
@@ -253,7 +270,7 @@ class Block:
 
 
 class Blocks:
-    """The blocks used last, within a budget of bytes."""
+    """The blocks that were used last, within a budget in bytes."""
 
     def __init__(self, *, budget: int) -> None:
         self.budget = budget
@@ -270,17 +287,18 @@ class Blocks:
             return block
 
     def keep(self, block: Block) -> None:
-        """Add a block; the ones used longest ago make room for it."""
+        """Add a block; the ones used longest ago are dropped to make room for it."""
         with self._lock:
             self._blocks[block.namespace] = block
         self.trim()
 
     def trim(self) -> None:
-        """Make room, if blocks have grown beyond the budget; looks at every few calls only."""
+        """Drop blocks if they have grown beyond the budget; checked at some calls only."""
         with self._lock:
             self._calls += 1
             if self._calls % _CALLS_PER_TRIM:
                 return
+            # Blocks grow without this class, so their sizes are added up each time.
             total = sum(block.bytes for block in self._blocks.values())
             while total > self.budget and self._blocks:
                 _, oldest = self._blocks.popitem(last=False)
@@ -293,7 +311,7 @@ class Blocks:
 
 
 def as_matrix(rows: Sequence[Sequence[float]], *, dims: int) -> Matrix:
-    """Vectors as one array, also when there are none."""
+    """Vectors as the rows of an array, which may be empty."""
     return np.asarray(rows, dtype=np.float32).reshape(len(rows), dims)
 
 
@@ -307,28 +325,26 @@ def normalised(vectors: Matrix) -> Matrix:
 
 
 def cosines(rows: Matrix, query: Matrix) -> Matrix:
-    """The cosine of each row with the query, all of length 1; equal rows have equal cosines.
-
-    Not by `@`: BLAS starts a thread per core for a product of this size and the threads then spin,
-    which took 6.7 ms of CPU where this takes 1.6 (10,000 rows of 384 numbers, 2 cores).
-    """
+    """The cosine of each row with the query, all of length 1; equal rows have equal cosines."""
+    # Not by `@`: BLAS starts a thread per core for a product of this size and the threads then
+    # spin, which took 6.7 ms of CPU where this takes 1.6 (10,000 rows of 384 numbers, 2 cores).
     return np.einsum("ij,j->i", rows, query)
 
 
 def best_first(scores: Matrix, *, ahead: int) -> Iterator[int]:
     """Indices of the scores, the highest first and equal ones by index, as in a stable sort.
 
-    Only as many are sorted as are taken: a search wants 20 of 10,000.
+    Only a part is sorted at a time, because a search needs 20 of 10,000.
 
     Args:
         scores: One dimension; NaN comes last.
-        ahead: How many will likely be taken, from 1 up.
+        ahead: How many the caller will likely use, from 1 up.
     """
     falling = -scores
     yielded = 0
     while yielded < len(falling):
         if ahead < len(falling):
-            # With all that equal the last one, or the order among equals would be lost.
+            # Including all that equal the last one, or the order among equals would be lost.
             last = np.partition(falling, ahead - 1)[ahead - 1]
             chosen = np.flatnonzero(falling <= last)
         else:
@@ -340,9 +356,10 @@ def best_first(scores: Matrix, *, ahead: int) -> Iterator[int]:
 
 
 def spread_vector(row_id: str, *, dims: int) -> list[float]:
-    """A direction derived from an id, for a row that has no vector of its own.
+    """A vector derived from an id, for a row of an item that has no vector.
 
-    Chroma wants a vector for every row, and many equal ones ruin its index: of 3,000 rows with 11
-    distinct vectors a query for all returned 2,458. These are as far apart as random ones are.
+    Chroma requires a vector for every row, and its index fails with many equal ones: of 3,000 rows
+    with 11 distinct vectors, a query for all returned 2,458. These differ like random vectors.
     """
+    # Not random: the same row has the same vector when a put is repeated.
     return np.random.default_rng(int(row_id[:16], 16)).standard_normal(dims).tolist()

@@ -1,12 +1,17 @@
-"""What a store is told at construction, checked there: where its data is, and how it behaves."""
+"""The options of a store and the location of its data, checked when the store is created.
 
+Nothing here opens a file, imports Chroma or creates an embedder, so that a wrong option is reported
+before any of that happens, also inside an event loop.
+"""
+
+import functools
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, Literal, NoReturn, TypedDict, cast
 
 from langgraph.store.base import IndexConfig, TTLConfig
 
@@ -16,17 +21,17 @@ from memguard.errors import ErrorCode, InvalidInputError
 Clock = Callable[[], datetime]
 
 DEFAULT_COLLECTION = "memguard"
+# Each collection costs 2.9 MB and four open files while in use. 64 stay below the 1,024 files that
+# a process may usually open, and hold 1,500 items each at 100,000.
 DEFAULT_SHARDS = 64
-"""Collections a new store spreads its items over.
-
-Each costs 2.9 MB and four open files while in use; 64 stay below the 1,024 files that a process
-may usually open, and hold 1,500 items each at 100,000.
-"""
 DEFAULT_CACHE_BYTES = 256 * 2**20
 
+# The names of shards end in two digits.
 _MAX_SHARDS = 100
+# Chroma's rule for names of collections, with room for the three characters of a shard's ending.
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]{1,500}[a-zA-Z0-9]")
 _INDEX_KEYS = ("dims", "embed", "fields")
+SECONDS_PER_MINUTE = 60.0
 _TTL_KEYS = ("refresh_on_read", "omit_expired", "default_ttl", "sweep_interval_minutes")
 
 WHOLE = "$"
@@ -45,9 +50,10 @@ class Local:
 
 @dataclass(frozen=True, kw_only=True)
 class Memory:
-    """A Chroma of its own in this process, gone when it is closed."""
+    """A Chroma in the memory of this process, whose data is lost when it is closed."""
 
     serial: int
+    """Different for every store, because stores at equal locations share their data."""
 
     def __str__(self) -> str:
         return "memory"
@@ -55,13 +61,13 @@ class Memory:
 
 @dataclass(frozen=True, kw_only=True)
 class Server:
-    """A `chroma run` somewhere."""
+    """A Chroma server (`chroma run`)."""
 
     host: str
     port: int
     ssl: bool = False
     headers: tuple[tuple[str, str], ...] = ()
-    """Sorted, since headers in any order are the same headers."""
+    """In the order of their names, so that equal headers compare equal."""
     tenant: str = "default_tenant"
     database: str = "default_database"
 
@@ -70,7 +76,7 @@ class Server:
 
 
 Location = Local | Memory | Server
-"""Where a Chroma is. Values that can be compared: stores at one location share a connection."""
+"""Where a Chroma is. Stores at equal locations share a connection."""
 
 
 class StoreOptions(TypedDict, total=False):
@@ -90,9 +96,10 @@ class StoreOptions(TypedDict, total=False):
     clock: Clock
     """Returns the time, as an aware datetime."""
     shards: int
-    """Collections a new store spreads its items over; a store keeps the number it was made with."""
+    """Number of collections over which a new store spreads its items, from 1 to 100. An existing
+    store keeps its number."""
     cache_bytes: int
-    """Memory for namespaces in use; 0 to ask Chroma every time."""
+    """Bytes of memory for the namespaces in use; 0 to ask Chroma every time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,56 +116,46 @@ class Settings:
     cache_bytes: int
 
     @property
-    def is_indexed(self) -> bool:
-        """Whether anything is ever embedded."""
-        return self.embedder is not None
+    def omits_expired(self) -> bool:
+        """Whether readers do not see an item that has expired and is not yet deleted."""
+        return (self.ttl or {}).get("omit_expired", True)
 
     def moment(self) -> datetime:
-        """Now, by the store's clock.
+        """The current time of the store's clock.
 
         Raises:
-            InvalidInputError: If the clock gives a time without a zone.
+            InvalidInputError: If the clock returns a time without a zone.
         """
         now = self.clock()
         if now.tzinfo is None:
-            msg = f"The clock returned {now!r}, which has no time zone. Return an aware datetime"
-            raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
+            # Python would read it as local time, and another machine as another moment.
+            _refuse(f"The clock returned {now!r}, which has no time zone. Return an aware datetime")
         return now
 
 
-def utc_now() -> datetime:
-    """The time in UTC, whatever zone the machine is in."""
-    return datetime.now(UTC)
-
-
 def check_options(options: StoreOptions) -> Settings:
-    """Options to settings; opens nothing and makes no embedder.
+    """Check the options of a store.
 
     Raises:
         InvalidInputError: If an option cannot be used.
     """
-    unknown = sorted(set(options) - set(StoreOptions.__annotations__))
-    if unknown:
-        msg = (
-            f"{unknown!r} are not options of a store. Use {', '.join(StoreOptions.__annotations__)}"
-        )
-        raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
+    _check_names(options, StoreOptions.__annotations__, "options of a store")
     collection = options.get("collection", DEFAULT_COLLECTION)
     if not _NAME.fullmatch(collection):
-        msg = (
+        _refuse(
             f"{collection!r} cannot name a collection. Use 3 to 500 of letters, digits, '.', '_' "
             f"and '-', the first and the last a letter or digit"
         )
-        raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
     index = options.get("index")
+    cache_bytes = options.get("cache_bytes", DEFAULT_CACHE_BYTES)
     return Settings(
         embedder=_embedder(options, index),
         fields=check_fields((index or {}).get("fields")),
         ttl=check_ttl_config(options.get("ttl")),
         collection=collection,
-        clock=options.get("clock", utc_now),
-        shards=_whole("shards", options.get("shards", DEFAULT_SHARDS), 1, _MAX_SHARDS),
-        cache_bytes=_whole("cache_bytes", options.get("cache_bytes", DEFAULT_CACHE_BYTES), 0, None),
+        clock=options.get("clock", functools.partial(datetime.now, UTC)),
+        shards=check_whole("shards", options.get("shards", DEFAULT_SHARDS), 1, _MAX_SHARDS),
+        cache_bytes=check_whole("cache_bytes", cache_bytes, 0, None),
     )
 
 
@@ -168,38 +165,38 @@ def _embedder(options: StoreOptions, index: object) -> Embedder | None:
     # `False` is a choice; `None` is the built-in embedder.
     if index is False:
         if embed is not None:
-            msg = "`index=False` means that nothing is embedded, yet `embed=` was given. Drop one"
-            raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
+            _refuse(
+                "`index=False` means that nothing is embedded, yet `embed=` was given. Drop one"
+            )
         return None
     if index is not None and not isinstance(index, Mapping):
-        msg = f"`index` is a dict of {', '.join(_INDEX_KEYS)}, False or None, not {index!r}"
-        raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
+        _refuse(f"`index` is a dict of {', '.join(_INDEX_KEYS)}, False or None, not {index!r}")
     config = dict(cast("Mapping[str, Any]", index or {}))
-    unknown = sorted(set(config) - set(_INDEX_KEYS))
-    if unknown:
-        msg = f"{unknown!r} are not settings of an index. Use {', '.join(_INDEX_KEYS)}"
-        raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
+    _check_names(config, _INDEX_KEYS, "settings of an index")
     inner = config.get("embed")
     check_embed(inner)
     if inner is not None and embed is not None and inner is not embed:
-        msg = "Both `embed=` and `index['embed']` were given. Pass one embedder"
-        raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
+        _refuse("Both `embed=` and `index['embed']` were given. Pass one embedder")
     dims = config.get("dims")
     return Embedder(
         embed=embed if embed is not None else inner,
         name=options.get("embed_name"),
-        dims=None if dims is None else _whole("dims", dims, 1, None),
+        dims=None if dims is None else check_whole("dims", dims, 1, None),
     )
 
 
-def _whole(name: str, number: object, minimum: int, maximum: int | None) -> int:
+def check_whole(name: str, number: object, minimum: int, maximum: int | None) -> int:
+    """A whole number in a range.
+
+    Raises:
+        InvalidInputError: If it is not.
+    """
     top = math.inf if maximum is None else maximum
-    # `True` is an int in Python and never a number of anything here.
-    if isinstance(number, int) and not isinstance(number, bool) and minimum <= number <= top:
-        return number
-    span = f"from {minimum} up" if maximum is None else f"from {minimum} to {maximum}"
-    msg = f"`{name}` is a whole number {span}, not {number!r}"
-    raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
+    # `True` is an int in Python, but never a count here.
+    if isinstance(number, bool) or not isinstance(number, int) or not minimum <= number <= top:
+        span = f"from {minimum} up" if maximum is None else f"from {minimum} to {maximum}"
+        _refuse(f"`{name}` is a whole number {span}, not {number!r}")
+    return number
 
 
 def check_ttl(ttl: object) -> float | None:
@@ -211,8 +208,7 @@ def check_ttl(ttl: object) -> float | None:
     if ttl is None:
         return None
     if isinstance(ttl, bool) or not isinstance(ttl, int | float) or not 0 < ttl < math.inf:
-        msg = f"`ttl` is a positive number of minutes or None, not {ttl!r}"
-        raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
+        _refuse(f"`ttl` is a positive number of minutes or None, not {ttl!r}")
     return float(ttl)
 
 
@@ -224,10 +220,7 @@ def check_ttl_config(config: Mapping[str, object] | TTLConfig | None) -> TTLConf
     """
     if config is None:
         return None
-    unknown = sorted(set(config) - set(_TTL_KEYS))
-    if unknown:
-        msg = f"{unknown!r} are not TTL settings. Use {', '.join(_TTL_KEYS)}"
-        raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
+    _check_names(config, _TTL_KEYS, "TTL settings")
     interval = check_ttl(config.get("sweep_interval_minutes"))
     checked = TTLConfig(
         refresh_on_read=bool(config.get("refresh_on_read", True)),
@@ -248,15 +241,24 @@ def check_fields(fields: object) -> tuple[str, ...]:
     """
     if fields is None:
         return (WHOLE,)
+    # A string is a sequence of strings, and each of its letters would be a path.
     if isinstance(fields, str) or not isinstance(fields, Sequence):
-        msg = f"`fields` is a list of paths, not {fields!r}. Pass ['text'] or ['meta.title']"
-        raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
+        _refuse(f"`fields` is a list of paths, not {fields!r}. Pass ['text'] or ['meta.title']")
     paths: list[str] = []
     for path in fields:  # pyright: ignore[reportUnknownVariableType]
         if not isinstance(path, str) or not path:
-            msg = (
+            _refuse(
                 f"{path!r} in `fields` is not a path. Pass strings such as 'text' or 'tags[*].name'"
             )
-            raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
         paths.append(path)
     return tuple(paths) or (WHOLE,)
+
+
+def _check_names(options: Iterable[str], allowed: Iterable[str], kind: str) -> None:
+    unknown = sorted(set(options) - set(allowed))
+    if unknown:
+        _refuse(f"{unknown!r} are not {kind}. Use {', '.join(allowed)}")
+
+
+def _refuse(message: str) -> NoReturn:
+    raise InvalidInputError(message, code=ErrorCode.INPUT_INVALID)

@@ -1,8 +1,11 @@
-"""`ChromaStore`: a LangGraph store whose data lives in Chroma."""
+"""`ChromaStore`: a LangGraph store whose data is in Chroma.
+
+This file has the lifetime of a store and the way to its worker threads. Chroma is imported in them,
+when a store is opened: the import takes a second and reads files.
+"""
 
 import asyncio
 import contextlib
-import functools
 import itertools
 import logging
 import os
@@ -10,13 +13,14 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Self, TypeVar, TypeVarTuple, Unpack
 
 from langgraph.store.base import Op, Result, TTLConfig
 
 from memguard.chroma.embedding import Vector
 from memguard.chroma.operations import AnyLabelStore, Plan, make_plan
 from memguard.chroma.settings import (
+    SECONDS_PER_MINUTE,
     Local,
     Location,
     Memory,
@@ -35,32 +39,35 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_SECONDS_PER_MINUTE = 60.0
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+# The vectors of the texts and of the queries of a plan.
+Embedded = tuple[dict[str, Vector], dict[str, Vector]]
 
 JOURNAL_FILE = "memguard.sqlite3"
-"""Receipts and quarantine of what is written into a local store, in the same directory."""
+"""Receipts and quarantine of the memories in a local store, in the same directory."""
 DEFAULT_SWEEP_MINUTES = 5.0
 
+# Threads of one store for its async methods. More would wait: Chroma runs one write at a time.
 _WORKERS = 4
-"""Threads of one store for its async methods; Chroma itself runs one write at a time."""
 _serials = itertools.count()
 
 
 class Sweeper:
-    """A daemon thread that sweeps at an interval until stopped.
+    """A daemon thread that deletes expired items at an interval until it is stopped.
 
     Args:
-        sweep: Removes what has expired and returns how many items.
+        sweep: Deletes the expired items and returns their number.
         interval: Minutes between two sweeps.
     """
 
     def __init__(self, sweep: Callable[[], int], *, interval: float) -> None:
         self._sweep = sweep
-        self._seconds = interval * _SECONDS_PER_MINUTE
+        self._seconds = interval * SECONDS_PER_MINUTE
         self._stopped = threading.Event()
         self.failures = 0
-        """Sweeps that failed since the start; each one is logged with its error."""
+        """Number of sweeps that failed; each failure is logged."""
+        # A daemon: a program that forgets to close its store must still end.
         self._thread = threading.Thread(target=self._run, name="memguard-ttl", daemon=True)
         self._thread.start()
 
@@ -70,8 +77,9 @@ class Sweeper:
         return self._thread.is_alive() and not self._stopped.is_set()
 
     def stop(self, *, timeout: float | None = None) -> bool:
-        """Ask the thread to end and wait for it; `False` if it did not end in time."""
+        """End the thread and wait for it; `False` if it did not end in `timeout` seconds."""
         self._stopped.set()
+        # A sweep may stop its own sweeper, and a thread cannot wait for itself.
         if threading.current_thread() is not self._thread:
             self._thread.join(timeout)
         return not self._thread.is_alive()
@@ -83,7 +91,7 @@ class Sweeper:
             except MemguardError:
                 # The next sweep may succeed; a dead thread would let expired items pile up.
                 self.failures += 1
-                logger.exception("a sweep of expired items failed; the next one is due as planned")
+                logger.exception("a sweep of expired items failed; the next one runs as planned")
             else:
                 logger.debug("swept %d expired items", removed)
 
@@ -91,20 +99,20 @@ class Sweeper:
 class ChromaStore(AnyLabelStore):
     """A LangGraph store on Chroma: a local path, memory, or a server.
 
-    Made by `ChromaStore.local`, `.memory` or `.server`. Sync and async methods do the same; async
-    ones never block the event loop, and one store serves any number of threads and loops.
+    Create it with `ChromaStore.local`, `.memory` or `.server`. Sync and async methods do the same.
+    The async ones never block the event loop, and one store serves any number of threads and loops.
 
     Namespaces may hold any text (dots, spaces, `/`, any script) and integers, which are stored as
-    their `str`. A put replaces the whole item, in one transaction; `created_at` is kept. Values are
-    what JSON can hold, and come back equal; anything else is refused before it is embedded.
+    their `str`. A put replaces the whole item in one transaction and keeps its `created_at`. Values
+    that JSON can represent come back equal; any other value is refused before it is embedded.
 
-    A search finds items at or below its namespace. With a query, items come by
-    `score = min(1, max(0, cosine(query, item)))`, an item with several indexed texts counting by
-    its best one, and items without a vector come last with the score `None`. Without a query they
-    come by their latest change. Pages run over that one order.
+    A search finds items at or below its namespace. With a query, items are ordered by
+    `score = min(1, max(0, cosine(query, item)))`, where the best of several indexed texts counts.
+    Items without a vector come last, with the score `None`. Without a query, the latest change
+    comes first. Consecutive pages follow this order.
 
     Args:
-        location: Where the data is.
+        location: The location of the data.
         **options: See `StoreOptions`.
     """
 
@@ -126,10 +134,10 @@ class ChromaStore(AnyLabelStore):
 
     @classmethod
     def local(cls, path: str | os.PathLike[str], **options: Unpack[StoreOptions]) -> Self:
-        """A store in a directory, which one process may have open at a time.
+        """A store in a directory, which only one process may have open at a time.
 
-        Opened at once, so that a mistake is reported here. Inside a running event loop it is opened
-        on first use or by `aopen`, in a worker thread.
+        It is opened immediately, so that a mistake is reported here. Inside a running event loop it
+        is opened on first use or by `aopen`, in a worker thread.
 
         Args:
             path: The directory; created if it does not exist.
@@ -142,7 +150,7 @@ class ChromaStore(AnyLabelStore):
 
     @classmethod
     def memory(cls, **options: Unpack[StoreOptions]) -> Self:
-        """A store of its own in this process's memory, gone when it is closed."""
+        """A store in the memory of this process, whose data is lost when it is closed."""
         return cls(Memory(serial=next(_serials)), **options)
 
     @classmethod
@@ -160,10 +168,10 @@ class ChromaStore(AnyLabelStore):
         """A store on a Chroma server (`chroma run --path DIR --port N`), for several processes.
 
         Args:
-            host: Its host.
-            port: Its port.
-            ssl: Whether to speak TLS.
-            headers: Sent with every request, such as a token.
+            host: The server's host.
+            port: The server's port.
+            ssl: Whether to use TLS.
+            headers: Headers of every request, such as a token.
             tenant: Chroma's tenant.
             database: Chroma's database.
             **options: See `StoreOptions`.
@@ -183,13 +191,13 @@ class ChromaStore(AnyLabelStore):
 
     @property
     def journal_path(self) -> Path | None:
-        """Where the journal of guarded writes is kept: with the data of a local store."""
+        """The journal of guarded writes: in the directory of a local store, else `None`."""
         return self._location.path / JOURNAL_FILE if isinstance(self._location, Local) else None
 
     # -- lifetime -----------------------------------------------------------------------------
 
     def open(self) -> Self:
-        """Open now instead of on first use; does nothing if it is open."""
+        """Open the store now instead of on first use; does nothing if it is open."""
         self._blocking(self._open)
         return self
 
@@ -199,10 +207,10 @@ class ChromaStore(AnyLabelStore):
         return self
 
     def close(self) -> None:
-        """Close; a second call does nothing. What was acknowledged is on disk already."""
+        """Close the store; a second call does nothing. Acknowledged writes are on disk already."""
         if self._mark_closed():
             self._blocking(self._release)
-            # Without waiting: a task of the pool may be what closes the store.
+            # Without waiting: a task of the pool may be closing the store.
             self._pool.shutdown(wait=False)
 
     async def aclose(self) -> None:
@@ -231,43 +239,39 @@ class ChromaStore(AnyLabelStore):
         The last put of a key counts. If any operation is wrong, none is carried out.
         """
         plan = self._plan(ops)
-        return self._blocking(functools.partial(self._run, plan)) if plan.size else []
+        return self._blocking(self._run, plan) if plan.size else []
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """As `batch`; an async embedder runs on the caller's loop, Chroma in worker threads."""
         plan = self._plan(ops)
         if not plan.size:
             return []
-        # Opened before anything is embedded: a store that cannot be used must not cost a request.
+        # Opened before anything is embedded: a store that cannot be used must not cost a request
+        # to an embedder.
         if self._engine is None:
             await self.aopen()
-        vectors, queries = await self._aembed(plan)
-        return await self._awaiting(
-            functools.partial(self._run, plan, vectors=vectors, queries=queries)
-        )
+        return await self._awaiting(self._run, plan, await self._aembed(plan))
 
     # -- in addition to LangGraph's methods ---------------------------------------------------
 
     def count(self, namespace: Namespace) -> int:
-        """Items in exactly this namespace; expired ones and those below it do not count."""
-        return self._blocking(functools.partial(self._count, check_namespace(namespace)))
+        """Number of items in exactly this namespace, without expired ones and those below it."""
+        return self._blocking(self._count, check_namespace(namespace))
 
     async def acount(self, namespace: Namespace) -> int:
         """As `count`."""
-        return await self._awaiting(functools.partial(self._count, check_namespace(namespace)))
+        return await self._awaiting(self._count, check_namespace(namespace))
 
     def delete_namespace(self, namespace: Namespace) -> int:
-        """Delete every item of exactly this namespace; those below it stay. Returns how many."""
-        checked = check_namespace(namespace)
-        return self._blocking(functools.partial(self._delete_namespace, checked))
+        """Delete every item of exactly this namespace, and return how many; those below stay."""
+        return self._blocking(self._delete_namespace, check_namespace(namespace))
 
     async def adelete_namespace(self, namespace: Namespace) -> int:
         """As `delete_namespace`."""
-        checked = check_namespace(namespace)
-        return await self._awaiting(functools.partial(self._delete_namespace, checked))
+        return await self._awaiting(self._delete_namespace, check_namespace(namespace))
 
     def sweep_ttl(self) -> int:
-        """Delete what has expired, now; returns how many items."""
+        """Delete the items that have expired, and return how many."""
         return self._blocking(self._sweep)
 
     async def asweep_ttl(self) -> int:
@@ -275,10 +279,10 @@ class ChromaStore(AnyLabelStore):
         return await self._awaiting(self._sweep)
 
     def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Sweeper:
-        """Sweep at an interval in a daemon thread until stopped or closed.
+        """Delete expired items at an interval, in a daemon thread, until stopped or closed.
 
         Args:
-            sweep_interval_minutes: Instead of the setting of that name; 5 minutes without either.
+            sweep_interval_minutes: Replaces the setting of that name. The default of both is 5.
         """
         self._check_open()
         override = check_ttl(sweep_interval_minutes)
@@ -290,18 +294,18 @@ class ChromaStore(AnyLabelStore):
             return self._sweeper
 
     def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
-        """Stop sweeping; `False` if a sweep under way did not end in `timeout` seconds."""
+        """Stop the sweeper; `False` if a running sweep did not end in `timeout` seconds."""
         with self._lock:
             sweeper, self._sweeper = self._sweeper, None
         if sweeper is None:
             return True
-        # Outside the lock, which a sweep that has to open the store needs itself.
+        # Outside the lock, because a sweep that has to open the store needs it.
         self._sweep_failures += sweeper.failures
         return sweeper.stop(timeout=timeout)
 
     @property
     def sweep_failures(self) -> int:
-        """Sweeps in the background that failed; each one was logged."""
+        """Number of background sweeps that failed; each failure was logged."""
         running = self._sweeper.failures if self._sweeper else 0
         return self._sweep_failures + running
 
@@ -321,7 +325,7 @@ class ChromaStore(AnyLabelStore):
         self._check_open()
         with self._lock:
             if self._engine is None:
-                # Late: chromadb costs a second to import, and opening it reads files.
+                # Late: chromadb takes a second to import.
                 from memguard.chroma.engine import acquire, release  # noqa: PLC0415
                 from memguard.chroma.writing import check_stamp  # noqa: PLC0415
 
@@ -339,6 +343,7 @@ class ChromaStore(AnyLabelStore):
 
     def _mark_closed(self) -> bool:
         self.stop_ttl_sweeper()
+        # One caller alone goes on: the pool takes no work after the first one has shut it down.
         with self._lock:
             was_open, self._closed = not self._closed, True
             return was_open
@@ -351,21 +356,14 @@ class ChromaStore(AnyLabelStore):
 
             release(engine)
 
-    def _run(
-        self,
-        plan: Plan,
-        *,
-        vectors: Mapping[str, Vector] | None = None,
-        queries: Mapping[str, Vector] | None = None,
-    ) -> list[Result]:
+    def _run(self, plan: Plan, embedded: Embedded | None = None) -> list[Result]:
         from memguard.chroma.writing import run_plan  # noqa: PLC0415  # late, as in `_open`
 
         engine = self._open()
-        if vectors is None or queries is None:
-            vectors, queries = self._embed(plan)
+        vectors, queries = embedded or self._embed(plan)
         return run_plan(engine, plan, settings=self._settings, vectors=vectors, queries=queries)
 
-    def _embed(self, plan: Plan) -> tuple[dict[str, Vector], dict[str, Vector]]:
+    def _embed(self, plan: Plan) -> Embedded:
         embedder = self._settings.embedder
         if embedder is None:
             return {}, {}
@@ -374,7 +372,7 @@ class ChromaStore(AnyLabelStore):
         queries = {query: embedder.query(query) for query in plan.queries}
         return dict(zip(texts, vectors, strict=True)), queries
 
-    async def _aembed(self, plan: Plan) -> tuple[dict[str, Vector], dict[str, Vector]]:
+    async def _aembed(self, plan: Plan) -> Embedded:
         embedder = self._settings.embedder
         if embedder is None:
             return {}, {}
@@ -391,8 +389,8 @@ class ChromaStore(AnyLabelStore):
     def _count(self, namespace: Namespace) -> int:
         from memguard.chroma.reading import count  # noqa: PLC0415  # late, as in `_open`
 
-        omits = (self.ttl_config or {}).get("omit_expired", True)
-        return count(self._open(), namespace, now=self._now() if omits else None)
+        now = self._now() if self._settings.omits_expired else None
+        return count(self._open(), namespace, now=now)
 
     def _delete_namespace(self, namespace: Namespace) -> int:
         from memguard.chroma.writing import delete_namespace  # noqa: PLC0415
@@ -407,13 +405,16 @@ class ChromaStore(AnyLabelStore):
     def _now(self) -> float:
         return self._settings.moment().timestamp()
 
-    def _blocking(self, work: Callable[[], T]) -> T:
-        """Run here, or in a worker thread if an event loop runs here."""
-        return self._pool.submit(work).result() if _in_loop() else work()
+    def _blocking(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
+        # In a worker thread if an event loop runs in this one: embedders are called in threads
+        # without a loop.
+        return self._pool.submit(work, *args).result() if _in_loop() else work(*args)
 
-    async def _awaiting(self, work: Callable[[], T]) -> T:
+    async def _awaiting(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
         self._check_open()
-        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+        # If the caller is cancelled, work that has started is still carried out to its end. So a
+        # cancelled write is complete or was never begun.
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work, *args)
 
 
 def _in_loop() -> bool:

@@ -1,13 +1,13 @@
-"""What can be stored and asked for: namespaces, values and filters, and their form inside Chroma.
+"""Namespaces, values and filters: what is valid, and how it is encoded for Chroma.
 
-**Namespaces** become one ASCII string and back again. `("acme", "jo.doe@example.org")` is written
-`acme/jo.doe@example.org`. Everything but ASCII letters, digits and `-_.@+` is escaped as `%XX` per
-UTF-8 byte, so no label can hold a separator, two namespaces never share a text, and case is kept.
+**Namespaces** are encoded as one ASCII string. `("acme", "jo.doe@example.org")` is written
+`acme/jo.doe@example.org`. All characters except ASCII letters, digits and `-_.@+` are escaped as
+`%XX` per UTF-8 byte. So no label contains a separator, different namespaces have different texts,
+and case is preserved.
 
-**Values** are checked before they are written, so that each comes back equal. One item is one row,
-or one row per vector if several fields are indexed. The first row, the head, carries everything;
-the others exist for their vector. Every row has the same metadata keys, because Chroma's upsert
-merges metadata and would keep a key that the new row lacks.
+**Values** are checked before they are written, so that each comes back equal. An item is one row,
+or one row per vector if several texts are indexed. The first row is the head and has the whole
+record; the others exist for their vector.
 
 **Filters** on stored values have the meaning that LangGraph's `InMemoryStore` gives them:
 
@@ -18,10 +18,9 @@ merges metadata and would keep a key that the new row lacks.
 {"tags": ["a", "b"]}             a list, item by item, of the same length
 ```
 
-A field that is missing reads as `None`. `$gt`, `$gte`, `$lt` and `$lte` compare as numbers
-(`float(...)` on both sides). A value that is not a number does not match, where `InMemoryStore`
-raises `TypeError` because one stored item lacks the field. Two texts that are not numbers, such as
-ISO dates, compare as text.
+A missing field counts as `None`. `$gt`, `$gte`, `$lt` and `$lte` compare numbers (`float(...)` on
+both sides). A value that is not a number does not match; `InMemoryStore` raises `TypeError` if one
+stored item lacks the field. Two texts that are not numbers, such as ISO dates, compare as text.
 """
 
 import hashlib
@@ -50,23 +49,24 @@ from memguard.schema.base import Namespace
 
 SEPARATOR = "/"
 RESERVED_ROOT = "langgraph"
-"""LangGraph keeps this root for itself and refuses writes to it; so do we."""
+"""A root that LangGraph reserves; its own stores refuse writes to it, too."""
 
+# E-mail addresses and most identifiers stay readable in Chroma's own tools.
 _UNSAFE = re.compile(r"[^A-Za-z0-9\-_.@+]")
 
 
 class NamespaceError(InvalidInputError, InvalidNamespaceError):
-    """A namespace that no item can be in; LangGraph's error too, for code that expects that."""
+    """A namespace that is not valid; also LangGraph's error, for code that catches that one."""
 
 
 def check_labels(namespace: object) -> Namespace:
-    """A namespace with every label a non-empty string.
+    """A namespace whose labels are all non-empty strings.
 
-    Any text may be a label: dots, spaces, `%`, `/`, any script. An integer is stored as its `str`,
-    so `("users", 7)` and `("users", "7")` are the same namespace.
+    Any text may be a label, with dots, spaces, `%`, `/` and in any script. An integer is stored as
+    its `str`, so `("users", 7)` and `("users", "7")` are the same namespace.
 
     Args:
-        namespace: What a caller passed; may be empty, as the prefix of a search.
+        namespace: The argument of a caller; it may be empty, as the prefix of a search.
 
     Raises:
         NamespaceError: If it is not a sequence of labels, or a label is empty or of another type.
@@ -79,7 +79,7 @@ def check_labels(namespace: object) -> Namespace:
 
 
 def check_namespace(namespace: object) -> Namespace:
-    """As `check_labels`, for a namespace that items can be in: not empty.
+    """As `check_labels`, for the namespace of an item, which is not empty.
 
     Raises:
         NamespaceError: If the namespace or one of its labels cannot be used.
@@ -92,7 +92,7 @@ def check_namespace(namespace: object) -> Namespace:
 
 
 def check_writable(namespace: object) -> Namespace:
-    """As `check_namespace`, for a put: not under the root LangGraph reserves.
+    """As `check_namespace`, for a put, which must not be under the root that LangGraph reserves.
 
     Raises:
         NamespaceError: If nothing may be written there.
@@ -105,26 +105,27 @@ def check_writable(namespace: object) -> Namespace:
 
 
 def encode_namespace(namespace: Namespace) -> str:
-    """The one text of a namespace; `decode_namespace` reads it back."""
-    return SEPARATOR.join(_encode_label(label) for label in namespace)
+    """The text of a namespace, which `decode_namespace` reads."""
+    return SEPARATOR.join(_UNSAFE.sub(_escape, label) for label in namespace)
 
 
 def decode_namespace(text: str) -> Namespace:
     """The namespace that `encode_namespace` wrote."""
+    # `surrogatepass` here and in `_escape`: a label may have an unpaired surrogate.
     return tuple(
         unquote_to_bytes(part).decode("utf-8", "surrogatepass") for part in text.split(SEPARATOR)
     )
 
 
 def is_under(namespace: Namespace, prefix: Namespace) -> bool:
-    """Whether a namespace lies at or below a prefix; labels are compared whole."""
+    """Whether a namespace is at or below a prefix; whole labels are compared."""
     return namespace[: len(prefix)] == prefix
 
 
 def select_namespaces(
     namespaces: Iterable[Namespace], conditions: Iterable[MatchCondition]
 ) -> list[Namespace]:
-    """Those that meet every condition; `"*"` in a condition matches any one label."""
+    """The namespaces that meet every condition; `"*"` in a condition matches any single label."""
     criteria = tuple(conditions)
     return [
         namespace
@@ -134,12 +135,14 @@ def select_namespaces(
 
 
 def page_namespaces(namespaces: Iterable[Namespace], op: ListNamespacesOp) -> list[Namespace]:
-    """Clip to `max_depth`, drop repeats, sort, and take the page the operation asks for."""
+    """Shorten to `max_depth`, remove repetitions, sort, and return the requested page."""
+    # Before paging: two namespaces that are equal once shortened count once.
     clipped = {namespace[: op.max_depth] for namespace in namespaces}
     return sorted(clipped)[op.offset : op.offset + op.limit]
 
 
 def _label(label: object, namespace: Sequence[object]) -> str:
+    # `True` as a label is a mistake, although it is an int in Python.
     if isinstance(label, int) and not isinstance(label, bool):
         return str(label)
     if not isinstance(label, str):
@@ -150,10 +153,6 @@ def _label(label: object, namespace: Sequence[object]) -> str:
         msg = f"A label in the namespace {namespace!r} is empty. Give every label a character"
         raise NamespaceError(msg, code=ErrorCode.NAMESPACE_INVALID)
     return str(label)
-
-
-def _encode_label(label: str) -> str:
-    return _UNSAFE.sub(_escape, label)
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -167,11 +166,12 @@ def _meets(namespace: Namespace, condition: MatchCondition) -> bool:
     if condition.match_type == "prefix":
         labels = namespace[: len(path)]
     elif condition.match_type == "suffix":
+        # Not `[-len(path):]`, which would be the whole namespace for an empty path.
         labels = namespace[len(namespace) - len(path) :]
     else:
         msg = f"{condition.match_type!r} is not a way to match. Use 'prefix' or 'suffix'"
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
-    return all(wanted in ("*", label) for wanted, label in zip(path, labels, strict=True))
+    return all(pattern in ("*", label) for pattern, label in zip(path, labels, strict=True))
 
 
 # -- values -----------------------------------------------------------------------------------
@@ -179,23 +179,23 @@ def _meets(namespace: Namespace, condition: MatchCondition) -> bool:
 NS = "ns"
 """Metadata: the encoded namespace, on every row."""
 RANKED = "q"
-"""Metadata: the encoded namespace again if the row's vector has a meaning, else empty.
+"""Metadata: the encoded namespace again if the row has the vector of a text, else empty.
 
-Rows without one (`index=False`, or no text) hold a vector derived from their id, which a query
-must never rank; one equality on this key says both whose and whether.
+A row without a text has a vector derived from its id, which a query must never rank. So one
+equality on this key selects both the namespace and the rows to rank.
 """
 RECORD = "rec"
 """Metadata: the record as ASCII JSON on the head, the revision alone on the other rows."""
 EXPIRES = "exp"
 """Metadata: when the item expires, in seconds since 1970; `NEVER` if it does not."""
 
+# Chroma drops infinity without an error, so a finite number beyond any clock stands for it.
 NEVER = 4e18
-"""Beyond any clock; Chroma drops infinity silently, so a finite number stands for it."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+# Nesting of a value. JSON readers of other languages accept far more.
 _MAX_DEPTH = 200
-"""Nesting of a value; far below what JSON readers of other languages accept."""
 
 
 class Address(NamedTuple):
@@ -206,32 +206,34 @@ class Address(NamedTuple):
 
     @property
     def row_id(self) -> str:
-        """Stem of the ids of its rows; two addresses never share one (160 bits of SHA-256)."""
+        """Stem of the ids of its rows (160 bits of SHA-256)."""
+        # An encoded namespace has no line break, so the text determines namespace and key. Ids of
+        # existing stores depend on these exact bytes.
         text = f"{encode_namespace(self.namespace)}\n{self.key}"
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Record:
-    """One stored item, as its head row holds it."""
+    """One stored item, as it is in its head row."""
 
     key: str
     text: str
-    """The value as JSON; parsed anew for each reader, so that no reader changes another's copy."""
+    """The value as JSON. It is parsed for each reader, so that no reader changes another's copy."""
     created: int
     """Microseconds since 1970, UTC."""
     updated: int
     """Microseconds since 1970, UTC."""
     ttl: float | None
-    """Minutes from the last use to the end."""
+    """Minutes from the last use until the item expires; `None` if it never does."""
     vectors: int
-    """Rows with a vector that has a meaning; 0 for an item that is not indexed."""
+    """Number of its vectors; 0 for an item that is not indexed."""
     revision: str
-    """New with every put; rows of an older one are remains and count as absent."""
+    """Different for every put; rows of an older revision count as absent."""
 
     @property
     def rows(self) -> int:
-        """How many rows the item has."""
+        """Number of its rows in Chroma."""
         return max(1, self.vectors)
 
     def value(self) -> dict[str, Any]:
@@ -239,7 +241,8 @@ class Record:
         return json.loads(self.text)
 
     def dumps(self) -> str:
-        """The text `loads_record` reads."""
+        """The text that `loads_record` reads."""
+        # The value is appended as it is: inside the list it would be escaped a second time.
         head = json.dumps(
             [self.key, self.created, self.updated, self.ttl, self.vectors, self.revision]
         )
@@ -248,40 +251,42 @@ class Record:
 
 def loads_record(text: str) -> Record:
     """Read what `Record.dumps` wrote."""
+    # JSON escapes line breaks, so the first one ends the list.
     head, _, value = text.partition("\n")
     names = ("key", "created", "updated", "ttl", "vectors", "revision")
     return Record(text=value, **dict(zip(names, json.loads(head), strict=True)))
 
 
 def encode_value(value: object, *, address: Address) -> str:
-    """A value as ASCII JSON, or an error with the path of the part that JSON cannot hold.
+    """Encode a value as ASCII JSON.
 
-    Everything that JSON can hold comes back equal, NaN and infinity included (as Python's `json`
-    writes them). Tuples, sets, bytes, dates and keys that are not strings would come back as
-    something else or not at all, and are refused.
+    All that JSON can represent comes back equal, and so do NaN and infinity, as Python's `json`
+    writes them. Tuples, sets, bytes, dates and keys that are not strings would come back as another
+    type or not at all, and are refused.
 
     Raises:
-        InvalidInputError: With the code `STORE_VALUE`.
+        InvalidInputError: With the code `STORE_VALUE` and the path of the part that is refused.
     """
     if not isinstance(value, Mapping):
         _refuse("$", value, address, "Pass a dict with string keys")
-    # A copy, so that a caller's own kind of mapping becomes a plain object.
+    # A copy, because `json` writes only plain dicts as objects, and not any mapping.
     content = dict(cast("Mapping[Any, Any]", value))
     _check_value(content, path="$", depth=0, address=address)
     try:
         return json.dumps(content)
+    # Python refuses to write an integer of more than 4,300 digits.
     except ValueError as error:
         msg = f"The value of {address.key!r} in {address.namespace!r} cannot be written: {error}"
         raise InvalidInputError(msg, code=ErrorCode.STORE_VALUE) from error
 
 
 def to_item(record: Record, namespace: Namespace) -> Item:
-    """A record as LangGraph returns it."""
+    """A record as the result of a get."""
     return Item(**_fields(record, namespace))
 
 
 def to_search_item(record: Record, namespace: Namespace, *, score: float | None) -> SearchItem:
-    """A record as a search returns it."""
+    """A record as a result of a search."""
     return SearchItem(**_fields(record, namespace), score=score)
 
 
@@ -296,23 +301,23 @@ def _fields(record: Record, namespace: Namespace) -> dict[str, Any]:
 
 
 def to_microseconds(moment: datetime) -> int:
-    """Microseconds since 1970, exact."""
-    # Whole numbers all the way: `timestamp()` is a float and loses microseconds.
+    """Microseconds since 1970."""
+    # In whole numbers: `timestamp()` is a float, which cannot represent every microsecond.
     return (moment - _EPOCH) // _MICROSECOND
 
 
 def from_microseconds(count: int) -> datetime:
-    """The aware UTC moment, whatever zone the machine is in."""
+    """The time in UTC of a number of microseconds since 1970."""
     return _EPOCH + count * _MICROSECOND
 
 
 def namespace_of(metadata: Mapping[str, Any]) -> Namespace:
-    """The namespace a row says it belongs to."""
+    """The namespace in the metadata of a row."""
     return decode_namespace(str(metadata[NS]))
 
 
 def _check_value(value: Any, *, path: str, depth: int, address: Address) -> None:
-    # The most common types first: this runs over every part of every value put.
+    # The most common types first: this runs for every part of every value.
     if value is None or isinstance(value, str | int | float):
         return
     if depth > _MAX_DEPTH:
@@ -332,7 +337,7 @@ def _check_value(value: Any, *, path: str, depth: int, address: Address) -> None
 def _refuse(path: str, part: object, address: Address, remedy: str) -> NoReturn:
     msg = (
         f"The value of {address.key!r} in {address.namespace!r} holds at {path} a "
-        f"{type(part).__name__}, {reprlib.repr(part)}, which JSON cannot keep unchanged. {remedy}"
+        f"{type(part).__name__}, {reprlib.repr(part)}, which JSON cannot represent. {remedy}"
     )
     raise InvalidInputError(msg, code=ErrorCode.STORE_VALUE)
 
@@ -349,10 +354,10 @@ _OPERATORS = ("$eq", "$ne", *_ORDER)
 
 
 def check_filter(conditions: object) -> dict[str, Any]:
-    """A filter whose every operator is known and has an operand it can work on.
+    """Check that a filter has known operators only, with operands that can be compared.
 
     Raises:
-        InvalidInputError: With the code `STORE_FILTER`, naming what is wrong.
+        InvalidInputError: With the code `STORE_FILTER`.
     """
     if conditions is None:
         return {}
@@ -367,7 +372,7 @@ def check_filter(conditions: object) -> dict[str, Any]:
 
 
 def matches(value: Mapping[str, Any], conditions: Mapping[str, Any]) -> bool:
-    """Whether a stored value passes a filter that `check_filter` has let through."""
+    """Whether a stored value passes a filter that `check_filter` has accepted."""
     return all(_compare(value.get(field), condition) for field, condition in conditions.items())
 
 
@@ -417,10 +422,10 @@ def _apply(stored: Any, name: str, operand: Any) -> bool:
     if name == "$ne":
         return bool(stored != operand)
     # LangGraph compares by `float(...)`, so that "9" is less than 10; texts are our addition.
-    left, right = _number(stored), _number(operand)
-    if left is not None and right is not None:
-        return _ORDER[name](left, right)
-    if left is None and right is None and isinstance(stored, str) and isinstance(operand, str):
+    number, limit = _number(stored), _number(operand)
+    if number is not None and limit is not None:
+        return _ORDER[name](number, limit)
+    if number is None and limit is None and isinstance(stored, str) and isinstance(operand, str):
         return _ORDER[name](stored, operand)
     return False
 

@@ -1,12 +1,13 @@
 """Batches carried out in a worker thread: reads on the state before them, then the writes.
 
-One namespace's writes never overlap: each shard has a lock, and a server's other clients are
-allowed for where the code says so.
+Writes to one namespace never overlap in this process, because each shard has a lock. On a server,
+other clients may write between any two requests; comments say where that matters.
 """
 
 import secrets
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import Any
 
 from chromadb.api.models.Collection import Collection
@@ -17,8 +18,16 @@ from memguard.chroma.embedding import Embedder, Vector
 from memguard.chroma.engine import Engine, scope
 from memguard.chroma.operations import Plan, PlannedPut, PlannedSearch
 from memguard.chroma.reading import Hit, Search, live_namespaces, search
-from memguard.chroma.rows import Rows, Stored, as_matrix, head_from, is_head, row_ids, to_rows
-from memguard.chroma.settings import Settings
+from memguard.chroma.rows import (
+    Stored,
+    UpsertRows,
+    as_matrix,
+    head_from,
+    is_head,
+    row_ids,
+    to_rows,
+)
+from memguard.chroma.settings import SECONDS_PER_MINUTE, Settings
 from memguard.chroma.values import (
     EXPIRES,
     NEVER,
@@ -35,12 +44,12 @@ from memguard.chroma.values import (
 from memguard.errors import ErrorCode, MemguardError, StoreConfigurationError, StoreError
 from memguard.schema.base import Namespace
 
-_SECONDS_PER_MINUTE = 60.0
 _MICROSECONDS = 1_000_000
+# Chroma requires a vector for every row, also in a store that embeds nothing.
 _UNINDEXED_DIMS = 4
+# A read extends an item's life only if it gains at least this share of its time to live. A write
+# for each read of a busy item would cost more than the read.
 _MIN_REFRESH = 0.01
-"""Share of an item's time to live that a read must gain to be written: one write per read of a busy
-item would cost more than the read."""
 
 
 # -- batches ----------------------------------------------------------------------------------
@@ -59,14 +68,16 @@ def run_plan(
     Args:
         engine: The store's data.
         plan: The batch.
-        settings: The store's.
-        vectors: Of every text in `plan.texts`.
-        queries: Of every text in `plan.queries`.
+        settings: The settings of the store.
+        vectors: The vector of every text in `plan.texts`.
+        queries: The vector of every text in `plan.queries`.
+
+    Returns:
+        A result for each operation, in the order of the batch.
     """
     moment = to_microseconds(settings.moment())
     now = moment / _MICROSECONDS
-    # The moment by which expired items are left out, if they are.
-    cutoff = None if (settings.ttl or {}).get("omit_expired", True) is False else now
+    cutoff = now if settings.omits_expired else None
     results: list[Any] = [None] * plan.size
     items = _run_gets(engine, plan, results, now=cutoff)
     for index, read in plan.reads:
@@ -76,7 +87,9 @@ def run_plan(
             items += [hit.item for hit in hits] if read.op.refresh_ttl else []
         elif isinstance(read, ListNamespacesOp):
             results[index] = _run_list(engine, read, now=cutoff)
+    # After all reads, so that none of them sees the effect of another.
     refresh(engine, items, now=now)
+    # A batch without a put creates nothing: a store that was only read from leaves no stamp.
     if plan.puts:
         _establish(engine, settings, vectors)
     if plan.puts or plan.deletions:
@@ -85,11 +98,12 @@ def run_plan(
 
 
 def check_stamp(stamp: Stamp | None, embedder: Embedder | None) -> None:
-    """Whether a store may be used with an embedder.
+    """Check that a store may be used with an embedder.
 
     Raises:
-        StoreConfigurationError: If it was created with another one.
+        StoreConfigurationError: If the store was created with another one.
     """
+    # Without an embedder nothing is embedded or ranked, which suits every store.
     if stamp is None or embedder is None:
         return
     dims = embedder.known_dims
@@ -99,7 +113,7 @@ def check_stamp(stamp: Stamp | None, embedder: Embedder | None) -> None:
     msg = (
         f"The store was made with {original} and is opened with {embedder.name!r} "
         f"({_dims_or_unknown(embedder)} dimensions); their vectors cannot be compared. Pass the "
-        f"first embedder, or another path or `collection=` and write the memories anew"
+        f"first embedder, or another path or `collection=` and write the memories again"
     )
     raise StoreConfigurationError(msg, code=ErrorCode.STORE_EMBEDDER)
 
@@ -107,12 +121,14 @@ def check_stamp(stamp: Stamp | None, embedder: Embedder | None) -> None:
 def _dims_or_unknown(embedder: Embedder) -> int | str:
     try:
         return embedder.dims()
-    except MemguardError:  # only the text of the message needs them; the mismatch is certain
+    # Only the text of the message needs them; that the embedders differ is certain.
+    except MemguardError:
         return "unknown"
 
 
 def _run_gets(engine: Engine, plan: Plan, results: list[Any], *, now: float | None) -> list[Stored]:
     """Fill in the results of all gets, and return the items whose time is to be refreshed."""
+    # Together, because one request can read any number of items of a shard.
     gets = [
         (index, Address(read.namespace, read.key), read.refresh_ttl)
         for index, read in plan.reads
@@ -131,37 +147,31 @@ def _run_gets(engine: Engine, plan: Plan, results: list[Any], *, now: float | No
 def _run_search(
     engine: Engine, planned: PlannedSearch, queries: Mapping[str, Vector], *, now: float | None
 ) -> Sequence[Hit]:
-    op = planned.op
-    request = Search(
-        prefix=op.namespace_prefix,
-        limit=op.limit,
-        offset=op.offset,
-        filter=op.filter or {},
-        vector=queries[planned.query] if planned.query else None,
-        now=now,
-    )
-    if request.vector is not None:
-        _check_dims(engine.collections.stamp, request.vector)
-    return search(engine, request)
+    vector = queries[planned.query] if planned.query else None
+    if vector is not None:
+        _check_dims(engine.collections.stamp, vector)
+    return search(engine, Search(op=planned.op, vector=vector, now=now))
 
 
 def _run_list(engine: Engine, op: ListNamespacesOp, *, now: float | None) -> list[Namespace]:
     conditions = op.match_conditions or ()
     # The catalogue can look up a prefix; labels after a wildcard are compared afterwards.
-    path = next((one.path for one in conditions if one.match_type == "prefix"), ())
+    paths = (condition.path for condition in conditions if condition.match_type == "prefix")
+    path = next(paths, ())
     prefix = path[: path.index("*")] if "*" in path else path
     namespaces = live_namespaces(engine, tuple(prefix), now=now)
     return page_namespaces(select_namespaces(namespaces, conditions), op)
 
 
 def _to_result(hit: Hit) -> SearchItem:
-    """Cosine clamped into [0, 1]: a memory that points the other way is no nearer than none."""
+    # Clamped into [0, 1]: a memory that points the other way is not a worse match than a memory
+    # that has nothing to do with the query.
     score = None if hit.score is None else min(1.0, max(0.0, hit.score))
     return to_search_item(hit.item.record, hit.item.namespace, score=score)
 
 
 def _establish(engine: Engine, settings: Settings, vectors: Mapping[str, Vector]) -> None:
-    """Stamp the store before its first item; check the stamp that is there otherwise."""
+    """Stamp the store before its first item, and check vectors against the stamp."""
     embedder = settings.embedder
     stamp = engine.collections.stamp
     if stamp is None:
@@ -199,29 +209,29 @@ def write(engine: Engine, plan: Plan, *, vectors: Mapping[str, Vector], moment: 
     Args:
         engine: The store's data.
         plan: The batch; it names each address once.
-        vectors: By text.
-        moment: Microseconds since 1970.
+        vectors: The vectors of its texts.
+        moment: The time of the write, in microseconds since 1970.
     """
-    puts = {put.address: put for put in plan.puts}
-    for shard, group in sorted(engine.by_shard([*puts, *plan.deletions]).items()):
+    puts = {planned.address: planned for planned in plan.puts}
+    groups = engine.by_shard([*puts, *plan.deletions], attrgetter("namespace"))
+    for shard, group in sorted(groups.items()):
         group_puts = [puts[address] for address in group if address in puts]
         deletions = [address for address in group if address not in puts]
+        # A deletion creates no shard: where there is none, there is nothing to delete.
         collection = engine.collections.shard(shard, create=bool(group_puts))
         if collection is not None:
             with engine.lock(shard), _rereading_on_failure(engine, group):
                 _write_shard(
                     engine, collection, group_puts, deletions, vectors=vectors, moment=moment
                 )
+    # Another client may have found a namespace empty, and unlisted it, before its item arrived.
     engine.catalogue.confirm(_listing(plan.puts))
 
 
 def refresh(engine: Engine, items: Iterable[Stored], *, now: float) -> None:
-    """Let the time to live of items that were read start anew, unless they have changed since."""
+    """Restart the time to live of items that were read, unless they have changed since."""
     gaining = {item.address: item for item in items if _gains(item, now=now)}
-    for shard, group in engine.by_shard(gaining).items():
-        collection = engine.collections.shard(shard)
-        if collection is None:
-            continue
+    for shard, collection, group in engine.existing_shards(gaining, attrgetter("namespace")):
         with engine.lock(shard), _rereading_on_failure(engine, group):
             unchanged = [
                 item
@@ -232,28 +242,33 @@ def refresh(engine: Engine, items: Iterable[Stored], *, now: float) -> None:
 
 
 def delete_namespace(engine: Engine, namespace: Namespace, *, now: float) -> int:
-    """Delete every item of exactly this namespace; returns how many readers could still see."""
+    """Delete every item of exactly one namespace.
+
+    Returns:
+        How many of them had not expired.
+    """
     shard = engine.collections.shard_of(namespace)
     collection = engine.collections.shard(shard)
     if collection is None:
         return 0
     with engine.lock(shard):
+        # First: if a request below fails, the next read loads what is left.
         engine.blocks.drop(namespace)
-        page = engine.connection.call(
-            collection.get, where=scope(NS, [namespace]), include=["metadatas"]
-        )
-        rows = [
-            (row_id, metadata)
-            for row_id, metadata in zip(page["ids"], page["metadatas"] or [], strict=True)
+        rows = {
+            row_id: metadata
+            for row_id, metadata in engine.connection.rows(
+                collection, where=scope(NS, [namespace])
+            ).items()
             if namespace_of(metadata) == namespace
-        ]
-        engine.delete_rows(collection, [row_id for row_id, _ in rows])
+        }
+        engine.delete_rows(collection, list(rows))
         _unlist_empty(engine, collection, [namespace])
-    return sum(is_head(row_id) and head_from(metadata)[1] > now for row_id, metadata in rows)
+    heads = [head_from(metadata) for row_id, metadata in rows.items() if is_head(row_id)]
+    return sum(head.is_live(now) for head in heads)
 
 
 def sweep(engine: Engine, *, now: float) -> int:
-    """Delete what has expired; returns how many items."""
+    """Delete the items that have expired; returns their number."""
     return sum(
         _sweep_shard(engine, shard, collection, now=now)
         for shard, collection in engine.collections.shards()
@@ -262,9 +277,10 @@ def sweep(engine: Engine, *, now: float) -> int:
 
 @contextmanager
 def _rereading_on_failure(engine: Engine, addresses: Iterable[Address]) -> Generator[None]:
-    """If a write fails, Chroma may or may not have done it: the blocks concerned are reread."""
+    """Drop the blocks of a write that fails: Chroma may have carried it out or not."""
     try:
         yield
+    # An interrupt too: it may arrive between Chroma's answer and the change of the blocks.
     except BaseException:
         for address in addresses:
             engine.blocks.drop(address.namespace)
@@ -283,10 +299,13 @@ def _write_shard(
     # Inside the lock: the deletion of a namespace's last item takes it off the list.
     for namespace in engine.catalogue.add(_listing(puts)):
         engine.start_block(namespace)
-    before = engine.heads([*(put.address for put in puts), *deletions])
+    before = engine.heads([*(planned.address for planned in puts), *deletions])
     items = [
-        _to_stored(put, before.get(put.address), vectors=vectors, moment=moment) for put in puts
+        _to_stored(planned, before.get(planned.address), vectors=vectors, moment=moment)
+        for planned in puts
     ]
+    # Upsert, then delete, then the blocks: a process that dies in between leaves whole items, and
+    # rows of an older revision, which count as absent.
     _upsert(engine, collection, items)
     # An item with fewer vectors than before leaves rows of the old one behind.
     outdated = [
@@ -306,40 +325,41 @@ def _write_shard(
 
 
 def _listing(puts: Iterable[PlannedPut]) -> dict[Namespace, bool]:
-    """Namespaces written to, and whether an item there may expire."""
+    """Namespaces that are written to, and whether one of the new items may expire."""
     listing: dict[Namespace, bool] = {}
-    for put in puts:
-        namespace = put.address.namespace
-        listing[namespace] = listing.get(namespace, False) or put.ttl is not None
+    for planned in puts:
+        namespace = planned.address.namespace
+        listing[namespace] = listing.get(namespace, False) or planned.ttl is not None
     return listing
 
 
 def _to_stored(
-    put: PlannedPut, before: Stored | None, *, vectors: Mapping[str, Vector], moment: int
+    planned: PlannedPut, before: Stored | None, *, vectors: Mapping[str, Vector], moment: int
 ) -> Stored:
     now = moment / _MICROSECONDS
     record = Record(
-        key=put.address.key,
-        text=put.text,
-        # An item that has expired was gone for readers, so its successor is a new one.
+        key=planned.address.key,
+        text=planned.text,
+        # Readers could not see an item that has expired, so its successor is a new one.
         created=before.record.created if before is not None and before.is_live(now) else moment,
         updated=moment,
-        ttl=put.ttl,
-        vectors=len(put.texts),
+        ttl=planned.ttl,
+        vectors=len(planned.texts),
         revision=secrets.token_hex(8),
     )
     return Stored(
-        namespace=put.address.namespace,
+        namespace=planned.address.namespace,
         record=record,
-        expires=_expiry(put.ttl, now=now),
-        vectors=[vectors[text] for text in put.texts],
+        expires=_expiry(planned.ttl, now=now),
+        vectors=[vectors[text] for text in planned.texts],
     )
 
 
 def _upsert(engine: Engine, collection: Collection, items: Iterable[Stored]) -> None:
-    """Write items in as few calls as Chroma takes; an item is never split over two."""
+    """Write items in as few calls as Chroma allows."""
+    # An item is never split over two calls, or a reader could see half of it.
     limit = engine.connection.max_batch
-    batch = Rows([], [], [])
+    batch = UpsertRows([], [], [])
     for item in items:
         rows = to_rows(item, dims=engine.dims)
         if len(rows.ids) > limit:
@@ -350,14 +370,14 @@ def _upsert(engine: Engine, collection: Collection, items: Iterable[Stored]) -> 
             raise StoreError(msg, code=ErrorCode.STORE_VALUE)
         if len(batch.ids) + len(rows.ids) > limit:
             _send(engine, collection, batch)
-            batch = Rows([], [], [])
+            batch = UpsertRows([], [], [])
         batch.ids.extend(rows.ids)
         batch.embeddings.extend(rows.embeddings)
         batch.metadatas.extend(rows.metadatas)
     _send(engine, collection, batch)
 
 
-def _send(engine: Engine, collection: Collection, rows: Rows) -> None:
+def _send(engine: Engine, collection: Collection, rows: UpsertRows) -> None:
     if rows.ids:
         engine.connection.call(
             collection.upsert,
@@ -370,8 +390,7 @@ def _send(engine: Engine, collection: Collection, rows: Rows) -> None:
 def _update_blocks(engine: Engine, items: Iterable[Stored], deletions: Iterable[Address]) -> None:
     for item in items:
         if (block := engine.blocks.get(item.namespace)) is not None:
-            vectors = as_matrix(item.vectors, dims=engine.dims)
-            block.put(item.record, expires=item.expires, vectors=vectors)
+            block.put(item)
     for address in deletions:
         if (block := engine.blocks.get(address.namespace)) is not None:
             block.drop(address.key)
@@ -379,11 +398,11 @@ def _update_blocks(engine: Engine, items: Iterable[Stored], deletions: Iterable[
 
 
 def _unlist_empty(engine: Engine, collection: Collection, namespaces: Iterable[Namespace]) -> None:
-    """Take namespaces without items off the catalogue."""
+    """Remove namespaces without items from the catalogue."""
     empty = [name for name in namespaces if _is_empty(engine, collection, name)]
     engine.catalogue.remove(empty)
     if engine.connection.is_shared:
-        # Another client may have written between the look and the removal: look again.
+        # Another client may have written between the check and the removal, so check again.
         refilled = [name for name in empty if not _is_empty(engine, collection, name)]
         engine.catalogue.add(dict.fromkeys(refilled, True))
 
@@ -399,16 +418,16 @@ def _is_empty(engine: Engine, collection: Collection, namespace: Namespace) -> b
 
 
 def _expiry(ttl: float | None, *, now: float) -> float:
-    """When an item that is used now expires."""
-    return NEVER if ttl is None else now + ttl * _SECONDS_PER_MINUTE
+    """Seconds since 1970 at which an item that is used now expires."""
+    return NEVER if ttl is None else now + ttl * SECONDS_PER_MINUTE
 
 
 def _gains(item: Stored, *, now: float) -> bool:
-    """Whether an item would live noticeably longer if its time started anew."""
+    """Whether an item would live noticeably longer if its time to live restarted."""
     ttl = item.record.ttl
     if ttl is None:
         return False
-    return _expiry(ttl, now=now) - item.expires > _MIN_REFRESH * ttl * _SECONDS_PER_MINUTE
+    return _expiry(ttl, now=now) - item.expires > _MIN_REFRESH * ttl * SECONDS_PER_MINUTE
 
 
 def _refresh_shard(
@@ -420,6 +439,7 @@ def _refresh_shard(
         for row_id in row_ids(item.address, item.record.rows)
     }
     for ids in engine.connection.batches(list(expiries)):
+        # `update` and not `upsert`: it ignores rows that another client has deleted meanwhile.
         metadatas: list[Any] = [{EXPIRES: expiries[row_id]} for row_id in ids]
         engine.connection.call(collection.update, ids=ids, metadatas=metadatas)
     for item in items:
@@ -430,12 +450,12 @@ def _refresh_shard(
 def _sweep_shard(engine: Engine, shard: int, collection: Collection, *, now: float) -> int:
     expired: Any = {EXPIRES: {"$lte": now}}
     with engine.lock(shard):
-        page = engine.connection.call(collection.get, where=expired, include=["metadatas"])
-        namespaces = {namespace_of(metadata) for metadata in page["metadatas"] or []}
-        for ids in engine.connection.batches(page["ids"]):
-            # The condition once more: another client may have refreshed an item meanwhile.
+        rows = engine.connection.rows(collection, where=expired)
+        namespaces = {namespace_of(metadata) for metadata in rows.values()}
+        for ids in engine.connection.batches(list(rows)):
+            # With the condition again: another client may have refreshed an item meanwhile.
             engine.connection.call(collection.delete, ids=ids, where=expired)
         for namespace in namespaces:
             engine.blocks.drop(namespace)
         _unlist_empty(engine, collection, namespaces)
-    return sum(map(is_head, page["ids"]))
+    return sum(map(is_head, rows))

@@ -1,8 +1,9 @@
-"""The command line. A module imports what it needs when its command runs, so help is instant."""
+"""The command line."""
 
 
 def main() -> None:
     """Run the command line. A mistake is explained without a traceback."""
+    # Whoever imports one module of this package need not load typer and all commands.
     from memguard.cli.app import run
 
     run()

@@ -1,4 +1,8 @@
-"""All commands, and how the program ends when one of them fails."""
+"""All commands, and how the program ends when one of them fails.
+
+Commands import what they need inside their functions: `--help` and a mistyped option then load
+neither pydantic nor LangGraph. Errors, options and output are light and are imported at the top.
+"""
 
 import io
 import sys
@@ -6,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+import memguard
 from memguard.cli import (
     calibrate,
     chat,
@@ -22,7 +27,10 @@ from memguard.cli import (
     search,
     write,
 )
+from memguard.cli.output import YOUR_MISTAKE, error_body, exit_code, print_json
+from memguard.errors import ErrorCode, InvalidInputError, MemguardError
 
+# What a shell reports for a program that SIGINT ended: 128 and the number of the signal.
 INTERRUPTED = 130
 
 EXIT_CODES = """\
@@ -41,10 +49,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        import memguard
-
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         typer.echo(f"memguard {memguard.__version__}")
         raise typer.Exit
 
@@ -99,16 +105,13 @@ def run() -> None:
 
 def _report(error: Exception) -> int:
     """Explain an error to a person or to a program; a defect of memguard is raised."""
-    # Imported late: a run that succeeds need not load the error tree and pydantic with it.
-    from memguard.cli.output import YOUR_MISTAKE, error_body, exit_code, print_json
-    from memguard.errors import ErrorCode, InvalidInputError, MemguardError
-
     # A command line that cannot be parsed; typer has no public name for this error.
     usage_error: Any = error if hasattr(error, "format_message") else None
     if usage_error is not None:
         error = InvalidInputError(usage_error.format_message(), code=ErrorCode.INPUT_INVALID)
     if not isinstance(error, MemguardError):
         raise error
+    # The options were parsed inside the command, which is over; only its arguments are left.
     if "--json" in sys.argv:
         print_json(error_body(error))
     elif usage_error is not None:

@@ -4,7 +4,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from memguard.cli.opening import journal_path, pick_model
 from memguard.cli.options import BaseUrlOption, JsonOption, ModelOption, StoreOption
+from memguard.cli.output import console, print_json, print_table
+from memguard.errors import ErrorCode, InvalidInputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,10 +69,10 @@ def calibrate(
     store, where `memguard doctor` finds it.
     """
     from memguard.calibration import keep_record, load_pairs
-    from memguard.cli.opening import journal_path, pick_model
     from memguard.methods.consistency_gate.config import ConsistencyGate
 
     settings: dict[str, Any] = {"variant": variant, "k": k}
+    # Left out, `tau` is the default of the gate: no second copy of it is here.
     if tau is not None:
         settings["tau"] = tau
     judge = _tuned(pick_model(model, base_url=base_url), n_threads=threads, max_tokens=max_tokens)
@@ -88,8 +91,6 @@ def calibrate(
 def _tuned(judge: "Model | str", **settings: int | None) -> "Model | str":
     """The judge with settings that only a model in this process has."""
     from dataclasses import replace
-
-    from memguard.errors import ErrorCode, InvalidInputError
 
     overrides = {name: value for name, value in settings.items() if value is not None}
     if not overrides:
@@ -161,35 +162,31 @@ def _record(
 def _print_for_programs(
     name: str, measured: "JudgeMeasurement", *, record: "CalibrationRecord | None"
 ) -> None:
-    from memguard.cli.output import print_json
-
     calibration = measured.calibration
     print_json(
         {
             "model": name,
-            "record": None if record is None else record.model_dump(mode="json"),
-            "curve": [] if calibration is None else [_point(one) for one in calibration.curve],
+            "record": record,
+            "curve": [] if calibration is None else [_point(point) for point in calibration.curve],
             "warnings": _warnings(measured),
             "inconclusive": measured.inconclusive,
             "why_inconclusive": measured.why_inconclusive,
-            "usage": measured.usage.model_dump(mode="json"),
+            "usage": measured.usage,
             "notes": measured.notes,
             "judged": [
                 {
-                    "id": one.memory.id,
-                    "change": one.memory.change,
-                    "supported": one.memory.is_supported,
-                    "score": one.score,
+                    "id": result.memory.id,
+                    "change": result.memory.change,
+                    "supported": result.memory.is_supported,
+                    "score": result.score,
                 }
-                for one in measured.judged
+                for result in measured.judged
             ],
         }
     )
 
 
 def _print_for_people(name: str, measured: "JudgeMeasurement", *, path: "Path | None") -> None:
-    from memguard.cli.output import console, print_table
-
     out, calibration = console(), measured.calibration
     if calibration is not None:
         ends = f"{calibration.interval.low:.2f} to {calibration.interval.high:.2f}"
@@ -198,14 +195,15 @@ def _print_for_people(name: str, measured: "JudgeMeasurement", *, path: "Path | 
             f"what a threshold admits, of {calibration.now.recall.total} supported and "
             f"{calibration.changed} changed memories",
             ("tau", "recall", "contamination", ""),
-            [_row(one, calibration) for one in calibration.curve],
+            [_row(point, calibration) for point in calibration.curve],
         )
     for line in (*_warnings(measured), *_advice(measured)):
         out.print(line)
-    usage, missing = measured.usage, measured.inconclusive
+    usage, unscored = measured.usage, measured.inconclusive
+    # Counted as 0, a model that fails to answer would look like one that rejects everything.
     out.print(
-        f"without a usable answer: {missing['supported']} supported, {missing['changed']} changed "
-        f"(counted apart, not as 0)"
+        f"without a usable answer: {unscored['supported']} supported, {unscored['changed']} "
+        "changed (counted separately, not as 0)"
     )
     for reason in measured.why_inconclusive[:_MAX_REASONS]:
         out.print(f"  {reason}")
@@ -217,21 +215,15 @@ def _print_for_people(name: str, measured: "JudgeMeasurement", *, path: "Path | 
     for note in measured.notes:
         out.print(f"note: {note}")
     if path is not None:
-        out.print(f"noted in {path}")
+        out.print(f"saved in {path}")
 
 
 def _row(point: "CurvePoint", calibration: "JudgeCalibration") -> tuple[str, str, str, str]:
-    marks = [
-        mark
-        for mark, one in (("in force", calibration.now), ("suggested", calibration.suggested))
-        if one == point
-    ]
-    return (
-        f"{point.tau:g}",
-        _percent(point.recall),
-        _percent(point.contamination),
-        ", ".join(marks),
-    )
+    # Both marks are on one row if the threshold in force is the one to suggest.
+    marked = (("in force", calibration.now), ("suggested", calibration.suggested))
+    marks = [mark for mark, marked_point in marked if marked_point == point]
+    recall, contamination = _percent(point.recall), _percent(point.contamination)
+    return f"{point.tau:g}", recall, contamination, ", ".join(marks)
 
 
 def _percent(share: "Proportion") -> str:
@@ -243,6 +235,7 @@ def _percent(share: "Proportion") -> str:
 
 def _point(point: "CurvePoint") -> dict[str, Any]:
     def body(share: "Proportion") -> dict[str, Any]:
+        # No interval where nothing was counted; JSON has `null` for that, and no NaN.
         ends = share.interval
         return {
             "value": share.value,
@@ -251,11 +244,8 @@ def _point(point: "CurvePoint") -> dict[str, Any]:
             "interval": None if ends is None else [ends.low, ends.high],
         }
 
-    return {
-        "tau": point.tau,
-        "recall": body(point.recall),
-        "contamination": body(point.contamination),
-    }
+    shares = {"recall": body(point.recall), "contamination": body(point.contamination)}
+    return {"tau": point.tau, **shares}
 
 
 def _warnings(measured: "JudgeMeasurement") -> list[str]:
@@ -265,22 +255,22 @@ def _warnings(measured: "JudgeMeasurement") -> list[str]:
         return ["No figures: the model gave no usable answer for one of the two kinds of memory."]
     warnings: list[str] = []
     scored, judged = calibration.now.recall.total + calibration.changed, len(measured.judged)
-    # Which memories get a score may depend on the answer, so a small share is a biased sample.
+    # Whether a memory gets a score may depend on the answer, so a small share is a biased sample.
     if scored * 2 < judged:
         warnings.append(
-            f"Only {scored} of {judged} memories got a score; the figures are about those alone."
+            f"Only {scored} of {judged} memories got a score; the figures describe only those."
         )
     if calibration.is_chance:
         warnings.append(
-            f"As far as {scored} scored memories can tell, this model ranks no better than chance: "
-            f"let another one judge, or measure more."
+            f"On {scored} scored memories, this model ranks no better than chance: "
+            "use another model as the judge, or measure more memories."
         )
     if calibration.admits_nothing:
         warnings.append(f"At the threshold in force, {calibration.now.tau:g}, it admits nothing.")
     if calibration.admits_everything:
         warnings.append(
             f"At the threshold in force, {calibration.now.tau:g}, it admits everything, changed "
-            f"memories included."
+            "memories included."
         )
     if calibration.suggested is None:
         warnings.append(f"No threshold keeps contamination at {calibration.target:.0%} or less.")

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from memguard.cli.options import (
-    BaseUrlOption,
-    EmbedOption,
-    GateOption,
-    ModelOption,
-    NamespaceOption,
-    PresetOption,
-    StoreOption,
-    UserOption,
-    namespace_of,
-    template_of,
+from memguard.cli import options
+from memguard.cli.opening import create_journal, open_store, pick_model
+from memguard.cli.options import actor_of, namespace_of, template_of
+from memguard.cli.output import (
+    console,
+    counts_line,
+    print_decisions,
+    print_table,
+    provenance_of,
 )
+from memguard.cli.show import print_read
+from memguard.errors import ErrorCode, GuardError, InvalidInputError, ModelConfigurationError
 
 if TYPE_CHECKING:
     from memguard.journal.journal import Journal
@@ -31,31 +31,32 @@ if TYPE_CHECKING:
 
 _QUIT = ("/quit", "/exit")
 _MAX_LISTED = 100
+"""Memories that `/memories` prints, and that the other commands can number."""
 _HELP = """\
-/why            what the last answer was given, what was withheld, and what was remembered
-/memories       what is stored, numbered
+/why            what the last answer used, what was withheld, and what was remembered
+/memories       the stored memories, numbered
 /forget N       erase memory N, from the store and from the log; cannot be undone
 /edit N TEXT    replace memory N by your own text
-/undo           take back what the last turn or edit stored
+/undo           delete what the last turn or edit stored
 /quit           end"""
 
 
 def chat(
-    store: StoreOption = "memory",
-    model: ModelOption = None,
-    base_url: BaseUrlOption = None,
-    embed: EmbedOption = None,
-    user: UserOption = None,
-    namespace: NamespaceOption = None,
+    store: options.StoreOption = "memory",
+    model: options.ModelOption = None,
+    base_url: options.BaseUrlOption = None,
+    embed: options.EmbedOption = None,
+    user: options.UserOption = None,
+    namespace: options.NamespaceOption = None,
     judge: Annotated[
         str | None,
         typer.Option(help="Model that judges memories, or local; the answering model by default."),
     ] = None,
-    gate: GateOption = None,
+    gate: options.GateOption = None,
     admission: Annotated[
         str, typer.Option(help="How memories are admitted: ps, fc or relevance.")
     ] = "ps",
-    preset: PresetOption = None,
+    preset: options.PresetOption = None,
     system: Annotated[str, typer.Option(help="System prompt of the agent.")] = "",
 ) -> None:
     """Talk to an agent with memory.
@@ -65,19 +66,18 @@ def chat(
     from langgraph.checkpoint.memory import InMemorySaver
 
     from memguard.agent import create_memory_agent
-    from memguard.cli.opening import make_journal, open_store, pick_model
-    from memguard.errors import ErrorCode, ModelConfigurationError
     from memguard.llm.models import MODEL_HINT
     from memguard.presets import choose_admission, choose_gates, split_presets
 
     answering = pick_model(model, base_url=base_url)
+    # `pick_model` falls back to "local", which can judge but not answer.
     if isinstance(answering, str):
         msg = f"chat needs a model that answers; {MODEL_HINT}"
         raise ModelConfigurationError(msg, code=ErrorCode.MODEL_MISSING)
     gates = gate or ["consistency"]
     for_gates, for_admission = split_presets(preset or (), gates=gates, admission=admission)
     labels = namespace_of(user, namespace)
-    with open_store(store, embed=embed) as opened, make_journal(store) as journal:
+    with open_store(store, embed=embed) as opened, create_journal(store) as journal:
         agent = create_memory_agent(
             answering,
             judge=None if judge is None else pick_model(judge, base_url=base_url),
@@ -95,9 +95,6 @@ def chat(
 
 
 def _talk(session: "_ChatSession", *, thread: str) -> None:
-    from memguard.cli.output import console
-    from memguard.errors import GuardError, InvalidInputError
-
     out = console()
     out.print(f"memories of {' / '.join(session.namespace)}; /help lists the commands, /quit ends")
     for line in _lines():
@@ -115,9 +112,7 @@ def _talk(session: "_ChatSession", *, thread: str) -> None:
 
 
 def _lines() -> Iterator[str]:
-    """What the person types, until the end of the input."""
-    from memguard.cli.output import console
-
+    """The lines that the person types, until the end of the input."""
     while True:
         try:
             line = console().input("\nyou  ").strip()
@@ -129,8 +124,6 @@ def _lines() -> Iterator[str]:
 
 def _turn(session: "_ChatSession", text: str, *, thread: str) -> None:
     """Run one turn and print the answer while it is streamed."""
-    from memguard.cli.output import console
-
     out = console()
     out.print("agent ", end="")
     stream: Any = session.agent.stream(
@@ -145,7 +138,7 @@ def _turn(session: "_ChatSession", text: str, *, thread: str) -> None:
             state = data
             continue
         chunk, metadata = data
-        # Writer and judge stream too, but only the answer is for the person.
+        # Writer and judge send chunks too; only those of the answer are printed.
         if metadata.get("langgraph_node") == "answer" and chunk.text:
             out.out(chunk.text, end="", highlight=False)
             is_streamed = True
@@ -166,7 +159,10 @@ class _Change:
 
 @dataclass(kw_only=True)
 class _ChatSession:
-    """A conversation in the terminal, with the reports of its last turn."""
+    """A conversation in the terminal, with the reports of its last turn.
+
+    The methods named like commands run them; `command` finds the one that a line names.
+    """
 
     agent: "Graph"
     store: "ChromaStore"
@@ -179,8 +175,6 @@ class _ChatSession:
     def record(self, state: dict[str, Any]) -> None:
         """Record the reports of a turn, and print them in one line."""
         from rich.text import Text
-
-        from memguard.cli.output import console, counts_line
 
         self.read, self.writes = state.get("read"), state.get("writes")
         parts: list[str] = []
@@ -217,10 +211,7 @@ class _ChatSession:
         return True
 
     def why(self) -> None:
-        """Print what the last answer was given, and what was remembered of the turn."""
-        from memguard.cli.output import console, print_decisions
-        from memguard.cli.show import print_read
-
+        """Print what the last answer used, and what was remembered of the turn."""
         if self.read is None and self.writes is None:
             console().print("nothing was said yet")
         if self.read is not None:
@@ -231,8 +222,6 @@ class _ChatSession:
 
     def list_memories(self) -> None:
         """Print what is stored, with the numbers that `/forget` and `/edit` take."""
-        from memguard.cli.output import console, print_table
-
         items = self._items()
         if not items:
             console().print("nothing is stored")
@@ -240,22 +229,20 @@ class _ChatSession:
         rows = [(str(n), str(item.value.get("content", ""))) for n, item in enumerate(items, 1)]
         print_table("", ("", "memory"), rows)
 
-    def forget(self, which: str) -> None:
+    def forget(self, number: str) -> None:
         """Erase a memory from the store, and its text from the log."""
-        from memguard.cli.output import console
         from memguard.portal import run_sync
         from memguard.stores import forget_memory
 
-        item = self._item(which)
-        receipt = self._receipt_of(item)
+        item = self._item(number)
+        receipt = _receipt_of(item)
         if receipt:
-            run_sync(
-                forget_memory(
-                    self.journal, self.store, receipt, actor=_person(), reason="asked in the chat"
-                )
+            erasure = forget_memory(
+                self.journal, self.store, receipt, actor=actor_of(), reason="asked in the chat"
             )
+            run_sync(erasure)
         else:
-            # Another program put the item, so the log does not contain its text.
+            # Another program stored the item, so the log does not contain its text.
             self.store.delete(tuple(item.namespace), item.key)
         # An undo could store the erased text again.
         self.changes.clear()
@@ -263,25 +250,21 @@ class _ChatSession:
 
     def edit(self, arguments: str) -> None:
         """Replace a memory by a text of the person."""
-        from memguard.cli.output import console
-
-        which, _, text = arguments.partition(" ")
-        item = self._item(which)
-        if not text.strip():
+        number, _, rest = arguments.partition(" ")
+        item, text = self._item(number), rest.strip()
+        if not text:
             _refuse("an edit needs the new text: /edit 2 I live in Porto now.")
         old = str(item.value.get("content", ""))
         # Stored before the old one is deleted: if this fails, the old one is still there.
-        stored = self._store_text(text.strip(), replaced=old)
+        receipt = self._store_text(text, replaced=old)
         # The key of a memory is derived from its text: deleting an unchanged one would delete both.
-        if text.strip() != old:
-            self._delete(self._receipt_of(item), item=item)
-            self.changes.append(_Change(stored=stored, replaced=old))
+        if text != old:
+            self._delete(_receipt_of(item), item=item)
+            self.changes.append(_Change(stored=(receipt,), replaced=old))
         console().print("stored in your words")
 
     def undo(self) -> None:
-        """Take back what the last turn or edit stored."""
-        from memguard.cli.output import console
-
+        """Delete what the last turn or edit stored, and restore what an edit replaced."""
         if not self.changes:
             _refuse("there is nothing to undo")
         last = self.changes.pop()
@@ -291,63 +274,53 @@ class _ChatSession:
             self._store_text(last.replaced, replaced="")
         console().print(f"taken back: {len(last.stored)}")
 
-    def _store_text(self, text: str, *, replaced: str) -> tuple[str, ...]:
-        """Store what a person wrote; it needs no judge."""
+    def _store_text(self, text: str, *, replaced: str) -> str:
+        """Store what a person wrote, without a judge; returns the id of the receipt."""
         from memguard.portal import run_sync
         from memguard.write.review import store_wording
 
-        receipt = run_sync(
-            store_wording(
-                self.journal,
-                self.store,
-                text,
-                namespace=self.namespace,
-                actor=_person(),
-                instead_of=replaced,
-            )
+        stored = store_wording(
+            self.journal,
+            self.store,
+            text,
+            namespace=self.namespace,
+            actor=actor_of(),
+            instead_of=replaced,
         )
-        return (receipt.id,)
+        return run_sync(stored).id
 
     def _delete(self, receipt: str, *, item: Any = None) -> None:
         from memguard.portal import run_sync
         from memguard.stores import delete_memory
 
         if receipt:
-            run_sync(
-                delete_memory(
-                    self.journal, self.store, receipt, actor=_person(), reason="changed in the chat"
-                )
+            deletion = delete_memory(
+                self.journal, self.store, receipt, actor=actor_of(), reason="changed in the chat"
             )
+            run_sync(deletion)
         elif item is not None:
             self.store.delete(tuple(item.namespace), item.key)
 
     def _items(self) -> list[Any]:
         """The items of exactly this namespace, oldest first."""
+        # The store searches by prefix, so memories of namespaces below this one come too.
         items = self.store.search(self.namespace, limit=_MAX_LISTED)
         exact = [item for item in items if tuple(item.namespace) == self.namespace]
         # A fixed order, so that a number means the same memory in the next command.
         return sorted(exact, key=lambda item: (item.created_at, item.key))
 
-    def _item(self, which: str) -> Any:
+    def _item(self, number: str) -> Any:
         items = self._items()
-        if not which.isdecimal() or not 1 <= int(which) <= len(items):
+        if not number.isdecimal() or not 1 <= int(number) <= len(items):
             advice = f"use a number from 1 to {len(items)}" if items else "nothing is stored"
-            _refuse(f"{which!r} is not the number of a memory: {advice}; see /memories")
-        return items[int(which) - 1]
-
-    @staticmethod
-    def _receipt_of(item: Any) -> str:
-        provenance = item.value.get("memguard")
-        return str(provenance.get("receipt_id", "")) if isinstance(provenance, dict) else ""
+            _refuse(f"{number!r} is not the number of a memory: {advice}; see /memories")
+        return items[int(number) - 1]
 
 
-def _person() -> str:
-    from memguard.cli.options import actor_of
-
-    return actor_of(None)
+def _receipt_of(item: Any) -> str:
+    """The id of the receipt of an item; empty for an item of another program."""
+    return str(provenance_of(item.value).get("receipt_id", ""))
 
 
 def _refuse(message: str) -> NoReturn:
-    from memguard.errors import ErrorCode, InvalidInputError
-
     raise InvalidInputError(message, code=ErrorCode.INPUT_INVALID)

@@ -4,7 +4,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from memguard.cli.opening import named_file, pick_model
 from memguard.cli.options import BaseUrlOption, JsonOption, ModelOption, PresetOption
+from memguard.cli.output import print_json
+from memguard.cli.show import print_receipt
 
 if TYPE_CHECKING:
     from memguard.schema.memory import Conversation
@@ -30,25 +33,19 @@ def check(
     as_json: JsonOption = False,
 ) -> None:
     """Say whether a memory would be stored, and why. Stores nothing."""
-    from memguard.cli.opening import pick_model
-
     graph = _open(method, pick_model(model, base_url=base_url), presets=preset or [])
     candidate = {"candidate": text, "context": _source(source)}
     result = _run_case(graph, candidate, quiet=as_json or method != "conmem")
     receipt = result["receipt"]
     if as_json:
-        from memguard.cli.output import print_json
-
-        print_json(receipt.model_dump(mode="json"))
-        return
-    from memguard.cli.show import print_receipt
-
-    print_receipt(receipt, committed=False)
+        print_json(receipt)
+    else:
+        print_receipt(receipt, committed=False)
 
 
 def _open(method: Method, model: Any, *, presets: list[str]) -> "GateGraph":
-    from memguard.methods.conmem import create_conmem_graph
     from memguard.methods.conmem.config import ConMem
+    from memguard.methods.conmem.graph import create_conmem_graph
     from memguard.methods.consistency_gate import create_consistency_gate_graph
     from memguard.presets import choose_gates
 
@@ -63,8 +60,8 @@ def _run_case(graph: "GateGraph", candidate: dict[str, Any], *, quiet: bool) -> 
 
     result: dict[str, Any] = {}
     stream: Any = graph.stream(candidate, stream_mode=["custom", "values"], subgraphs=True)
-    # The nodes of a trial are in a nested graph: its events carry a namespace, its values do not
-    # belong to the result.
+    # The nodes of a trial are in a nested graph: its events are progress too, but its values are
+    # not the result.
     with CaseProgress(quiet=quiet) as progress:
         for namespace, mode, data in stream:
             if mode == "custom":
@@ -75,12 +72,12 @@ def _run_case(graph: "GateGraph", candidate: dict[str, Any], *, quiet: bool) -> 
 
 
 def _source(source: str) -> "Conversation":
-    from memguard.cli.opening import named_file
     from memguard.conversations import load_conversation, read_conversation
     from memguard.schema.memory import Conversation
 
     file = named_file(source)
     if file is None:
         return read_conversation(source)
+    # A LoCoMo file has one conversation for each session; a memory may rest on any of them.
     parts = load_conversation(file)
     return Conversation(turns=tuple(t for part in parts for t in part.turns), id=parts[0].id)

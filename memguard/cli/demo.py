@@ -6,18 +6,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from memguard.cli.opening import open_store, pick_model
 from memguard.cli.options import BaseUrlOption, EmbedOption, JsonOption, ModelOption
+from memguard.cli.output import (
+    OUTCOME_STYLES,
+    console,
+    counts_line,
+    print_decisions,
+    print_indented,
+    print_json,
+    total_counts,
+)
 
 if TYPE_CHECKING:
     from memguard.schema.receipt import Receipt
     from memguard.write.report import WriteReport
 
 _INDENT = 39
+"""Columns before the text of a planted memory: its outcome and its kind."""
 _WITHOUT_MODEL = """\
 No language model is set, so everything runs on this machine, without a key.
 The local writer copies what a user states, word for word; it cannot rephrase.
-The local judge is weaker than a strong model. It holds what it doubts, misses
-details swapped within one turn, and knows English only. With a model:
+The local judge is weaker than a strong model. It quarantines what it doubts,
+misses details swapped within one turn, and knows English only. With a model:
   make demo MODEL=openai:NAME [BASE_URL=http://localhost:11434/v1]
 """
 
@@ -45,9 +56,7 @@ def demo(
     """
     import tempfile
 
-    from memguard.cli.opening import open_store, pick_model
-
-    # Not deleted at the end: the printed commands look into it.
+    # Not deleted at the end: the commands that the demo suggests read it.
     folder = store or tempfile.mkdtemp(prefix="memguard-demo-")
     judge = pick_model(model, base_url=base_url)
     with open_store(folder, embed=embed) as opened:
@@ -55,9 +64,7 @@ def demo(
             file or demo_conversation(), judge=judge, store=opened, with_planted=file is None
         )
     if as_json:
-        from memguard.cli.output import print_json
-
-        print_json({name: report.model_dump(mode="json") for name, report in reports.items()})
+        print_json(reports)
         return
     _show(reports, folder=folder, local=judge == "local")
 
@@ -73,25 +80,26 @@ def _run(file: Path, *, judge: Any, store: Any, with_planted: bool) -> "dict[str
     from memguard.journal.journal import Journal
     from memguard.write.graph import create_write_guard
 
-    def guard_of(model: Any, **where: Any) -> Any:
+    def create_guard(model: Any, **storage: Any) -> Any:
         # If the model fails half-way, the demo still shows what was decided before.
         return create_write_guard(
-            model, namespace=("memories", "demo"), on_failure="report", **where
+            model, namespace=("memories", "demo"), on_failure="report", **storage
         )
 
     parts = load_conversation(file)
-    written = [guard_of(judge, store=store).invoke({"conversation": part}) for part in parts]
+    written = [create_guard(judge, store=store).invoke({"conversation": part}) for part in parts]
     reports = {f"session {n}": part["writes"] for n, part in enumerate(written, start=1)}
     if not with_planted:
         return reports
-    planted = [{key: one[key] for key in ("text", "turn_ids")} for one in _planted()]
+    planted = [{key: entry[key] for key in ("text", "turn_ids")} for entry in _planted()]
     offered = {"conversation": parts[0], "candidates": planted}
-    reports["planted"] = guard_of(judge, store=store).invoke(offered)["writes"]
+    reports["planted"] = create_guard(judge, store=store).invoke(offered)["writes"]
     if judge != "local":
         from langgraph.store.memory import InMemoryStore
 
-        # For comparison only: what the local judge admits goes into a store that is thrown away.
-        local = guard_of("local", store=InMemoryStore(), receipts=Journal.memory())
+        # Only for comparison: what the local judge admits is stored in memory, not in the demo's
+        # store.
+        local = create_guard("local", store=InMemoryStore(), receipts=Journal.memory())
         reports["planted, local judge"] = local.invoke(offered)["writes"]
     return reports
 
@@ -103,25 +111,18 @@ def _planted() -> list[dict[str, Any]]:
 
 
 def _show(reports: "dict[str, WriteReport]", *, folder: str, local: bool) -> None:
-    from memguard.cli.output import console, counts_line, print_decisions
-
     out = console()
     if local:
         out.print(_WITHOUT_MODEL)
     sessions = [report for name, report in reports.items() if name.startswith("session")]
     receipts = [receipt for report in sessions for receipt in report.receipts]
-    print_decisions(receipts, title="1. What the conversation gave")
+    print_decisions(receipts, title="1. Candidates from the conversation")
     if "planted" in reports:
         _show_planted(reports)
-    counts: dict[Any, int] = {}
-    for report in reports.values():
-        for outcome, count in report.counts.items():
-            counts[outcome] = counts.get(outcome, 0) + count
-        for failure in report.failures:
-            out.print(f"not done: {failure.step}: {failure.message}")
-    out.print(
-        f"\nIn all: {counts_line(counts)}. Nothing is lost: what is in quarantine can be released,"
-    )
+    for failure in (failure for report in reports.values() for failure in report.failures):
+        out.print(f"not done: {failure.step}: {failure.message}")
+    counts = counts_line(total_counts(reports.values()))
+    out.print(f"\nIn all: {counts}. Nothing is lost: what is in quarantine can be released,")
     out.print("and what was rejected stays on its receipt. Try:")
     for command in (
         "search 'What may Ines not eat?' --user demo",
@@ -134,41 +135,32 @@ def _show(reports: "dict[str, WriteReport]", *, folder: str, local: bool) -> Non
 def _show_planted(reports: "dict[str, WriteReport]") -> None:
     from rich.text import Text
 
-    from memguard.cli.output import OUTCOME_STYLES, console
-
     out = console()
     local = reports.get("planted, local judge")
-    title = "\n2. What we planted: memories that look right. Two are true, ten are wrong"
-    out.print(Text(title, style="bold"))
-    others = _by_text(local.receipts) if local else {}
+    title = "\n2. Planted candidates, which all look right: two are true, ten are wrong"
+    out.print(title, style="bold")
+    local_receipts = _by_text(local.receipts) if local else {}
     receipts = _by_text(reports["planted"].receipts)
-    fooled: list[str] = []
-    for one in _planted():
-        receipt = receipts.get(one["text"])
+    wrongly_stored: list[str] = []
+    for entry in _planted():
+        text = entry["text"]
+        receipt = receipts.get(text)
+        # The run may have failed before this candidate was judged.
         if receipt is None:
             continue
-        if receipt.outcome == "stored" and one["want"] == "reject":
-            fooled.append(one["text"])
+        if receipt.outcome == "stored" and entry["want"] == "reject":
+            wrongly_stored.append(text)
         line = Text(f"{receipt.outcome:<12}", style=OUTCOME_STYLES[receipt.outcome])
-        line.append(f"{one['kind']:<27}", style="dim").append(one["text"], style="default")
+        line.append(f"{entry['kind']:<27}", style="dim").append(text, style="default")
         out.print(line)
-        _print_below(receipt.decision.explanation)
-        other = others.get(one["text"])
-        if other is not None:
-            _print_below(f"local judge: {other.outcome}, {other.decision.explanation}")
-    out.print(f"Stored in spite of being wrong: {len(fooled)} of ten.")
-    for text in fooled:
-        out.print(f"  {text!r} got past the judge: that is what a better model is for.")
-
-
-def _print_below(text: str) -> None:
-    """Print a reason, dimmed, below the text that it belongs to."""
-    from rich.padding import Padding
-    from rich.text import Text
-
-    from memguard.cli.output import console
-
-    console().print(Padding(Text(text, style="dim"), (0, 0, 0, _INDENT)))
+        print_indented(receipt.decision.explanation, columns=_INDENT, style="dim")
+        if text in local_receipts:
+            other = local_receipts[text]
+            comparison = f"local judge: {other.outcome}, {other.decision.explanation}"
+            print_indented(comparison, columns=_INDENT, style="dim")
+    out.print(f"Stored although wrong: {len(wrongly_stored)} of ten.")
+    for text in wrongly_stored:
+        out.print(f"  {text!r} passed the judge; a better model may reject it.")
 
 
 def _by_text(receipts: "Sequence[Receipt]") -> "dict[str, Receipt]":

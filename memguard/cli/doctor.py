@@ -1,11 +1,21 @@
 """`memguard doctor`: check what is configured, what is reachable, and what will be used."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from memguard.cli.opening import journal_path, open_journal, open_model, open_store, server_address
 from memguard.cli.options import BaseUrlOption, EmbedOption, JsonOption, ModelOption, StoreOption
+from memguard.cli.output import counts_line, print_json, print_table
+from memguard.errors import MemguardError
+
+Result = tuple[bool | None, str]
+"""Whether a check passed, with `None` for a warning, and what it found."""
 
 _STATES = {True: "ok", None: "warning", False: "amiss"}
 """The state that is printed for the result of a check; `None` is a warning."""
+_CHANCE = 0.5
+"""The AUC of a judge that guesses."""
 
 
 def doctor(
@@ -22,23 +32,20 @@ def doctor(
     """
     import typer
 
-    from memguard.cli.output import print_json, print_table
-
-    checks: dict[str, tuple[bool | None, str]] = {
+    checks: dict[str, Result] = {
         "versions": _versions(),
-        "model": _model(model, base_url=base_url),
-        "calibration": _calibration(store, model=model),
-        "embedder": _embedder(embed),
-        "store": _store(store, embed=embed),
-        "receipts": _receipts(store),
+        "model": _run(_model, model, base_url=base_url),
+        "calibration": _run(_calibration, store, model=model),
+        "embedder": _run(_embedder, embed),
+        "store": _run(_store, store, embed=embed),
+        "receipts": _run(_receipts, store),
     }
     if as_json:
-        print_json(
-            {
-                name: {"ok": ok is not False, "state": _STATES[ok], "found": result}
-                for name, (ok, result) in checks.items()
-            }
-        )
+        body = {
+            name: {"ok": ok is not False, "state": _STATES[ok], "found": result}
+            for name, (ok, result) in checks.items()
+        }
+        print_json(body)
     else:
         rows = [(name, _STATES[ok], result) for name, (ok, result) in checks.items()]
         print_table("memguard doctor", ("what", "state", "found"), rows)
@@ -46,7 +53,15 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _versions() -> tuple[bool, str]:
+def _run(check: Callable[..., Result], *arguments: Any, **options: Any) -> Result:
+    """The result of a check; an error is a result too, so that the other checks still run."""
+    try:
+        return check(*arguments, **options)
+    except MemguardError as error:
+        return False, error.message
+
+
+def _versions() -> Result:
     import platform
     from importlib.metadata import version
 
@@ -55,33 +70,23 @@ def _versions() -> tuple[bool, str]:
     return True, ", ".join([f"Python {platform.python_version()}", *versions])
 
 
-def _model(model: str | None, *, base_url: str | None) -> tuple[bool, str]:
-    from memguard.cli.opening import open_model
-    from memguard.errors import MemguardError
+def _model(model: str | None, *, base_url: str | None) -> Result:
     from memguard.llm.models import check_server
     from memguard.portal import run_sync
 
     if model in {None, "local"}:
         return True, "the local writer and judge are used, which are weaker than a strong model"
-    try:
-        opened = open_model(model, base_url=base_url)
-        return True, run_sync(check_server(opened))
-    except MemguardError as error:
-        return False, error.message
+    return True, run_sync(check_server(open_model(model, base_url=base_url)))
 
 
-def _calibration(store: str, *, model: str | None) -> tuple[bool | None, str]:
+def _calibration(store: str, *, model: str | None) -> Result:
     """The last result of `memguard calibrate` for this model; only a language model needs one."""
     from memguard.calibration import find_records
-    from memguard.cli.opening import journal_path
-    from memguard.errors import MemguardError
+    from memguard.prompts import load_prompt
 
     if model is None or model == "local":
-        return True, "not needed: the local judge comes with its own"
-    try:
-        records = find_records(journal_path(store).parent, model=model)
-    except MemguardError as error:
-        return False, error.message
+        return True, "not needed: the local judge ships with its calibration"
+    records = find_records(journal_path(store).parent, model=model)
     if not records:
         return None, f"{model} was never measured as a judge: run memguard calibrate"
     last = records[-1]
@@ -91,49 +96,30 @@ def _calibration(store: str, *, model: str | None) -> tuple[bool | None, str]:
         f"suggested tau {'none' if last.suggested_tau is None else last.suggested_tau}"
     )
     # A measurement is about one prompt, and says nothing about another.
-    if last.prompt not in _digests():
+    prompts = (load_prompt("consistency_gate", name) for name in ("support", "support_yes_no"))
+    if last.prompt not in {prompt.digest for prompt in prompts}:
         return None, f"{result}; the prompt has changed since: calibrate again"
+    # The lower end of the interval: a judge that may be guessing should not judge.
     if last.auc_low <= _CHANCE or last.suggested_tau is None:
         return None, f"{result}; it should not judge"
     return True, result
 
 
-_CHANCE = 0.5
-
-
-def _digests() -> set[str]:
-    from memguard.prompts import load_prompt
-
-    names = ("support", "support_yes_no")
-    return {load_prompt("consistency_gate", name).digest for name in names}
-
-
-def _embedder(embed: str | None) -> tuple[bool, str]:
-    from memguard.errors import MemguardError
+def _embedder(embed: str | None) -> Result:
+    from memguard.local.weights import find_weights
 
     if embed is not None:
         # A test request to a hosted model would cost money.
-        return True, f"{embed}, asked at the first write"
-    try:
-        from memguard.local.weights import find_weights
-
-        weights = find_weights()
-    except MemguardError as error:
-        return False, error.message
+        return True, f"{embed}, not called before the first write"
+    weights = find_weights()
     return True, f"built in, {weights.precision} weights from {weights.source}: {weights.path}"
 
 
-def _store(store: str, *, embed: str | None) -> tuple[bool, str]:
-    from memguard.cli.opening import open_store, server_address
-    from memguard.errors import MemguardError
-
+def _store(store: str, *, embed: str | None) -> Result:
     if server_address(store) is None and _is_new(Path(store)):
-        return True, f"{store!r} does not exist yet; the first write makes it"
-    try:
-        with open_store(store, embed=embed) as opened:
-            spaces = opened.list_namespaces(limit=1000)
-    except MemguardError as error:
-        return False, error.message
+        return True, f"{store!r} does not exist yet; the first write creates it"
+    with open_store(store, embed=embed) as opened:
+        spaces = opened.list_namespaces(limit=1000)
     return True, f"{store!r} opens; {len(spaces)} namespaces"
 
 
@@ -143,21 +129,16 @@ def _is_new(folder: Path) -> bool:
 
     if not folder.exists():
         return True
+    # `memguard calibrate` saves its record in the folder, which is not a store yet.
     # If it is not a folder, opening the store reports that better than this check could.
     return folder.is_dir() and [file.name for file in folder.iterdir()] == [RECORD_FILE]
 
 
-def _receipts(store: str) -> tuple[bool, str]:
-    from memguard.cli.opening import journal_path, open_journal
-    from memguard.cli.output import counts_line
-    from memguard.errors import MemguardError
+def _receipts(store: str) -> Result:
     from memguard.journal.receipts import ReceiptLog
 
     # Opening would create the file.
     if not journal_path(store).exists():
         return True, "none yet"
-    try:
-        with open_journal(store) as journal:
-            return True, counts_line(ReceiptLog(journal).count())
-    except MemguardError as error:
-        return False, error.message
+    with open_journal(store) as journal:
+        return True, counts_line(ReceiptLog(journal).count())

@@ -2,17 +2,17 @@
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from memguard.cli.options import JsonOption
-
-if TYPE_CHECKING:
-    from memguard.errors import ErrorCode
+from memguard.cli.output import console, print_json, print_table
+from memguard.errors import DOCS_URL, ErrorCode, InvalidInputError, error_url
 
 _HEADING = re.compile(r"^### `([a-z-]+)`\n", re.MULTILINE)
 _COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
+# Links to other pages of the documentation, with or without an anchor; not links to the web.
 _PAGE_LINK = re.compile(r"\]\(((?:[\w-]+/)*[\w-]+)\.md(#[\w-]+)?\)")
 
 
@@ -29,8 +29,6 @@ def explain(
 
     Prints what happened, why, what to do, and an example. Without a code, lists all codes.
     """
-    from memguard.cli.output import print_json
-
     pages = read_pages()
     if code is None:
         summaries = {name: first_sentence(page) for name, page in pages.items()}
@@ -41,8 +39,6 @@ def explain(
         return
     name = find_code(code)
     if as_json:
-        from memguard.errors import error_url
-
         print_json({"code": name, "url": error_url(name), "page": pages[name]})
     else:
         _print_page(name, pages[name])
@@ -50,8 +46,6 @@ def explain(
 
 def read_pages() -> "dict[ErrorCode, str]":
     """The text of each error code, as Markdown, without its heading."""
-    from memguard.errors import ErrorCode
-
     parts = _HEADING.split(_page_file().read_text(encoding="utf-8"))
     # After the introduction, headings and their texts alternate. A text ends at the next section.
     return {
@@ -75,12 +69,11 @@ def find_code(text: str) -> "ErrorCode":
     """
     from difflib import get_close_matches
 
-    from memguard.errors import ErrorCode, InvalidInputError
-
     codes = [code.value for code in ErrorCode]
     name = text.strip().strip("[]`").lower().replace("_", "-")
     if name in codes:
         return ErrorCode(name)
+    # A part of a code is too short to be similar to it, so that is looked for separately.
     similar = get_close_matches(name, codes, cutoff=0.7) or [
         item for item in codes if name and name in item
     ]
@@ -97,8 +90,6 @@ def _page_file() -> Path:
 
 
 def _print_summaries(summaries: "dict[ErrorCode, str]") -> None:
-    from memguard.cli.output import console, print_table
-
     print_table("error codes", ("code", "meaning"), list(summaries.items()))
     console().print("\n`memguard explain CODE` prints the page of a code.")
 
@@ -107,13 +98,8 @@ def _print_page(code: "ErrorCode", page: str) -> None:
     from rich.console import Console
     from rich.markdown import Markdown
 
-    from memguard.errors import DOCS_URL, error_url
-
     # Relative links lead nowhere in a terminal.
-    absolute = _PAGE_LINK.sub(
-        lambda link: f"]({DOCS_URL}/{link[1]}.html{link[2] or ''})",
-        page,
-    )
+    absolute = _PAGE_LINK.sub(lambda link: f"]({DOCS_URL}/{link[1]}.html{link[2] or ''})", page)
     out = Console()
     out.print(Markdown(f"# {code}\n\n{absolute}", hyperlinks=out.is_terminal))
     out.print(f"\n{error_url(code)}", highlight=False, soft_wrap=True)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from memguard.cli.options import GateOption, PresetOption
+from memguard.errors import ErrorCode, InvalidInputError
 
 
 def graph(
@@ -31,25 +32,25 @@ def graph(
     if name is None:
         sys.stdout.write("\n".join(drawing.GRAPHS) + "\n")
         return
-    opened = drawing.open_graph(name, gates=gate or (), presets=preset or ())
-    if svg is not None:
-        _write(svg, drawing.to_svg(opened))
-    if png is not None:
-        _write(png, drawing.to_png(opened))
-    if html is not None:
-        _write(html, drawing.to_page(opened))
-    if mermaid is not None:
-        _write(mermaid, drawing.to_mermaid(opened))
+    drawn = drawing.open_graph(name, gates=gate or (), presets=preset or ())
+    pictures = (
+        (svg, drawing.to_svg),
+        (png, drawing.to_png),
+        (html, drawing.to_page),
+        (mermaid, drawing.to_mermaid),
+    )
+    for path, draw in pictures:
+        if path is not None:
+            _write(path, draw(drawn))
     if not any((svg, png, html, mermaid)):
-        sys.stdout.write(drawing.to_mermaid(opened))
+        sys.stdout.write(drawing.to_mermaid(drawn))
 
 
 def _write(path: Path, picture: str | bytes) -> None:
-    from memguard.errors import ErrorCode, InvalidInputError
-
     try:
         path.write_bytes(picture if isinstance(picture, bytes) else picture.encode())
     except OSError as error:
         msg = f"cannot write {str(path)!r}: {error.strerror}; name a file in a folder that exists"
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID) from error
+    # On standard error, so that standard output is empty or a picture.
     sys.stderr.write(f"wrote {path}\n")

@@ -12,27 +12,38 @@ if TYPE_CHECKING:
 
 JOURNAL_FILE = "memguard.sqlite3"
 _FILE_ENDINGS = {".json", ".jsonl", ".md", ".txt"}
+"""A single word with one of these endings is the name of a file, and never a text."""
 
 
-def open_store(store: str, *, embed: str | None, make: bool = True) -> "ChromaStore":
-    """The store in a folder or at HOST:PORT; `make` allows a new folder."""
+def open_store(store: str, *, embed: str | None, create: bool = True) -> "ChromaStore":
+    """Open the store in a folder or at HOST:PORT.
+
+    Args:
+        store: The folder, or host and port.
+        embed: The embedding model; `None` for the built-in one.
+        create: Whether to create a folder that does not exist.
+
+    Raises:
+        InvalidInputError: If the folder does not exist and is not to be created.
+    """
     from memguard.stores import ChromaStore
 
     server = server_address(store)
-    if server is None and not make and not Path(store).exists():
-        msg = f"there is no store at {store!r}: write to it first, or name another one"
-        raise InvalidInputError(msg, code=ErrorCode.STORE_PATH)
     if server is not None:
         return ChromaStore.server(*server, embed=embed)
+    if not create and not Path(store).exists():
+        msg = f"there is no store at {store!r}: write to it first, or name another one"
+        raise InvalidInputError(msg, code=ErrorCode.STORE_PATH)
     return ChromaStore.local(store, embed=embed)
 
 
 def journal_path(store: str) -> Path:
     """The file of the journal: in the folder of a local store; in this folder for a server."""
+    # Receipts are a file, and a server has no folder that this machine could write it to.
     return (Path() if server_address(store) is not None else Path(store)) / JOURNAL_FILE
 
 
-def make_journal(store: str) -> "Journal":
+def create_journal(store: str) -> "Journal":
     """The journal of a store, created if there is none."""
     from memguard.journal.journal import Journal
 
@@ -43,13 +54,13 @@ def open_journal(store: str) -> "Journal":
     """The journal of a store that was written to before.
 
     Raises:
-        InvalidInputError: If there is none.
+        InvalidInputError: If the store has no journal.
     """
     path = journal_path(store)
     if not path.exists():
         msg = f"no receipts at {str(path)!r}: write to this store first, or name another one"
         raise InvalidInputError(msg, code=ErrorCode.STORE_PATH)
-    return make_journal(store)
+    return create_journal(store)
 
 
 def open_model(model: str | None, *, base_url: str | None) -> "Model":
@@ -68,6 +79,7 @@ def pick_model(model: str | None, *, base_url: str | None) -> "Model | str":
     from memguard.llm.models import list_models
     from memguard.portal import run_sync
 
+    # A client needs some name; listing the models of a server does not use it.
     names = run_sync(list_models(open_model("openai:unnamed", base_url=base_url)))
     if len(names) == 1:
         return open_model(f"openai:{names[0]}", base_url=base_url)
@@ -100,6 +112,7 @@ def named_file(text: str) -> Path | None:
 def server_address(store: str) -> tuple[str, int] | None:
     """Host and port, if `--store` is HOST:PORT; `None` for a folder."""
     host, colon, port = store.rpartition(":")
+    # A path may end in a colon and a number too, but the name of a host has no slash.
     if not colon or not port.isdecimal() or "/" in host or "\\" in host or not host:
         return None
     return host, int(port)

@@ -1,8 +1,11 @@
 """Options that several commands share. A value on the command line overrides the environment."""
 
+import getpass
 from typing import Annotated
 
 import typer
+
+from memguard.errors import ErrorCode, InvalidInputError
 
 StoreOption = Annotated[
     str,
@@ -57,7 +60,7 @@ PresetOption = Annotated[
     list[str] | None,
     typer.Option(
         "--preset",
-        help="Named settings, see `memguard presets`; every gate takes the ones that it has.",
+        help="Named settings, see `memguard presets`; each gate uses those that it has.",
     ),
 ]
 ConversationOption = Annotated[
@@ -66,6 +69,9 @@ ConversationOption = Annotated[
 ]
 ActorOption = Annotated[
     str | None, typer.Option("--actor", help="Name for the log; your login name by default.")
+]
+ReceiptArgument = Annotated[
+    str, typer.Argument(help="Id of the receipt, or its first characters.", metavar="ID")
 ]
 
 
@@ -79,8 +85,6 @@ def namespace_of(user: str | None, namespace: list[str] | None) -> tuple[str, ..
     if user is not None and not namespace:
         labels = (*labels, user)
     if any(not label.strip() for label in labels):
-        from memguard.errors import ErrorCode, InvalidInputError
-
         msg = f"the namespace {labels!r} has a blank label: give --user and --namespace a value"
         raise InvalidInputError(msg, code=ErrorCode.NAMESPACE_INVALID)
     return labels
@@ -88,11 +92,10 @@ def namespace_of(user: str | None, namespace: list[str] | None) -> tuple[str, ..
 
 def template_of(namespace: tuple[str, ...]) -> tuple[str, ...]:
     """A namespace as the template that guards take, in which typed braces are plain text."""
+    # A label such as `{user_id}` would otherwise be filled from the run, which has no such value.
     return tuple(label.replace("{", "{{").replace("}", "}}") for label in namespace)
 
 
-def actor_of(actor: str | None) -> str:
+def actor_of(actor: str | None = None) -> str:
     """The name for the log: the option, else the login name."""
-    import getpass
-
     return actor or getpass.getuser()

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from memguard.cli.options import JsonOption
+from memguard.cli.output import print_json, print_table
 
 
 def presets(as_json: JsonOption = False) -> None:
     """Print the named settings of each method, in full."""
-    from memguard.cli.output import print_json
     from memguard.methods.conmem.config import CONMEM_PRESETS
     from memguard.methods.consistency_gate.config import CONSISTENCY_GATE_PRESETS
     from memguard.schema.read import FACTOR_COMPILED_PRESETS, PERMISSION_SEMANTIC_PRESETS
@@ -31,8 +31,7 @@ def presets(as_json: JsonOption = False) -> None:
 
 
 def _print_method(method: str, named: Mapping[str, Mapping[str, Any]]) -> None:
-    from memguard.cli.output import print_table
-
+    # Presets of a method are of one type, so the first one names the settings of all.
     settings = next(iter(named.values()))
     rows = [(name, *(str(spec[name]) for spec in named.values())) for name in settings]
     print_table(method, ("setting", *named), rows)

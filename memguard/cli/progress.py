@@ -1,6 +1,5 @@
 """Progress bars: turns and candidates of a write, and steps of a ConMem case."""
 
-from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console
@@ -19,6 +18,7 @@ class _Bars:
             MofNCompleteColumn(),
             TextColumn("{task.fields[detail]}"),
             console=console,
+            # In a file, every step would be a line of its own.
             disable=quiet or not console.is_terminal,
             **look,
         )
@@ -28,12 +28,7 @@ class _Bars:
         self._bars.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop to draw."""
         self._bars.stop()
 
@@ -54,6 +49,7 @@ class WriteProgress(_Bars):
             case "extracted":
                 self._bars.advance(self._turns, event["turns"])
             case "screened":
+                # Sessions share this bar and are screened one after another, so the total grows.
                 total = self._bars.tasks[self._candidates].total or 0
                 self._bars.update(self._candidates, total=total + event["to_gate"])
             case "gated":
@@ -90,4 +86,5 @@ class CaseProgress(_Bars):
             self._bars.update(self._task, detail=f"{event['step'].replace('_', ' ')}{probe}")
         elif event.get("state") == "done":
             self._done += 1
+            # Repairs add steps that the total does not have; the bar must not pass its end.
             self._bars.update(self._task, completed=self._done, total=max(self.STEPS, self._done))

@@ -1,16 +1,23 @@
-"""`memguard quarantine list | show | release | discard`: candidates held for review."""
+"""`memguard quarantine list | show | release | discard`: candidates that wait for a person."""
 
 from typing import Annotated
 
 import typer
 
-from memguard.cli.options import ActorOption, EmbedOption, JsonOption, StoreOption, actor_of
+from memguard.cli.opening import open_journal, open_store
+from memguard.cli.options import (
+    ActorOption,
+    EmbedOption,
+    JsonOption,
+    ReceiptArgument,
+    StoreOption,
+    actor_of,
+)
+from memguard.cli.output import console, print_decisions, print_json
+from memguard.cli.show import print_receipt
 
 app = typer.Typer(help="List, release or discard what is in quarantine.", no_args_is_help=True)
 
-IdArgument = Annotated[
-    str, typer.Argument(help="Id of the receipt, or its first characters.", metavar="ID")
-]
 ReasonOption = Annotated[str, typer.Option("--reason", help="Reason for the log.")]
 
 
@@ -21,35 +28,28 @@ def list_quarantined(
     as_json: JsonOption = False,
 ) -> None:
     """List what is in quarantine now, newest first."""
-    from memguard.cli.opening import open_journal
-    from memguard.cli.output import print_decisions, print_json
     from memguard.journal.quarantine import Quarantine
 
     with open_journal(store) as journal:
         page = Quarantine(journal).list(limit=limit)
     if as_json:
-        bodies = [receipt.model_dump(mode="json") for receipt in page.receipts]
-        print_json({"held": bodies, "before": page.before})
+        # The key stays as it is, because programs read it.
+        print_json({"held": page.receipts, "before": page.before})
         return
-    print_decisions(page.receipts, title=f"{len(page.receipts)} held")
+    print_decisions(page.receipts, title=f"{len(page.receipts)} in quarantine")
 
 
 @app.command("show")
 def show_quarantined(
-    receipt_id: IdArgument, store: StoreOption = "memory", as_json: JsonOption = False
+    receipt_id: ReceiptArgument, store: StoreOption = "memory", as_json: JsonOption = False
 ) -> None:
     """Print one candidate in quarantine, with its history."""
-    from memguard.cli.opening import open_journal
-    from memguard.cli.output import console, print_json
-    from memguard.cli.show import print_receipt
     from memguard.journal.quarantine import Quarantine
 
     with open_journal(store) as journal:
         entry = Quarantine(journal).show(receipt_id)
     if as_json:
-        events = [event.model_dump(mode="json") for event in entry.history]
-        body = {"state": entry.state, "receipt": entry.receipt.model_dump(mode="json")}
-        print_json({**body, "history": events})
+        print_json({"state": entry.state, "receipt": entry.receipt, "history": entry.history})
         return
     console().print(f"state: {entry.state}")
     print_receipt(entry.receipt, history=entry.history)
@@ -57,7 +57,7 @@ def show_quarantined(
 
 @app.command("release")
 def release_quarantined(
-    receipt_id: IdArgument,
+    receipt_id: ReceiptArgument,
     store: StoreOption = "memory",
     embed: EmbedOption = None,
     actor: ActorOption = None,
@@ -65,8 +65,6 @@ def release_quarantined(
     as_json: JsonOption = False,
 ) -> None:
     """Store a candidate from quarantine."""
-    from memguard.cli.opening import open_journal, open_store
-    from memguard.cli.output import console, print_json
     from memguard.journal.quarantine import Quarantine
 
     # The journal first: without one, a misspelled name must not create a store.
@@ -75,8 +73,7 @@ def release_quarantined(
             receipt_id, actor=actor_of(actor), store=opened, reason=reason
         )
     if as_json:
-        record = released.record.model_dump(mode="json")
-        print_json({"released": record, "already": released.already})
+        print_json({"released": released.record, "already": released.already})
         return
     state = "was released before" if released.already else "stored"
     console().print(f"{state}: {released.record.text}")
@@ -84,15 +81,13 @@ def release_quarantined(
 
 @app.command("discard")
 def discard_quarantined(
-    receipt_id: IdArgument,
+    receipt_id: ReceiptArgument,
     store: StoreOption = "memory",
     actor: ActorOption = None,
     reason: ReasonOption = "",
     as_json: JsonOption = False,
 ) -> None:
     """Discard a candidate from quarantine; its receipt stays."""
-    from memguard.cli.opening import open_journal
-    from memguard.cli.output import console, print_json
     from memguard.journal.quarantine import Quarantine
 
     with open_journal(store) as journal:

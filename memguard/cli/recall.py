@@ -4,21 +4,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memguard.cli.options import (
-    BaseUrlOption,
-    EmbedOption,
-    JsonOption,
-    ModelOption,
-    NamespaceOption,
-    StoreOption,
-    UserOption,
-    namespace_of,
-    template_of,
-)
+from memguard.cli import options
+from memguard.cli.opening import create_journal, named_file, open_store, pick_model
+from memguard.cli.options import namespace_of, template_of
+from memguard.cli.output import console, print_json
+from memguard.cli.show import print_read
+from memguard.errors import ErrorCode, InvalidInputError
 
 if TYPE_CHECKING:
+    from memguard.read.admission import AdmissionSpec
     from memguard.schema.read import Recall
-
 
 _DEADLINE = 300.0
 """Seconds for one read. In an agent, the deadline of the read guard is shorter."""
@@ -26,12 +21,12 @@ _DEADLINE = 300.0
 
 def recall(
     query: Annotated[str, typer.Argument(help="What the user asks.", metavar="QUERY")],
-    store: StoreOption = "memory",
-    model: ModelOption = None,
-    base_url: BaseUrlOption = None,
-    embed: EmbedOption = None,
-    user: UserOption = None,
-    namespace: NamespaceOption = None,
+    store: options.StoreOption = "memory",
+    model: options.ModelOption = None,
+    base_url: options.BaseUrlOption = None,
+    embed: options.EmbedOption = None,
+    user: options.UserOption = None,
+    namespace: options.NamespaceOption = None,
     admission: Annotated[
         str, typer.Option(help="Method: ps (parts of memories), fc (whole memories) or relevance.")
     ] = "ps",
@@ -63,14 +58,13 @@ def recall(
     superseded: Annotated[
         bool, typer.Option("--superseded", help="Include memories that a later one superseded.")
     ] = False,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Print which memories may enter a prompt, and why.
 
     Also prints what is withheld, and the exact section of the prompt. Without a model, rules and
     the built-in embedder judge. They need no key and no network, and are weaker.
     """
-    from memguard.cli.opening import make_journal, open_store, pick_model
     from memguard.read.graph import create_read_guard
 
     settings = _recall(limit, since=since, until=until, latest=latest, superseded=superseded)
@@ -79,8 +73,8 @@ def recall(
     judge = pick_model(model, base_url=base_url)
     with (
         # A misspelled name must not create an empty store, which would answer "no memories".
-        open_store(store, embed=embed, make=False) as opened,
-        make_journal(store) as journal,
+        open_store(store, embed=embed, create=False) as opened,
+        create_journal(store) as journal,
     ):
         guard = create_read_guard(
             judge,
@@ -89,21 +83,18 @@ def recall(
             admission=spec,
             recall=settings,
             receipts=journal,
-            # Nobody waits for an answer here, and the first read loads the models.
+            # No user waits for an answer here, and the first read loads the models.
             deadline=_DEADLINE,
             on_failure="raise",
         )
         read = guard.invoke({"query": query, "evidence": documents})["read"]
     if as_json:
-        from memguard.cli.output import print_json
-
-        print_json(read.model_dump(mode="json"))
+        print_json(read)
         return
-    from memguard.cli.output import console
-    from memguard.cli.show import print_read
 
     print_read(read)
-    console().print(f"\nsee `memguard receipts show {read.id[:8]} --store {store}` for all of it")
+    command = f"memguard receipts show {read.id[:8]} --store {store}"
+    console().print(f"\n`{command}` prints the full receipt")
 
 
 def _recall(
@@ -111,7 +102,6 @@ def _recall(
 ) -> "Recall":
     from pydantic import ValidationError
 
-    from memguard.errors import ErrorCode, InvalidInputError
     from memguard.schema.read import Recall
 
     try:
@@ -126,35 +116,21 @@ def _recall(
         )
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        msg = f"{where or 'the time window'}: {first['msg']}; give days as 2026-03-01"
+        field = ".".join(str(part) for part in first["loc"])
+        msg = f"{field or 'the time window'}: {first['msg']}; give days as 2026-03-01"
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID) from None
 
 
-def _admission(name: str, *, rendering: str, preset: str) -> Any:
-    from typing import get_args
+def _admission(name: str, *, rendering: str, preset: str) -> "AdmissionSpec":
+    from memguard.presets import choose_admission
+    from memguard.schema.read import READ_PRESETS
 
-    from memguard.errors import ErrorCode, InvalidInputError
-    from memguard.read.admission import BY_NAME
-    from memguard.schema.read import READ_PRESETS, Rendering
-
-    for value, names, setting in (
-        (name, tuple(BY_NAME), "admission"),
-        (rendering, get_args(Rendering), "rendering"),
-        (preset, tuple(READ_PRESETS), "preset"),
-    ):
-        if value not in names:
-            msg = f"there is no {setting} {value!r}: use one of {', '.join(names)}"
-            raise InvalidInputError(msg, code=ErrorCode.SPEC_INVALID)
-    kind = type(BY_NAME[name])
-    if "rendering" not in kind.model_fields:
-        return kind()  # the relevance gate has one rendering and no presets
-    return kind.model_validate({"preset": preset, "rendering": rendering})
+    # Both presets exist for every method on the command line; on `relevance` they have no effect.
+    presets = () if name == "relevance" and preset in READ_PRESETS else (preset,)
+    return choose_admission(name, presets=presets, rendering=rendering)
 
 
 def _evidence(evidence: str | None) -> Any:
-    from memguard.cli.opening import named_file
-
     if evidence is None:
         return ()
     file = named_file(evidence)

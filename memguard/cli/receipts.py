@@ -4,11 +4,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memguard.cli.options import JsonOption, NamespaceOption, StoreOption, UserOption
+from memguard.cli.opening import open_journal
+from memguard.cli.options import (
+    JsonOption,
+    NamespaceOption,
+    ReceiptArgument,
+    StoreOption,
+    UserOption,
+    namespace_of,
+)
+from memguard.cli.output import console, counts_line, print_decisions, print_json
 from memguard.cli.rescore import rescore
+from memguard.cli.show import print_read, print_reads, print_receipt
+from memguard.errors import ErrorCode, InvalidInputError
 
 if TYPE_CHECKING:
-    from memguard.journal.reads import ReadFilter, ReadLog
+    from memguard.journal.reads import ReadLog
     from memguard.journal.receipts import ReceiptFilter, ReceiptLog
     from memguard.schema.ledger import ReadReport
     from memguard.schema.receipt import WriteOutcome
@@ -35,71 +46,59 @@ def list_receipts(
     as_json: JsonOption = False,
 ) -> None:
     """List decisions, newest first, and the latest reads."""
-    from memguard.cli.opening import open_journal
-    from memguard.cli.output import console, counts_line, print_decisions, print_json
-    from memguard.cli.show import print_reads
-    from memguard.journal.reads import ReadLog
+    from memguard.journal.reads import ReadFilter, ReadLog
     from memguard.journal.receipts import ReceiptLog
 
+    chosen = _filter(outcome, run=run, user=user, namespace=namespace)
+    read_filter = ReadFilter(namespace=chosen.namespace, run_id=chosen.run_id)
     with open_journal(store) as journal:
-        log = ReceiptLog(journal)
-        which = _filter(outcome, run=run, user=user, namespace=namespace)
-        page = log.list(which, limit=limit, before=before)
-        counts = log.count(which)
+        log, read_log = ReceiptLog(journal), ReadLog(journal)
+        page = log.list(chosen, limit=limit, before=before)
+        counts = log.count(chosen)
         # A read has no outcome, and only the first page shows reads.
         with_reads = outcome is None and before is None
-        read_filter = _read_filter(which)
-        reads = ReadLog(journal).list(read_filter, limit=limit).reads if with_reads else ()
-        all_reads = ReadLog(journal).count(read_filter)
+        reads = read_log.list(read_filter, limit=limit).reads if with_reads else ()
+        n_reads = read_log.count(read_filter)
     if as_json:
-        bodies = [receipt.model_dump(mode="json") for receipt in page.receipts]
-        body = {"counts": counts, "receipts": bodies, "before": page.before}
-        print_json({**body, "reads": [read.model_dump(mode="json") for read in reads]})
+        body = {"counts": counts, "receipts": page.receipts, "before": page.before}
+        print_json({**body, "reads": reads})
         return
     print_decisions(page.receipts, title=counts_line(counts))
     if page.before is not None:
         console().print(f"more: --before {page.before}")
     if reads:
-        print_reads(reads, title=f"\n{all_reads} reads; units admitted of those looked at")
+        print_reads(reads, title=f"\n{n_reads} reads, with units admitted of units judged")
 
 
 @app.command("show")
 def show_receipt(
-    receipt_id: Annotated[
-        str, typer.Argument(help="Id of the receipt, or its first characters.", metavar="ID")
-    ],
+    receipt_id: ReceiptArgument,
     store: StoreOption = "memory",
     as_json: JsonOption = False,
 ) -> None:
     """Print the full record of one decision or one read."""
-    from memguard.cli.opening import open_journal
-    from memguard.cli.output import print_json
-    from memguard.cli.show import print_read, print_receipt
     from memguard.journal.reads import ReadLog
     from memguard.journal.receipts import ReceiptLog
 
     with open_journal(store) as journal:
-        read = _read_named(receipt_id, log=ReadLog(journal), decisions=ReceiptLog(journal))
+        log = ReceiptLog(journal)
+        read = _find_read(receipt_id, log=ReadLog(journal), decisions=log)
         if read is not None:
             if as_json:
-                print_json({"read": read.model_dump(mode="json")})
+                print_json({"read": read})
             else:
                 print_read(read, whole=True)
             return
-        log = ReceiptLog(journal)
         receipt = log.get(receipt_id)
         history = log.history(receipt.id)
     if as_json:
-        events = [event.model_dump(mode="json") for event in history]
-        print_json({"receipt": receipt.model_dump(mode="json"), "history": events})
+        print_json({"receipt": receipt, "history": history})
         return
     print_receipt(receipt, history=history)
 
 
-def _read_named(receipt_id: str, *, log: "ReadLog", decisions: "ReceiptLog") -> "ReadReport | None":
+def _find_read(receipt_id: str, *, log: "ReadLog", decisions: "ReceiptLog") -> "ReadReport | None":
     """The read with this id; `None` if the id names a decision, or nothing."""
-    from memguard.errors import ErrorCode, InvalidInputError
-
     matches = log.matching(receipt_id)
     if not matches:
         return None
@@ -108,9 +107,13 @@ def _read_named(receipt_id: str, *, log: "ReadLog", decisions: "ReceiptLog") -> 
         decision = decisions.get(receipt_id)
     except InvalidInputError:
         return log.get(receipt_id)
+    # A full id is exact, even if an id of the other kind begins like it.
     if receipt_id in {decision.id, *matches}:
         return None if receipt_id == decision.id else log.get(receipt_id)
-    msg = f"{receipt_id!r} fits decision {decision.id!r} and read {matches[0]!r}; pass more of it"
+    msg = (
+        f"{receipt_id!r} matches decision {decision.id!r} and read {matches[0]!r}: "
+        "pass more characters of the id"
+    )
     raise InvalidInputError(msg, code=ErrorCode.RECEIPT_NOT_FOUND)
 
 
@@ -119,20 +122,13 @@ def _filter(
 ) -> "ReceiptFilter":
     from typing import cast, get_args
 
-    from memguard.cli.options import namespace_of
-    from memguard.errors import ErrorCode, InvalidInputError
     from memguard.journal.receipts import ReceiptFilter
     from memguard.schema.receipt import WriteOutcome
 
+    # Checked here and not by the option: its type would have to be imported, with pydantic.
     outcomes = get_args(WriteOutcome)
     if outcome is not None and outcome not in outcomes:
         msg = f"there is no outcome {outcome!r}: use one of {sorted(outcomes)}"
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
     labels = namespace_of(user, namespace) if user is not None or namespace else ()
     return ReceiptFilter(outcome=cast("WriteOutcome | None", outcome), run_id=run, namespace=labels)
-
-
-def _read_filter(which: "ReceiptFilter") -> "ReadFilter":
-    from memguard.journal.reads import ReadFilter
-
-    return ReadFilter(namespace=which.namespace, run_id=which.run_id)

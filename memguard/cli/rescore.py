@@ -4,13 +4,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from memguard.cli.options import JsonOption, StoreOption
+from memguard.cli.opening import open_journal
+from memguard.cli.options import JsonOption, ReceiptArgument, StoreOption
+from memguard.cli.output import console, print_json, print_table
+from memguard.errors import ErrorCode, InvalidInputError
 
 if TYPE_CHECKING:
     from memguard.methods.conmem.config import ConMem
-    from memguard.methods.conmem.log import Cmte, CounterfactualLog
+    from memguard.methods.conmem.log import Cmte
     from memguard.schema.decision import AdmissionDecision
     from memguard.schema.receipt import MethodReport
+
+    Row = tuple[ConMem, Cmte, AdmissionDecision | None]
+
+UNDECIDED = "undecided: a tie now, and the receipt has no verdict of the tie-break judge"
 
 PenaltyOption = Annotated[
     float | None, typer.Option("--risk-penalty", help="Cost of a risk on the risk probe.")
@@ -22,9 +29,7 @@ WeightOption = Annotated[
 
 
 def rescore(
-    receipt_id: Annotated[
-        str, typer.Argument(help="Id of the receipt, or its first characters.", metavar="ID")
-    ],
+    receipt_id: ReceiptArgument,
     store: StoreOption = "memory",
     risk_penalty: PenaltyOption = None,
     weight: WeightOption = None,
@@ -43,26 +48,25 @@ def rescore(
     from memguard.methods.conmem.rules import grid as points
 
     report = _report_of(receipt_id, store=store)
-    numbers = _numbers(weight, risk_penalty=risk_penalty)
-    spec = _spec(report, numbers=numbers, without=without, zero=zero)
+    weights = _weights(weight, risk_penalty=risk_penalty)
+    spec = _spec(report, weights=weights, without=without, zero=zero)
     specs = [spec]
     if grid:
         specs = [spec.model_copy(update={"weights": point}) for point in points(spec.weights)]
-    rows = [(variant, *_decide(report, spec=variant)) for variant in specs]
+    rows = _decide(report, specs=specs)
     if as_json:
-        from memguard.cli.output import print_json
-
-        print_json([_as_json(*row) for row in rows])
-        return
-    if grid:
+        bodies = [
+            {"weights": variant.weights, "score": score, "decision": decision}
+            for variant, score, decision in rows
+        ]
+        print_json(bodies)
+    elif grid:
         _print_grid(rows)
-        return
-    _print_one(report, *rows[0])
+    else:
+        _print_case(report, *rows[0])
 
 
 def _report_of(receipt_id: str, *, store: str) -> "MethodReport":
-    from memguard.cli.opening import open_journal
-    from memguard.errors import ErrorCode, InvalidInputError
     from memguard.journal.receipts import ReceiptLog
 
     with open_journal(store) as journal:
@@ -70,85 +74,66 @@ def _report_of(receipt_id: str, *, store: str) -> "MethodReport":
     reports = [report for report in receipt.reports if report.method == "conmem"]
     if not reports:
         methods = ", ".join(report.method for report in receipt.reports) or "no gate"
-        msg = f"receipt {receipt.id!r} has no report of ConMem, but of {methods}"
+        msg = f"receipt {receipt.id!r} has no report of ConMem; its reports are of: {methods}"
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
     return reports[0]
 
 
-def _numbers(weight: list[str] | None, *, risk_penalty: float | None) -> dict[str, Any]:
-    from memguard.errors import ErrorCode, InvalidInputError
+def _weights(options: list[str] | None, *, risk_penalty: float | None) -> dict[str, Any]:
+    """The weights that the options change."""
     from memguard.methods.conmem.config import Weights
 
-    numbers: dict[str, Any] = {}
-    for option in weight or ():
+    weights: dict[str, Any] = {}
+    for option in options or ():
         name, equals, number = option.partition("=")
         if not equals or name not in Weights.model_fields:
             names = ", ".join(Weights.model_fields)
             msg = f"--weight takes NAME=NUMBER, got {option!r}; names are {names}"
             raise InvalidInputError(msg, code=ErrorCode.SPEC_INVALID)
-        # Left as text: the model validates it, and its message names the weight.
-        numbers[name] = number
+        # Not converted here: the model validates the text, and its message names the weight.
+        weights[name] = number
     if risk_penalty is not None:
-        numbers["risk_risk"] = risk_penalty
-    return numbers
+        weights["risk_risk"] = risk_penalty
+    return weights
 
 
 def _spec(
-    report: "MethodReport", *, numbers: dict[str, Any], without: str | None, zero: str | None
+    report: "MethodReport", *, weights: dict[str, Any], without: str | None, zero: str | None
 ) -> "ConMem":
+    """The settings of the run, with what the options change."""
     from pydantic import ValidationError
 
-    from memguard.errors import ErrorCode, InvalidInputError
     from memguard.llm.parsing import explain
     from memguard.methods.conmem.config import ConMem
 
-    # From the settings of that run, so that only what is named on the line changes.
-    stored: dict[str, Any] = ConMem.model_validate(report.spec).model_dump()
-    stored["weights"] |= numbers
-    if without == "quality":
-        stored["quality_judge"] = False
-    if without == "auditor":
-        stored["auditor"] = False
+    # From the stored settings and not from a preset, so that only what an option names changes.
+    settings: dict[str, Any] = ConMem.model_validate(report.spec).model_dump()
+    settings["weights"] |= weights
+    if without is not None:
+        settings[{"quality": "quality_judge", "auditor": "auditor"}[without]] = False
     if zero is not None:
-        stored["zero"] = zero
+        settings["zero"] = zero
     try:
-        return ConMem.model_validate(stored)
+        return ConMem.model_validate(settings)
     except ValidationError as error:
         msg = f"these settings are not valid: {explain(error)}"
         raise InvalidInputError(msg, code=ErrorCode.SPEC_INVALID) from None
 
 
-def _log(report: "MethodReport") -> "CounterfactualLog":
+def _decide(report: "MethodReport", *, specs: "list[ConMem]") -> "list[Row]":
     from memguard.methods.conmem.log import CounterfactualLog
-
-    return CounterfactualLog.model_validate(report.evidence)
-
-
-def _decide(report: "MethodReport", *, spec: "ConMem") -> "tuple[Cmte, AdmissionDecision | None]":
-    from memguard.errors import ErrorCode, InvalidInputError
     from memguard.methods.conmem.rules import redecide
 
+    log = CounterfactualLog.model_validate(report.evidence)
     try:
-        return redecide(_log(report), spec=spec)
+        return [(spec, *redecide(log, spec=spec)) for spec in specs]
     except ValueError as error:
         raise InvalidInputError(str(error), code=ErrorCode.INPUT_INVALID) from None
 
 
-def _as_json(spec: "ConMem", score: "Cmte", decision: "AdmissionDecision | None") -> dict[str, Any]:
-    return {
-        "weights": spec.weights.model_dump(),
-        "score": score.model_dump(mode="json"),
-        "decision": None if decision is None else decision.model_dump(mode="json"),
-    }
-
-
-UNDECIDED = "undecided: a tie now, and the receipt has no verdict of the tie-break judge"
-
-
-def _print_one(
+def _print_case(
     report: "MethodReport", spec: "ConMem", score: "Cmte", decision: "AdmissionDecision | None"
 ) -> None:
-    from memguard.cli.output import console
     from memguard.methods.conmem.rules import explain_score
 
     out = console()
@@ -159,19 +144,15 @@ def _print_one(
     out.print("  " + ", ".join(f"{name} {n:g}" for name, n in spec.weights.model_dump().items()))
 
 
-def _print_grid(rows: "list[tuple[ConMem, Cmte, AdmissionDecision | None]]") -> None:
-    from memguard.cli.output import print_table
+def _print_grid(rows: "list[Row]") -> None:
     from memguard.methods.conmem.rules import GRID
 
-    print_table(
-        "the paper's grid, from stored evidence",
-        (*GRID, "sum", "decision"),
-        [
-            (
-                *(f"{getattr(spec.weights, name):g}" for name in GRID),
-                f"{score.total:+.2f}",
-                UNDECIDED if decision is None else decision.outcome,
-            )
-            for spec, score, decision in rows
-        ],
-    )
+    cells = [
+        (
+            *(f"{getattr(spec.weights, name):g}" for name in GRID),
+            f"{score.total:+.2f}",
+            UNDECIDED if decision is None else decision.outcome,
+        )
+        for spec, score, decision in rows
+    ]
+    print_table("the paper's grid, from stored evidence", (*GRID, "sum", "decision"), cells)

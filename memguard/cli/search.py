@@ -4,14 +4,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memguard.cli.options import (
-    EmbedOption,
-    JsonOption,
-    NamespaceOption,
-    StoreOption,
-    UserOption,
-    namespace_of,
-)
+from memguard.cli import options
+from memguard.cli.opening import open_store
+from memguard.cli.options import namespace_of
+from memguard.cli.output import console, print_json, print_table, provenance_of
 
 if TYPE_CHECKING:
     from langgraph.store.base import SearchItem
@@ -24,53 +20,51 @@ _MAX_PAGE = 1_000
 
 def search(
     query: Annotated[str, typer.Argument(help="Text to search for.", metavar="QUERY")],
-    store: StoreOption = "memory",
-    embed: EmbedOption = None,
-    user: UserOption = None,
-    namespace: NamespaceOption = None,
+    store: options.StoreOption = "memory",
+    embed: options.EmbedOption = None,
+    user: options.UserOption = None,
+    namespace: options.NamespaceOption = None,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of memories.")] = 10,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Print the stored memories nearest to a query.
 
     Only memories of exactly the namespace are printed, the nearest first.
     """
-    from memguard.cli.opening import open_store
-    from memguard.cli.output import console, print_json, print_table
-
     labels = namespace_of(user, namespace)
     # A misspelled name must not create an empty store, which would answer "no memories".
-    with open_store(store, embed=embed, make=False) as opened:
+    with open_store(store, embed=embed, create=False) as opened:
         items = _search_exactly(opened, namespace=labels, query=query, limit=limit)
-    rows: list[dict[str, Any]] = [
-        {
-            "score": item.score,
-            "text": item.value.get("content", ""),
-            "said_at": _provenance(item.value).get("said_at"),
-            "receipt": _provenance(item.value).get("receipt_id"),
-            "key": item.key,
-        }
-        for item in items
-    ]
+    memories = [_body(item) for item in items]
     if as_json:
-        print_json({"namespace": list(labels), "memories": rows})
+        print_json({"namespace": list(labels), "memories": memories})
         return
-    if not rows:
-        console().print(f"nothing stored in {' / '.join(labels)}")
+    title = " / ".join(labels)
+    if not memories:
+        console().print(f"nothing stored in {title}")
         return
-    print_table(
-        f"{' / '.join(labels)}: {query}",
-        ("score", "said", "receipt", "memory"),
-        [
-            (
-                "" if row["score"] is None else f"{row['score']:.2f}",
-                str(row["said_at"] or "")[:10],
-                str(row["receipt"] or "")[:8],
-                str(row["text"]),
-            )
-            for row in rows
-        ],
-    )
+    rows = [
+        (
+            # An item that was stored without a vector has no score.
+            "" if memory["score"] is None else f"{memory['score']:.2f}",
+            str(memory["said_at"] or "")[:10],
+            str(memory["receipt"] or "")[:8],
+            str(memory["text"]),
+        )
+        for memory in memories
+    ]
+    print_table(f"{title}: {query}", ("score", "said", "receipt", "memory"), rows)
+
+
+def _body(item: "SearchItem") -> dict[str, Any]:
+    provenance = provenance_of(item.value)
+    return {
+        "score": item.score,
+        "text": item.value.get("content", ""),
+        "said_at": provenance.get("said_at"),
+        "receipt": provenance.get("receipt_id"),
+        "key": item.key,
+    }
 
 
 def _search_exactly(
@@ -88,10 +82,6 @@ def _search_exactly(
         items += [item for item in page if tuple(item.namespace) == namespace]
         if len(page) < size:
             break
+        # Growing pages: where other users' memories are nearer, few of a page are kept.
         offset, size = offset + size, min(4 * size, _MAX_PAGE)
     return items[:limit]
-
-
-def _provenance(value: dict[str, Any]) -> dict[str, Any]:
-    provenance = value.get("memguard")
-    return provenance if isinstance(provenance, dict) else {}

@@ -1,11 +1,16 @@
-"""Print the counterfactual log of one case."""
+"""Print receipts for people: decisions with the reports of their methods, and reads.
+
+A report of ConMem is printed with its counterfactual log: the probes, both answers next to each
+other, the verdicts and the effect.
+"""
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
+from memguard.cli.output import OUTCOME_STYLES, console, print_entry, print_indented
 
+if TYPE_CHECKING:
     from memguard.methods.conmem.log import (
         AttributionVerdict,
         CounterfactualLog,
@@ -18,129 +23,6 @@ if TYPE_CHECKING:
     from memguard.schema.ledger import ReadReport, UnitVerdict
     from memguard.schema.receipt import MethodReport, Receipt
 
-
-def print_case(report: "MethodReport") -> None:
-    """Print the probes, both answers side by side, the verdicts, and the effect."""
-    from memguard.cli.output import console
-    from memguard.methods.conmem.log import CounterfactualLog
-
-    log = CounterfactualLog.model_validate(report.evidence)
-    # A refused candidate has a log without a score.
-    scores = {probe.role: probe for probe in log.score.probes} if log.score else {}
-    out = console()
-    for trial in log.trials:
-        _print_trial(trial, scores.get(trial.role))
-    if log.score is not None:
-        mean = "no value" if log.score.cmte is None else f"{log.score.cmte:+.3f}"
-        out.print(
-            f"  CMTE {mean}, sum {log.score.total:+.2f} over {log.score.n_valid} valid probes: "
-            f"{log.score.ruling}"
-        )
-    for line in _case_lines(log):
-        out.print(f"  {line}")
-
-
-def _print_trial(trial: "ProbeTrial", score: "ProbeScore | None") -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    from memguard.cli.output import console
-
-    out = console()
-    contribution = "" if score is None else f"  {_contribution(score)}"
-    out.print(Text(f"\n  {trial.role}{contribution}", style="bold"))
-    out.print(f"    {trial.query or '(no request)'}")
-    if trial.failure is not None:
-        out.print(f"    no verdict on the probe: {trial.failure.reason} {trial.failure.detail}")
-    if not trial.valid:
-        out.print(f"    not valid: {trial.validation}")
-    if trial.control is not None or trial.treatment is not None:
-        table = Table(show_edge=False, pad_edge=False, padding=(0, 2), expand=True)
-        table.add_column("without the memory", ratio=1, overflow="fold")
-        table.add_column("with the memory", ratio=1, overflow="fold")
-        table.add_row(_answer(trial.control), _answer(trial.treatment))
-        out.print(_indented(table))
-    if trial.quality is not None:
-        out.print(f"    judge: {_quality(trial.quality)}")
-    if trial.attribution is not None:
-        out.print(f"    auditor: {_attribution(trial.attribution)}")
-    if score is not None and score.flags:
-        out.print(f"    flagged: {', '.join(score.flags)}")
-
-
-def _contribution(score: "ProbeScore") -> str:
-    if score.contribution is None:
-        return "inconclusive"
-    words = " ".join(word for word in (score.effect, score.label) if word)
-    return f"{score.contribution:+.2f}" + (f"  ({words})" if words else "")
-
-
-def _answer(answer: "Response | Inconclusive | None") -> str:
-    from memguard.methods.conmem.log import Response
-
-    if answer is None:
-        return "(not asked)"
-    if not isinstance(answer, Response):
-        return f"({answer.reason}: {answer.detail})"
-    return answer.text + (" (cut off)" if answer.cut_off else "")
-
-
-def _quality(verdict: "QualityVerdict | Inconclusive") -> str:
-    from memguard.schema.decision import Inconclusive
-
-    if isinstance(verdict, Inconclusive):
-        return f"{verdict.reason} {verdict.detail}"
-    preferred = {
-        "control": "better without the memory",
-        "treatment": "better with the memory",
-        "tie": "neither is better",
-    }[verdict.preference]
-    return (
-        f"{preferred} (answered {verdict.letter}; A was the {verdict.shown_as_a}): {verdict.reason}"
-    )
-
-
-def _attribution(verdict: "AttributionVerdict | Inconclusive") -> str:
-    from memguard.schema.decision import Inconclusive
-
-    if isinstance(verdict, Inconclusive):
-        return f"{verdict.reason} {verdict.detail}"
-    used = "used" if verdict.used else "not used"
-    changed = "changed the answer" if verdict.changed else "changed nothing"
-    return f"{verdict.label}; {used}, {changed}: {verdict.reason}"
-
-
-def _case_lines(log: "CounterfactualLog") -> list[str]:
-    from memguard.methods.conmem.log import ReasonVerdict, TieBreakVerdict
-
-    lines: list[str] = []
-    if isinstance(log.tie_break, TieBreakVerdict):
-        decision = "store" if log.tie_break.store else "do not store"
-        lines.append(f"tie-break: {decision}: {log.tie_break.reason}")
-    elif log.tie_break is not None:
-        lines.append(f"tie-break: {log.tie_break.reason} {log.tie_break.detail}")
-    if isinstance(log.reason, ReasonVerdict):
-        confidence = log.reason.confidence
-        certainty = "" if confidence is None else f", confidence {confidence:.2f}"
-        detail = f": {log.reason.explanation}" if log.reason.explanation else ""
-        lines.append(f"reason: {log.reason.reason_type}{certainty}{detail}")
-    elif log.reason is not None:
-        lines.append(f"reason: {log.reason.reason} {log.reason.detail}")
-    counted = {name.replace("_", " "): n for name, n in log.repairs.model_dump().items() if n}
-    if counted:
-        lines.append("repaired: " + ", ".join(f"{name} {n}" for name, n in counted.items()))
-    if log.calls:
-        calls = ", ".join(f"{stage} {usage.calls}" for stage, usage in log.calls.items())
-        lines.append(f"calls: {calls}")
-    return lines
-
-
-def _indented(table: "RenderableType") -> "RenderableType":
-    from rich.padding import Padding
-
-    return Padding(table, (0, 0, 0, 4))
-
-
 _PERMISSION_STYLES = {
     "APPLY_CONSTRAINT": "bold green",
     "PERSONALIZE": "green",
@@ -152,14 +34,14 @@ _PERMISSION_STYLES = {
 _MEANINGS = {
     "APPLY_CONSTRAINT": "the answer must keep to it",
     "PERSONALIZE": "may shape what is offered",
-    "MENTION_VIEW": "may be named as the user's view",
+    "MENTION_VIEW": "may be mentioned as the user's view",
     "CONTEXT": "background",
     "CONTEXT_UNCERTAIN": "background that may be wrong",
     "DENY": "stays out",
 }
 _WITHHELD = {
     "denied": "",
-    "duplicate": "the same text is there already; ",
+    "duplicate": "the section has the same text already; ",
     "max_units": "permitted, but the section is full (max_units); ",
     "max_tokens": "permitted, but the section is full (max_tokens); ",
 }
@@ -196,14 +78,10 @@ def print_receipt(
         history: The events since the decision.
         committed: Whether the decision was carried out; `check` only predicts it.
     """
-    from rich.text import Text
-
-    from memguard.cli.output import OUTCOME_STYLES, console
-
     out = console()
     outcome = receipt.outcome if committed else receipt.decision.outcome
     style = OUTCOME_STYLES[receipt.outcome]
-    out.print(Text(f"{outcome}: {receipt.candidate.text}", style=f"bold {style}"))
+    out.print(f"{outcome}: {receipt.candidate.text}", style=f"bold {style}")
     out.print(f"  {receipt.decision.explanation}")
     out.print(
         f"  receipt {receipt.id}, {receipt.at:%Y-%m-%d %H:%M} UTC, reason {receipt.decision.reason}"
@@ -232,21 +110,16 @@ def print_read(read: "ReadReport", *, whole: bool = False) -> None:
         read: The receipt of the read.
         whole: Whether to print dialogue, evidence, prompts and settings too.
     """
-    from rich.text import Text
-
-    from memguard.cli.output import console
-
     out = console()
-    namespaces = (
-        ", ".join(" / ".join(labels) for labels in read.namespaces) or "memories that were given"
-    )
-    out.print(Text(f"{namespaces}: {read.query}", style="bold"))
+    # A caller can pass memories to a read, which then searches no namespace.
+    namespaces = ", ".join(" / ".join(labels) for labels in read.namespaces) or "memories passed in"
+    out.print(f"{namespaces}: {read.query}", style="bold")
     out.print(f"  {_situation(read)}")
     out.print(f"  receipt {read.id}, {read.at:%Y-%m-%d %H:%M} UTC")
     _print_units(read, read.admitted, title=f"\nMay be used: {len(read.admitted)}")
     _print_units(read, read.withheld, title=f"\nWithheld: {len(read.withheld)}")
-    out.print(Text("\nThe section, exactly as it goes into the prompt", style="bold"))
-    # Not through the console, which would wrap lines that are not wrapped in the prompt.
+    out.print("\nThe section, exactly as it goes into the prompt", style="bold")
+    # Not with `print`, which would wrap lines that are not wrapped in the prompt.
     out.out(read.memory_context or "(nothing: no section is added)", highlight=False)
     if whole:
         _print_whole(read)
@@ -255,50 +128,158 @@ def print_read(read: "ReadReport", *, whole: bool = False) -> None:
 
 def print_reads(reads: Sequence["ReadReport"], *, title: str) -> None:
     """Print one line for each read."""
-    from rich.text import Text
-
-    from memguard.cli.output import console
-
-    out = console()
-    out.print(Text(title, style="bold"))
+    console().print(title, style="bold")
     for read in reads:
-        counts = f"{len(read.admitted)} of {len(read.ledger.verdicts)}"
-        line = Text(f"{counts:<12}", style="yellow" if read.degraded else "green")
-        line.append(" ".join(read.query.split())[:200], style="default")
-        out.print(line)
-        detail = f"{read.method}, {read.at:%Y-%m-%d %H:%M} UTC  [{read.id[:8]}]"
-        out.print(Text(f"{'':<12}{detail}", style="dim"))
+        print_entry(
+            f"{len(read.admitted)} of {len(read.ledger.verdicts)}",
+            " ".join(read.query.split())[:200],
+            detail=f"{read.method}, {read.at:%Y-%m-%d %H:%M} UTC  [{read.id[:8]}]",
+            style="yellow" if read.degraded else "green",
+        )
 
 
 def _print_report(report: "MethodReport") -> None:
-    from memguard.cli.output import console
-
     out = console()
-    settings = ", ".join(f"{name} {value}" for name, value in report.models.items())
-    out.print(
-        f"\n{report.method}: {report.decision.explanation}" + (f" ({settings})" * bool(settings))
-    )
+    models = ", ".join(f"{stage} {name}" for stage, name in report.models.items())
+    suffix = f" ({models})" if models else ""
+    out.print(f"\n{report.method}: {report.decision.explanation}{suffix}")
+    # The form of the evidence is the method's own: a log for ConMem, samples for ConsistencyGate.
     if report.method == "conmem":
-        from memguard.cli.show import print_case
-
-        print_case(report)
+        _print_case(report)
     samples: Any = report.evidence.get("samples") or []
     for number, sample in enumerate(samples, start=1):
         if "score" in sample:
             turns = ", ".join(sample.get("turns") or [])
-            where = f"  [turns {turns}]" if turns else ""
-            out.print(f"  sample {number}: {sample['score']:.2f}  {sample['reason']}{where}")
+            location = f"  [turns {turns}]" if turns else ""
+            out.print(f"  sample {number}: {sample['score']:.2f}  {sample['reason']}{location}")
         else:
             out.print(f"  sample {number}: {sample['inconclusive']}  {sample['detail']}")
     if report.context:
         out.print("  source:")
     for turn in report.context:
-        who = turn.speaker or turn.role
-        out.print(f"    [{turn.id}] {who}: {turn.content}")
+        out.print(f"    [{turn.id}] {turn.speaker or turn.role}: {turn.content}")
     for prompt in report.prompts:
         out.print(f"  prompt {prompt.name} version {prompt.version} ({prompt.digest})")
     for note in report.notes:
         out.print(f"  note: {note}")
+
+
+def _print_case(report: "MethodReport") -> None:
+    """Print the probes, both answers side by side, the verdicts, and the effect."""
+    from memguard.methods.conmem.log import CounterfactualLog
+
+    log = CounterfactualLog.model_validate(report.evidence)
+    # A refused candidate has a log without a score.
+    scores = {probe.role: probe for probe in log.score.probes} if log.score else {}
+    out = console()
+    for trial in log.trials:
+        _print_trial(trial, scores.get(trial.role))
+    if log.score is not None:
+        mean = "no value" if log.score.cmte is None else f"{log.score.cmte:+.3f}"
+        out.print(
+            f"  CMTE {mean}, sum {log.score.total:+.2f} over {log.score.n_valid} valid probes: "
+            f"{log.score.ruling}"
+        )
+    for line in _case_lines(log):
+        out.print(f"  {line}")
+
+
+def _print_trial(trial: "ProbeTrial", score: "ProbeScore | None") -> None:
+    from rich.padding import Padding
+    from rich.table import Table
+
+    out = console()
+    contribution = "" if score is None else f"  {_contribution(score)}"
+    out.print(f"\n  {trial.role}{contribution}", style="bold")
+    out.print(f"    {trial.query or '(no request)'}")
+    if trial.failure is not None:
+        out.print(f"    no verdict on the probe: {_failure(trial.failure)}")
+    if not trial.valid:
+        out.print(f"    not valid: {trial.validation}")
+    if trial.control is not None or trial.treatment is not None:
+        table = Table(show_edge=False, pad_edge=False, padding=(0, 2), expand=True)
+        table.add_column("without the memory", ratio=1, overflow="fold")
+        table.add_column("with the memory", ratio=1, overflow="fold")
+        table.add_row(_answer(trial.control), _answer(trial.treatment))
+        out.print(Padding(table, (0, 0, 0, 4)))
+    if trial.quality is not None:
+        out.print(f"    judge: {_quality(trial.quality)}")
+    if trial.attribution is not None:
+        out.print(f"    auditor: {_attribution(trial.attribution)}")
+    if score is not None and score.flags:
+        out.print(f"    flagged: {', '.join(score.flags)}")
+
+
+def _contribution(score: "ProbeScore") -> str:
+    if score.contribution is None:
+        return "inconclusive"
+    words = " ".join(word for word in (score.effect, score.label) if word)
+    return f"{score.contribution:+.2f}" + (f"  ({words})" if words else "")
+
+
+def _answer(answer: "Response | Inconclusive | None") -> str:
+    from memguard.methods.conmem.log import Response
+
+    if answer is None:
+        return "(not asked)"
+    if not isinstance(answer, Response):
+        return f"({answer.reason}: {answer.detail})"
+    return answer.text + (" (cut off)" if answer.cut_off else "")
+
+
+def _quality(verdict: "QualityVerdict | Inconclusive") -> str:
+    from memguard.schema.decision import Inconclusive
+
+    if isinstance(verdict, Inconclusive):
+        return _failure(verdict)
+    preferred = {
+        "control": "better without the memory",
+        "treatment": "better with the memory",
+        "tie": "neither is better",
+    }[verdict.preference]
+    # The letter too: a judge that always answers A is biased, and this is where one sees it.
+    answer = f"answered {verdict.letter}; A was the {verdict.shown_as_a}"
+    return f"{preferred} ({answer}): {verdict.reason}"
+
+
+def _attribution(verdict: "AttributionVerdict | Inconclusive") -> str:
+    from memguard.schema.decision import Inconclusive
+
+    if isinstance(verdict, Inconclusive):
+        return _failure(verdict)
+    return f"{verdict.label}; {verdict.summary}: {verdict.reason}"
+
+
+def _case_lines(log: "CounterfactualLog") -> list[str]:
+    from memguard.methods.conmem.log import ReasonVerdict, TieBreakVerdict
+
+    lines: list[str] = []
+    match log.tie_break:
+        case TieBreakVerdict(store=store, reason=reason):
+            lines.append(f"tie-break: {'store' if store else 'do not store'}: {reason}")
+        case None:
+            pass
+        case inconclusive:
+            lines.append(f"tie-break: {_failure(inconclusive)}")
+    match log.reason:
+        case ReasonVerdict(reason_type=reason, confidence=confidence, explanation=explanation):
+            certainty = "" if confidence is None else f", confidence {confidence:.2f}"
+            lines.append(f"reason: {reason}{certainty}" + (f": {explanation}" * bool(explanation)))
+        case None:
+            pass
+        case inconclusive:
+            lines.append(f"reason: {_failure(inconclusive)}")
+    counts = [f"{name.replace('_', ' ')} {n}" for name, n in log.repairs.model_dump().items() if n]
+    if counts:
+        lines.append(f"repaired: {', '.join(counts)}")
+    if log.calls:
+        calls = ", ".join(f"{stage} {usage.calls}" for stage, usage in log.calls.items())
+        lines.append(f"calls: {calls}")
+    return lines
+
+
+def _failure(inconclusive: "Inconclusive") -> str:
+    return f"{inconclusive.reason} {inconclusive.detail}"
 
 
 def _situation(read: "ReadReport") -> str:
@@ -311,33 +292,28 @@ def _situation(read: "ReadReport") -> str:
         view = ", and the user's own view" if situation.asks_view else ""
         target = _TARGETS[situation.target]
         return f"{read.method}: an answer about {target}, {situation.mode}{view}{by}"
-    why = f" ({situation.detail})" if situation is not None and situation.detail else ""
-    return f"{read.method}: what the query asks for was not judged{why}"
+    detail = f" ({situation.detail})" if situation is not None and situation.detail else ""
+    return f"{read.method}: what the query asks for was not judged{detail}"
 
 
 def _print_units(read: "ReadReport", verdicts: Sequence["UnitVerdict"], *, title: str) -> None:
-    from itertools import groupby
-
-    from rich.padding import Padding
     from rich.text import Text
 
-    from memguard.cli.output import console
-
     out = console()
-    out.print(Text(title, style="bold"))
+    out.print(title, style="bold")
     locations = {memory.id: " / ".join(memory.namespace) for memory in read.memories}
     several = len(read.namespaces) > 1
+    # Not sorted by permission: the order is that of the prompt, which a reader compares it with.
     for permission, group in groupby(verdicts, key=lambda verdict: verdict.permission):
         heading = Text(f"  {permission}: ", style=_PERMISSION_STYLES[permission])
         out.print(heading.append(_MEANINGS[permission], style="default"))
         for verdict in group:
-            out.print(Padding(Text(_shortened(verdict.unit.text)), (0, 0, 0, 4)))
-            why = _WITHHELD[verdict.withheld or "denied"] + (
-                verdict.explanation or "no reason recorded"
-            )
+            print_indented(_shortened(verdict.unit.text), columns=4)
+            explanation = verdict.explanation or "no reason recorded"
+            reason = f"{_WITHHELD[verdict.withheld or 'denied']}{explanation}"
             location = f"; in {locations.get(verdict.unit.memory_id, '')}" if several else ""
-            reason = f"row {verdict.row}: {why} ({_describe(verdict)}{location})"
-            out.print(Padding(Text(reason, style="dim"), (0, 0, 0, 6)))
+            line = f"row {verdict.row}: {reason} ({_describe(verdict)}{location})"
+            print_indented(line, columns=6, style="dim")
 
 
 def _describe(verdict: "UnitVerdict") -> str:
@@ -365,14 +341,12 @@ def _values(attributes: dict[str, object]) -> list[str]:
 
 def _shortened(text: str) -> str:
     plain = " ".join(text.split())
-    return (
-        plain if len(plain) <= _MAX_TEXT else f"{plain[:_MAX_TEXT]} [... {len(plain)} characters]"
-    )
+    if len(plain) <= _MAX_TEXT:
+        return plain
+    return f"{plain[:_MAX_TEXT]} [... {len(plain)} characters]"
 
 
 def _print_whole(read: "ReadReport") -> None:
-    from memguard.cli.output import console
-
     out = console()
     if read.dialogue:
         out.print("\nThe dialogue before the query:")
@@ -388,8 +362,6 @@ def _print_whole(read: "ReadReport") -> None:
 
 
 def _print_end(read: "ReadReport") -> None:
-    from memguard.cli.output import console
-
     out = console()
     out.print("")
     for flag in (name for name in read.flags if name not in _EXPLAINED_BY_NOTES):
@@ -400,6 +372,6 @@ def _print_end(read: "ReadReport") -> None:
         out.print(f"note: {note}")
     cached = f", units of {read.cached} memories were reused" if read.cached else ""
     out.print(
-        f"{len(read.memories)} memories looked at{cached}; {read.usage.calls} model calls, "
+        f"{len(read.memories)} memories considered{cached}; {read.usage.calls} model calls, "
         f"{read.usage.tokens} tokens"
     )

@@ -1,4 +1,4 @@
-"""`memguard write FILE`: a conversation in, supported memories durably stored."""
+"""`memguard write FILE`: store the memories that a conversation supports."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,29 +6,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memguard.cli.options import (
-    BaseUrlOption,
-    ConversationOption,
-    EmbedOption,
-    GateOption,
-    JsonOption,
-    ModelOption,
-    NamespaceOption,
-    PresetOption,
-    StoreOption,
-    UserOption,
-    namespace_of,
-    template_of,
+from memguard.cli import options
+from memguard.cli.opening import create_journal, open_store, pick_model
+from memguard.cli.options import namespace_of, template_of
+from memguard.cli.output import (
+    RUN_FAILED,
+    console,
+    counts_line,
+    error_body,
+    exit_code,
+    print_decisions,
+    print_json,
+    total_counts,
 )
+from memguard.errors import MemguardError
 
 if TYPE_CHECKING:
-    from memguard.errors import MemguardError
     from memguard.schema.memory import Conversation
     from memguard.schema.usage import Usage
     from memguard.write.gates import GateGraph
     from memguard.write.report import WriteReport
 
-_MOST_SHOWN = 40
+_MAX_PRINTED = 40
 """Decisions printed in full after a write."""
 
 
@@ -36,27 +35,25 @@ def write(
     file: Annotated[
         Path, typer.Argument(help="JSON or JSONL of messages, or a LoCoMo file.", dir_okay=False)
     ],
-    store: StoreOption = "memory",
-    model: ModelOption = None,
-    base_url: BaseUrlOption = None,
-    embed: EmbedOption = None,
-    user: UserOption = None,
-    namespace: NamespaceOption = None,
-    conversation: ConversationOption = None,
-    gate: GateOption = None,
-    preset: PresetOption = None,
+    store: options.StoreOption = "memory",
+    model: options.ModelOption = None,
+    base_url: options.BaseUrlOption = None,
+    embed: options.EmbedOption = None,
+    user: options.UserOption = None,
+    namespace: options.NamespaceOption = None,
+    conversation: options.ConversationOption = None,
+    gate: options.GateOption = None,
+    preset: options.PresetOption = None,
     sessions: Annotated[int, typer.Option(min=1, help="Sessions worked on at once.")] = 4,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Remember what a conversation supports.
 
-    Stop it with ctrl-C at any time: the same command goes on where it stopped, and asks the model
-    nothing twice.
+    Stop it with ctrl-C at any time: the same command continues where it stopped, and repeats no
+    model call.
     """
     import asyncio
 
-    from memguard.cli.opening import make_journal, open_store, pick_model
-    from memguard.cli.output import RUN_FAILED
     from memguard.conversations import load_conversation
     from memguard.presets import choose_gates
     from memguard.write.graph import create_write_guard
@@ -64,17 +61,20 @@ def write(
 
     parts = load_conversation(file, name=conversation)
     gates = choose_gates(gate or ["consistency"], presets=preset or ())
-    place = namespace_of(user, namespace)
+    labels = namespace_of(user, namespace)
+    # File, gates and model are checked first: a mistake in them must not create a store.
     judge = pick_model(model, base_url=base_url)
-    with open_store(store, embed=embed) as opened, make_journal(store) as journal:
+    with open_store(store, embed=embed) as opened, create_journal(store) as journal:
         guard = create_write_guard(
             judge,
             store=opened,
-            namespace=template_of(place),
+            namespace=template_of(labels),
             gates=gates,
             receipts=journal,
+            # One session that fails must not hide the reports of the others.
             on_failure="report",
         )
+        # One loop for all sessions, in which they wait for the model together.
         reports = asyncio.run(_write_all(guard, parts, at_once=sessions, quiet=as_json))
     error = first_error([failure for report in reports for failure in report.failures])
     if as_json:
@@ -100,6 +100,7 @@ async def _write_all(
     queue = iter(enumerate(parts))
     turns = sum(len(readable_turns(part.turns, spec=Writer())) for part in parts)
 
+    # The workers share one iterator: each takes the next session as soon as it has finished one.
     async def work() -> None:
         for index, part in queue:
             reports[index] = await _write_one(guard, part, note=progress.note)
@@ -128,16 +129,8 @@ async def _write_one(guard: "GateGraph", part: "Conversation", *, note: Any) -> 
 
 
 def _is_unfinished(reports: Sequence["WriteReport"]) -> bool:
-    """Whether a later run has something left to read or to judge."""
+    """Whether turns are still to be read, or candidates to be judged, by a later run."""
     return any(report.unread or report.unjudged for report in reports)
-
-
-def _counts(reports: Sequence["WriteReport"]) -> dict[Any, int]:
-    counts: dict[Any, int] = {}
-    for report in reports:
-        for outcome, count in report.counts.items():
-            counts[outcome] = counts.get(outcome, 0) + count
-    return counts
 
 
 def _usage(reports: Sequence["WriteReport"]) -> "Usage":
@@ -147,44 +140,40 @@ def _usage(reports: Sequence["WriteReport"]) -> "Usage":
 
 
 def _print_as_json(reports: Sequence["WriteReport"], *, error: "MemguardError | None") -> None:
-    from memguard.cli.output import RUN_FAILED, error_body, exit_code, print_json
-
     body = {
-        "counts": _counts(reports),
+        "counts": total_counts(reports),
         "resumed": sum(report.resumed for report in reports),
-        "usage": _usage(reports).model_dump(mode="json"),
-        "reports": [report.model_dump(mode="json") for report in reports],
+        "usage": _usage(reports),
+        "reports": reports,
     }
     if error is None:
         print_json(body)
         raise typer.Exit(RUN_FAILED if _is_unfinished(reports) else 0)
-    # One document, what was done and what stopped it: a second one could not be parsed.
+    # Results and error in one document: a program could not parse two.
     print_json({**body, **error_body(error)})
     raise typer.Exit(exit_code(error))
 
 
 def _print(reports: Sequence["WriteReport"], *, store: str) -> None:
-    from memguard.cli.output import console, counts_line, print_decisions
-
     receipts = [receipt for report in reports for receipt in report.receipts]
-    shown = receipts
-    if len(receipts) > _MOST_SHOWN:
-        # What was stored as it should be is the least news.
-        shown = [receipt for receipt in receipts if receipt.outcome != "stored"][:_MOST_SHOWN]
-    print_decisions(shown, title=f"Decided on {len(receipts)} candidates")
-    if len(shown) < len(receipts):
-        console().print(f"and {len(receipts) - len(shown)} more: `memguard receipts list`")
+    printed = receipts
+    if len(receipts) > _MAX_PRINTED:
+        # A person looks for what was not stored; the rest is in the log.
+        printed = [receipt for receipt in receipts if receipt.outcome != "stored"][:_MAX_PRINTED]
+    print_decisions(printed, title=f"Decided on {len(receipts)} candidates")
     out, usage = console(), _usage(reports)
-    out.print(
-        f"\n{counts_line(_counts(reports))}; {usage.calls} model calls, {usage.tokens} tokens"
-    )
+    if len(printed) < len(receipts):
+        out.print(f"and {len(receipts) - len(printed)} more: `memguard receipts list`")
+    counts = counts_line(total_counts(reports))
+    out.print(f"\n{counts}; {usage.calls} model calls, {usage.tokens} tokens")
     resumed = sum(report.resumed for report in reports)
     if resumed:
         out.print(f"{resumed} candidates were decided by an earlier run")
+    # Sessions often report the same note and the same failure: each is printed once.
     for note in dict.fromkeys(note for report in reports for note in report.notes):
         out.print(f"note: {note}")
     for failure in dict.fromkeys(failure for report in reports for failure in report.failures):
         out.print(f"not done: {failure.step} {failure.about}: {failure.code} {failure.message}")
     if _is_unfinished(reports):
-        out.print("the same command takes up what was not done, and nothing twice")
-    out.print(f"see `memguard receipts show ID --store {store}` for the whole record of a decision")
+        out.print("run the same command again: it does what was not done, and nothing twice")
+    out.print(f"`memguard receipts show ID --store {store}` prints the full record of a decision")

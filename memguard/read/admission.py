@@ -1,7 +1,9 @@
-"""The units that memories were split into, cached in the journal of the read in progress.
+"""The admission method of a read: built from an argument, run within the deadline of the read.
 
-A method is built once, but the store, and with it the journal, is known only within a run. A
-context variable carries it from the guard to the cache that the method was built with.
+A method that fails or is late is replaced by its fallback, which asks no model. The units that
+memories were split into are cached in the journal of the read in progress. A method is built once,
+but the store, and with it the journal, is known only within a run. A context variable therefore
+carries the journal from the guard to the cache that the method was built with.
 """
 
 import asyncio
@@ -20,10 +22,12 @@ from memguard.journal.caches import DecompositionLog, owned_by
 from memguard.journal.journal import Journal
 from memguard.llm.models import ModelLike, model_of
 from memguard.local.pieces import pieces_key
-from memguard.methods.adjudication.factory import create_decomposer
 from memguard.methods.adjudication.steps import NoAdjudicator, Steps, read_without_adjudicator
 from memguard.methods.factor_compiled import create_factor_compiled_graph
-from memguard.methods.permission_semantic import create_permission_semantic_graph
+from memguard.methods.permission_semantic.graph import (
+    create_decomposer,
+    create_permission_semantic_graph,
+)
 from memguard.methods.relevance_gate import create_relevance_gate_graph
 from memguard.prompts import Prompt, resolve_prompt
 from memguard.schema.failures import Failure, failure_of
@@ -32,51 +36,6 @@ from memguard.schema.read import FactorCompiled, PermissionSemantic, RecalledMem
 from memguard.schema.units import Pieces
 from memguard.schema.usage import Budget
 from memguard.uncheckpointed import Graph, run_uncheckpointed
-
-_LOG: ContextVar[DecompositionLog | None] = ContextVar("memguard_pieces", default=None)
-
-
-class JournalPieces:
-    """A `DecompositionCache` over the journal of the read; outside a read it caches nothing."""
-
-    async def aget(self, keys: Sequence[str]) -> Sequence[Pieces | None]:
-        """The cached pieces, one entry per key."""
-        log = _LOG.get()
-        return [None] * len(keys) if log is None else await log.aget(keys)
-
-    async def aput(self, entries: Mapping[str, Pieces]) -> None:
-        """Cache pieces."""
-        log = _LOG.get()
-        if log is not None:
-            await log.aput(entries)
-
-
-@contextmanager
-def use_pieces(
-    log: DecompositionLog, *, memories: Sequence[RecalledMemory], fingerprint: str
-) -> Generator[None]:
-    """Cache pieces in a log inside the block, under the candidates that they come from.
-
-    Forgetting a candidate then deletes its pieces as well.
-
-    Args:
-        log: The log.
-        memories: The memories that may be split.
-        fingerprint: The decomposer's.
-    """
-    owners = {
-        pieces_key(memory.text, fingerprint=fingerprint): memory.provenance.candidate_id
-        for memory in memories
-        if memory.provenance is not None
-    }
-    # A context variable rather than an argument: concurrent reads share one graph.
-    token = _LOG.set(log)
-    try:
-        with owned_by(owners):
-            yield
-    finally:
-        _LOG.reset(token)
-
 
 AdmissionSpec = FactorCompiled | PermissionSemantic | RelevanceGate
 AdmissionLike = AdmissionSpec | str | Graph
@@ -90,7 +49,7 @@ BY_NAME: dict[str, AdmissionSpec] = {
 """The default spec of each method, by its short name."""
 
 STAGES = ("default", "adjudicator", "decomposer")
-"""What a model can be named for; `default` serves where no other is named."""
+"""The stages that can have their own model; `default` serves the others."""
 
 PROMPTS = (
     "factor_compiled/adjudicate",
@@ -100,17 +59,19 @@ PROMPTS = (
 """The prompts that can be replaced."""
 
 _METHOD_SHARE = 0.9
-"""Of the deadline, what the model calls may take: recall and the receipt need some as well."""
+"""Share of the deadline for the model calls: recall and the receipt need some of it as well."""
 _DEFAULT_K = 10
 _DEFAULT_DEADLINE = 20.0
 
 Fallback = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
-"""Takes a method's input and gives its output, without asking anybody."""
+"""Takes a method's input and gives its output, without a model call."""
+
+_LOG: ContextVar[DecompositionLog | None] = ContextVar("memguard_pieces", default=None)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdmissionResult:
-    """What a method returned, and what a reader must know of how it came about."""
+    """What a method or its fallback returned, and why the fallback was used."""
 
     output: dict[str, Any]
     """The method's output."""
@@ -122,14 +83,14 @@ class AdmissionResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Admission:
-    """A method ready to be asked."""
+    """A method, ready to judge the memories of a read."""
 
     graph: Graph
     """The method."""
     fallback: Fallback
-    """What answers in its place when it fails or is late."""
+    """What runs in its place when it fails or is late."""
     k: int
-    """Memories it wants to see."""
+    """How many memories it judges."""
     deadline: float
     """Seconds a whole read may take."""
     decomposer: str = ""
@@ -143,7 +104,7 @@ class Admission:
     async def judge(
         self, values: dict[str, Any], *, journal: Journal, seconds: float
     ) -> AdmissionResult:
-        """Ask the method, and use the fallback where it fails or is late.
+        """Run the method, and use the fallback where it fails or is late.
 
         Args:
             values: The method's input.
@@ -159,6 +120,7 @@ class Admission:
                     output = await run_uncheckpointed(self.graph, values)
             _check_output(output, name=self.name)
             return AdmissionResult(output=output)
+        # The method keeps its own, shorter deadline. This one holds for a user's graph as well.
         except TimeoutError:
             return await self.without(values, flags=("adjudication_late",))
         except MemguardError as error:
@@ -173,24 +135,8 @@ class Admission:
         flags: tuple[Flag, ...] = (),
         failures: tuple[Failure, ...] = (),
     ) -> AdmissionResult:
-        """What is admitted when nobody can be asked."""
+        """What is admitted without the method."""
         return AdmissionResult(output=await self.fallback(values), flags=flags, failures=failures)
-
-
-def _check_output(output: Mapping[str, Any], *, name: str) -> None:
-    """Refuse a user's graph that does not return what a method returns.
-
-    Raises:
-        ConfigurationError: If an output is missing.
-    """
-    required = ("memory_context", "admitted", "withheld", "report")
-    missing = [key for key in required if output.get(key) is None]
-    if missing:
-        msg = (
-            f"the admission {name!r} returned no {', '.join(missing)}: return "
-            f"{', '.join(required)}, as the graph of `create_permission_semantic_graph` does"
-        )
-        raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID)
 
 
 def build_admission(
@@ -202,13 +148,13 @@ def build_admission(
     deadline: float | None,
     clock: Callable[[], datetime],
 ) -> Admission:
-    """Build the method that an argument asks for.
+    """Build the method that an admission argument selects.
 
     Args:
         admission: A spec, a name or a graph.
-        models: By stage: `adjudicator` and `decomposer` are asked for, then `default`.
+        models: By stage: `adjudicator` and `decomposer`, or else `default`.
         prompts: Your own prompts by name.
-        budget: The most one read may spend.
+        budget: What one read may spend.
         deadline: Seconds of a whole read; the spec's when left out.
         clock: Gives the time.
 
@@ -216,33 +162,23 @@ def build_admission(
         ConfigurationError: If the admission is unknown, or a model or prompt cannot be used.
     """
     spec = _spec_named(admission) if isinstance(admission, str) else admission
-    if isinstance(spec, CompiledStateGraph):
-        return Admission(
-            graph=spec,
-            fallback=_fallback_of(FactorCompiled(), clock=clock),
-            k=_DEFAULT_K,
-            deadline=_DEFAULT_DEADLINE if deadline is None else deadline,
-        )
-    if isinstance(spec, RelevanceGate):
+    if isinstance(spec, CompiledStateGraph | RelevanceGate):
+        seconds = _DEFAULT_DEADLINE if deadline is None else deadline
+        if isinstance(spec, CompiledStateGraph):
+            # A user's graph may judge by anything, so its fallback assumes only whole memories.
+            fallback = _fallback_of(FactorCompiled(), clock=clock)
+            return Admission(graph=spec, fallback=fallback, k=_DEFAULT_K, deadline=seconds)
         graph = create_relevance_gate_graph(spec=spec, clock=clock)
-        return Admission(
-            graph=graph,
-            # It asks no model, so it is its own fallback.
-            fallback=graph.ainvoke,
-            k=spec.k,
-            deadline=_DEFAULT_DEADLINE if deadline is None else deadline,
-        )
+        # It asks no model, so it is its own fallback.
+        return Admission(graph=graph, fallback=graph.ainvoke, k=spec.k, deadline=seconds)
     whole = spec.deadline if deadline is None else deadline
     timed = spec.model_copy(update={"deadline": whole * _METHOD_SHARE})
     graph, decomposer = _method_of(
         timed, models=models, prompts=prompts, budget=budget, clock=clock
     )
+    fallback = _fallback_of(timed, clock=clock)
     return Admission(
-        graph=graph,
-        fallback=_fallback_of(timed, clock=clock),
-        k=spec.k,
-        deadline=whole,
-        decomposer=decomposer,
+        graph=graph, fallback=fallback, k=spec.k, deadline=whole, decomposer=decomposer
     )
 
 
@@ -294,6 +230,7 @@ def _fallback_of(
         adjudicator=NoAdjudicator(),
         clock=clock,
     )
+    # The same policy and rendering as the method, so that only the verdicts are missing.
     return partial(read_without_adjudicator, steps=steps)
 
 
@@ -303,3 +240,62 @@ def _spec_named(name: str) -> AdmissionSpec:
     except KeyError:
         msg = f"there is no admission named {name!r}: use one of {sorted(BY_NAME)}, or pass a spec"
         raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID) from None
+
+
+def _check_output(output: Mapping[str, Any], *, name: str) -> None:
+    """Refuse a user's graph that does not return what a method returns.
+
+    Raises:
+        ConfigurationError: If an output is missing.
+    """
+    # Before the guard reads them: a missing output would look like a defect of the guard.
+    required = ("memory_context", "admitted", "withheld", "report")
+    missing = [key for key in required if output.get(key) is None]
+    if missing:
+        msg = (
+            f"the admission {name!r} returned no {', '.join(missing)}: return "
+            f"{', '.join(required)}, as the graph of `create_permission_semantic_graph` does"
+        )
+        raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID)
+
+
+class JournalPieces:
+    """A `DecompositionCache` over the journal of the read; outside a read it caches nothing."""
+
+    async def aget(self, keys: Sequence[str]) -> Sequence[Pieces | None]:
+        """The cached pieces, one entry per key."""
+        log = _LOG.get()
+        return [None] * len(keys) if log is None else await log.aget(keys)
+
+    async def aput(self, entries: Mapping[str, Pieces]) -> None:
+        """Cache pieces."""
+        log = _LOG.get()
+        if log is not None:
+            await log.aput(entries)
+
+
+@contextmanager
+def use_pieces(
+    log: DecompositionLog, *, memories: Sequence[RecalledMemory], fingerprint: str
+) -> Generator[None]:
+    """Cache pieces in a log inside the block, under the candidates that they come from.
+
+    Forgetting a candidate then deletes its pieces as well.
+
+    Args:
+        log: The log.
+        memories: The memories that may be split.
+        fingerprint: The decomposer's.
+    """
+    owners = {
+        pieces_key(memory.text, fingerprint=fingerprint): memory.provenance.candidate_id
+        for memory in memories
+        if memory.provenance is not None
+    }
+    # A context variable rather than an argument: concurrent reads share one graph.
+    token = _LOG.set(log)
+    try:
+        with owned_by(owners):
+            yield
+    finally:
+        _LOG.reset(token)

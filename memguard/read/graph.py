@@ -7,8 +7,8 @@ START -> recall -> permission_semantic -> report -> END
 The node in the middle is the admission method, under its own name and with its own steps inside.
 
 A read never delays an answer beyond its deadline. What is late or fails is left out, except that a
-safety constraint or a preference that can be told by its words stays as context. A flag on the
-receipt says so.
+safety constraint or a preference that can be recognized by its words stays as context. A flag on
+the receipt says so.
 """
 
 import asyncio
@@ -25,22 +25,26 @@ from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
-from pydantic import JsonValue
+from pydantic import BaseModel, Field, JsonValue
 
+from memguard.conversations import read_conversation
+from memguard.conversations.messages import AnyConversation
 from memguard.errors import ConfigurationError, ErrorCode, MemguardError
 from memguard.journal.backing import Backings
 from memguard.journal.journal import Journal
 from memguard.journal.reads import ReadLog
 from memguard.llm.models import LOCAL, ModelLike, resolve_stages
+from memguard.methods.adjudication.state import Evidences
 from memguard.namespaces import NamespaceLike, resolve_namespace, templates_of
 from memguard.portal import dual
 from memguard.prompts import Prompt
 from memguard.read.admission import PROMPTS, STAGES, Admission, AdmissionLike, build_admission
 from memguard.read.recall import recall
-from memguard.read.request import ReadGuardInput, ReadGuardOutput, ReadGuardState, read_request
+from memguard.schema.base import Namespace, Text, is_blank
 from memguard.schema.failures import Failure, error_of, failure_of
-from memguard.schema.ledger import Flag, ReadReport
-from memguard.schema.read import Recall, Recalled
+from memguard.schema.ledger import Flag, ReadReport, UnitVerdict
+from memguard.schema.memory import Conversation, Turn
+from memguard.schema.read import Evidence, Recall, Recalled
 from memguard.schema.usage import Budget
 from memguard.state_keys import check_names, rename_keys
 from memguard.uncheckpointed import uncheckpointed
@@ -56,6 +60,63 @@ _MIN_RECEIPT_SECONDS = 0.05
 receipt cannot be explained afterwards."""
 _FORBIDDEN_IN_NODE = str.maketrans({":": "_", "|": "_"})
 """LangGraph separates the levels of a namespace by these two characters."""
+_EVIDENCE_TURNS = 30
+"""Turns before the query among which a tool's results still count as evidence."""
+
+
+class ReadGuardInput(BaseModel):
+    """A request to find memories for: `messages`, or a `query` with its `dialogue`."""
+
+    messages: list[Any] = Field(
+        default=[],
+        description="Chat messages; the last one of the user is the query, tools give evidence.",
+        examples=[[{"role": "user", "content": "A restaurant for my birthday, please."}]],
+    )
+    query: Text | None = Field(
+        default=None, description="What is asked now, instead of the last message of the user."
+    )
+    dialogue: AnyConversation | None = Field(
+        default=None, description="The turns before the query, instead of the messages."
+    )
+    evidence: Evidences = Field(
+        default=(),
+        description="Text that came with the query: tool output, search results, documents.",
+    )
+
+
+class ReadGuardOutput(BaseModel):
+    """What may enter the prompt, and why the rest may not."""
+
+    memory_context: str = Field(description="The section for the prompt; empty for nothing.")
+    admitted: tuple[UnitVerdict, ...] = Field(description="The units in it, in their order.")
+    withheld: tuple[UnitVerdict, ...] = Field(description="The units left out, with the reason.")
+    read: ReadReport = Field(description="The receipt of the read.")
+
+
+class ReadGuardState(ReadGuardInput):
+    """What passes from node to node."""
+
+    # The input's keys stay as the caller set them, because a host may read them again; what the
+    # guard makes of them has names of its own.
+    run_id: str = ""
+    request_query: Text = ""
+    """What is asked: the input's `query`, or the last message of the user."""
+    request_dialogue: Conversation = Conversation()
+    """The turns before it, without the results of tools."""
+    request_evidence: tuple[Evidence, ...] = ()
+    """The input's evidence, then what tools returned."""
+    recalled: Recalled = Recalled()
+    namespaces: tuple[Namespace, ...] = ()
+    """The namespaces that were searched, or would have been."""
+    seconds: float = 0.0
+    """How long the read has taken so far."""
+    flags: tuple[Flag, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    memory_context: str = ""
+    admitted: tuple[UnitVerdict, ...] = ()
+    withheld: tuple[UnitVerdict, ...] = ()
+    # From the method, and completed by `report`.
+    read: ReadReport | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +156,7 @@ async def recall_memories(state: ReadGuardState, *, guard: ReadGuard) -> dict[st
         flags = ("recall_late",)
     except MemguardError as error:
         flags, failures = ("recall_failed",), (failure_of(error, step="recall"),)
+    # Counts only: a stream of custom events must not carry memories that are withheld later.
     _emit("recalled", memories=len(recalled.memories))
     return {
         "run_id": uuid.uuid4().hex,
@@ -166,6 +228,97 @@ async def report(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
     return {"read": read}
 
 
+def _complete(state: ReadGuardState, *, guard: ReadGuard, in_memory: bool) -> ReadReport:
+    """The method's receipt, completed by recall and by the run around the method."""
+    # The node before this one always writes it.
+    read = cast("ReadReport", state.read)
+    # The method was given a share of the deadline; the receipt names the whole.
+    spec = {**read.spec, "deadline": guard.admission.deadline}
+    notes = (*_recall_notes(state.recalled), *read.notes, *((IN_MEMORY_NOTE,) * in_memory))
+    return read.model_copy(
+        update={
+            "spec": spec,
+            "namespaces": state.namespaces,
+            "flags": tuple(dict.fromkeys((*state.flags, *read.flags))),
+            "failures": (*read.failures, *state.failures),
+            "notes": tuple(dict.fromkeys(notes)),
+        }
+    )
+
+
+def _recall_notes(recalled: Recalled) -> tuple[str, ...]:
+    counts = (
+        (recalled.additional, "safety constraints found in addition to the nearest"),
+        (recalled.superseded, "left out because they are marked as superseded"),
+        (recalled.outside, "left out because they were said outside the time window"),
+        (recalled.below, "left out because they scored below `min_score`"),
+        (recalled.textless, "left out because they have no text"),
+    )
+    return (*recalled.notes, *(f"{what}: {count}" for count, what in counts if count))
+
+
+def _emit(step: str, **details: JsonValue) -> None:
+    """Send `{"memguard": "read", "step": ..., ...}` to whoever streams custom events."""
+    get_stream_writer()({"memguard": "read", "step": step, **details})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """The query of a request, with its dialogue and evidence."""
+
+    query: str
+    """The query; empty when the user said nothing."""
+    dialogue: Conversation
+    """The turns before it, without tools' results."""
+    evidence: tuple[Evidence, ...]
+    """The input's evidence, then the results of tools."""
+
+
+def read_request(state: ReadGuardState) -> Request:
+    """The request that the input states.
+
+    The last message of the user is the query, unless the input has one. What a tool returned is
+    evidence, never dialogue: the adjudicator sees the two separately.
+
+    Raises:
+        InvalidInputError: If the messages cannot be read.
+    """
+    conversation = state.dialogue or read_conversation(state.messages)
+    turns = conversation.turns
+    last = _last_of_user(turns)
+    if state.query is None:
+        if last is None:
+            return Request(query="", dialogue=conversation, evidence=state.evidence)
+        query, before, after = turns[last].content, turns[:last], turns[last + 1 :]
+    else:
+        # A host may pass the query and also the messages that end with it.
+        repeated = last is not None and turns[last].content.strip() == state.query.strip()
+        end = last if repeated and last is not None else len(turns)
+        query, before, after = state.query, turns[:end], turns[end + 1 :]
+    tools = [turn for turn in (*before[-_EVIDENCE_TURNS:], *after) if turn.role == "tool"]
+    results = tuple(
+        Evidence(text=turn.content, source=turn.speaker or "tool", at=turn.at)
+        for turn in tools
+        if not is_blank(turn.content)
+    )
+    dialogue = tuple(turn for turn in before if turn.role != "tool")
+    return Request(
+        query=query,
+        dialogue=Conversation(turns=dialogue, id=conversation.id),
+        evidence=(*state.evidence, *results),
+    )
+
+
+def _last_of_user(turns: tuple[Turn, ...]) -> int | None:
+    # A turn that memguard rendered repeats memories; nobody said it.
+    of_user = (
+        index
+        for index in reversed(range(len(turns)))
+        if turns[index].role == "user" and not turns[index].rendered
+    )
+    return next(of_user, None)
+
+
 def create_read_guard(
     model: "ModelLike | None" = None,
     *,
@@ -187,7 +340,7 @@ def create_read_guard(
     Args:
         model: Who adjudicates and decomposes memories: `"provider:model"`, a chat model, a resolved
             model, or `"local"`, which needs no language model and is weaker. The local one when
-            left out: no model spends money unasked.
+            left out: a model costs money only where you pass one.
         store: The memory store; the host graph's store when left out.
         namespace: Template with placeholders, or a function of the run's `Runtime`; a list of
             them searches several namespaces. Namespaces above and below them are not searched.
@@ -267,37 +420,3 @@ def _check_deadline(deadline: float | None) -> None:
     if deadline is not None and not deadline > 0:
         msg = f"the deadline {deadline!r} leaves no time to read: pass seconds above 0"
         raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID)
-
-
-def _complete(state: ReadGuardState, *, guard: ReadGuard, in_memory: bool) -> ReadReport:
-    """The method's receipt, completed by recall and by the run around the method."""
-    # The node before this one always writes it.
-    read = cast("ReadReport", state.read)
-    # The method was given a share of the deadline; the receipt names the whole.
-    spec = {**read.spec, "deadline": guard.admission.deadline}
-    notes = (*_recall_notes(state.recalled), *read.notes, *((IN_MEMORY_NOTE,) * in_memory))
-    return read.model_copy(
-        update={
-            "spec": spec,
-            "namespaces": state.namespaces,
-            "flags": tuple(dict.fromkeys((*state.flags, *read.flags))),
-            "failures": (*read.failures, *state.failures),
-            "notes": tuple(dict.fromkeys(notes)),
-        }
-    )
-
-
-def _recall_notes(recalled: Recalled) -> tuple[str, ...]:
-    counts = (
-        (recalled.additional, "safety constraints found in addition to the nearest"),
-        (recalled.superseded, "left out because they are marked as superseded"),
-        (recalled.outside, "left out because they were said outside the time window"),
-        (recalled.below, "left out because they scored below the least score"),
-        (recalled.textless, "left out because they hold no text"),
-    )
-    return (*recalled.notes, *(f"{what}: {count}" for count, what in counts if count))
-
-
-def _emit(step: str, **details: JsonValue) -> None:
-    """Send `{"memguard": "read", "step": ..., ...}` to whoever streams custom events."""
-    get_stream_writer()({"memguard": "read", "step": step, **details})

@@ -1,6 +1,7 @@
 """A scripted model for ConMem: an outcome for each probe, or an answer for any call.
 
-The same script drives a `ScriptedChatModel` and a `LoopbackModelServer`.
+The same script drives a `ScriptedChatModel` and a `LoopbackModelServer`. It recognizes a call by
+the heading of its prompt, so it needs no order of calls.
 """
 
 import json
@@ -47,9 +48,9 @@ _HEADINGS: dict[str, CallKind] = {
     "reason": "reason",
 }
 _HEADING = re.compile(r"^## Task: (.+)$", re.MULTILINE)
+# Index of the prompt among the messages: after the system message, and before the messages that
+# ask a model to correct its answer.
 _PROMPT_INDEX = 1
-"""Index of the prompt among the messages: after the system message, and before the messages that
-ask a model to correct its answer."""
 _TREATMENT_PREFIX = "Knowing what you told me: "
 _PREFERENCES: dict[ProbeOutcome, Literal["treatment", "control", "tie"]] = {
     "helpful": "treatment",
@@ -107,7 +108,7 @@ class ConMemScript:
             answers: Other answers, by kind of call (`"validation"`) or by kind and probe
                 (`"treatment:risk"`): a text, an object, an error, a function of the messages, or a
                 list of these. A list is used up in order; then the script answers by `outcomes`.
-            store: The decision of the tie-break judge.
+            store: Whether the tie-break judge stores the candidate.
             reason_type: The answer of the reason classifier.
         """
         self.outcomes: dict[ProbeRole, ProbeOutcome] = {
@@ -189,6 +190,7 @@ def validity(
     verdicts = {"relevant": relevant, "irrelevant": irrelevant, "risk": risk}
     return {
         role: {
+            # Golden prompts and receipts have these words.
             "reason": "does what it should" if valid else f"the {role} probe is no such thing",
             "valid": valid or leaks,
             "leaks": leaks and not valid,
@@ -215,14 +217,9 @@ def attribution(outcome: ProbeOutcome) -> dict[str, Any]:
     return {"reason": f"seen as {label}", "used": changed, "changed": changed, "label": label}
 
 
-def conmem_answer(request: Mapping[str, Any]) -> str:
-    """Answers for a separate server process: every candidate is helpful on the relevant probe."""
-    answer = ConMemScript({"relevant": "helpful"}).serve(request)
-    return answer if isinstance(answer, str) else ""
-
-
 def _quoted(prompt: str, tag: str) -> str:
     inner = prompt.partition(f"<{tag}>\n")[2].partition(f"\n</{tag}>")[0]
+    # Most prompts quote a text as JSON, and some contain it as it is.
     try:
         return str(json.loads(inner))
     except ValueError:

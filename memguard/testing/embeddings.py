@@ -42,6 +42,7 @@ class HashEmbeddings(Embeddings):
         return self._vector(text)
 
     def _vector(self, text: str) -> list[float]:
+        # A text without words has a direction too: a vector of zeros has no cosine.
         words = text.casefold().split() or [""]
         rows = [self._direction(word) for word in words]
         total = [sum(column) for column in zip(*rows, strict=True)]
@@ -49,6 +50,7 @@ class HashEmbeddings(Embeddings):
         return [number / length for number in total]
 
     def _direction(self, word: str) -> list[float]:
+        # `hash` differs from process to process; a digest does not.
         seed = f"{self.name}\n{word}".encode("utf-8", "surrogatepass")
         numbers = struct.unpack(f"<{self.dims}H", hashlib.shake_128(seed).digest(2 * self.dims))
         return [number / 32768.0 - 1.0 for number in numbers]

@@ -2,7 +2,7 @@
 
 The model writes one memory for each declarative sentence of a user, and scores a memory by the
 share of its words that are in the source. That is enough to run the whole path over HTTP, with
-supported and unsupported candidates. Its judgements mean nothing.
+supported and unsupported candidates. Its scores are no judgement of a memory's quality.
 """
 
 import json
@@ -15,7 +15,6 @@ _SENTENCE: Final = re.compile(r"[^.!?]+[.!?]?")
 _WORD: Final = re.compile(r"\w+")
 _MIN_WORDS: Final = 4
 _MAX_FACTS: Final = 3
-_FULL_STOP: Final = "."
 
 
 def memory_answer(request: Mapping[str, Any]) -> str:
@@ -44,7 +43,7 @@ def _facts(prompt: str) -> Iterator[dict[str, Any]]:
             if len(sentence) % 5 == 0:
                 # An invented fact, so that something is rejected too.
                 yield {
-                    "text": f"{name} never visited seven distant lighthouses{_FULL_STOP}",
+                    "text": f"{name} never visited seven distant lighthouses.",
                     "about": name,
                     "turns": [int(number)],
                 }

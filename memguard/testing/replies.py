@@ -1,4 +1,7 @@
-"""Replies of the loopback server: chat completions and embeddings in OpenAI's format."""
+"""Replies of the loopback server: chat completions and embeddings in OpenAI's format.
+
+Requests are answered first, then sent as JSON or as events. Equal requests have equal replies.
+"""
 
 import hashlib
 import json
@@ -7,8 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-EMBEDDING_SIZE = 64
-"""Dimensions of an embedding."""
+_EMBEDDING_SIZE = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +89,7 @@ def completion(
         {
             "id": "chatcmpl-loopback",
             "object": "chat.completion",
-            "created": 0,  # fixed, so that equal requests have equal replies
+            "created": 0,  # a time would make equal requests differ
             "model": body.get("model", "m"),
             "choices": [
                 _choice(i, answer, with_logprobs=with_logprobs) for i, answer in enumerate(answers)
@@ -99,8 +101,9 @@ def completion(
             },
         }
     )
-    slowest = [answer.latency for answer in answers if answer.latency is not None]
-    return ServerReply(raw=reply.raw, latency=max(slowest, default=None))
+    # One HTTP reply has all answers, so the slowest of them decides.
+    latencies = [answer.latency for answer in answers if answer.latency is not None]
+    return ServerReply(raw=reply.raw, latency=max(latencies, default=None))
 
 
 def as_events(completion: ServerReply, *, body: Mapping[str, Any]) -> ServerReply:
@@ -187,8 +190,8 @@ def _opposite(word: str) -> str:
 
 def default_answer(request: Mapping[str, Any]) -> str:
     """The smallest object that fits the request's JSON schema; `ok` without one."""
-    form: Any = request.get("response_format") or {}
-    schema = (form.get("json_schema") or {}).get("schema")
+    response_format: Any = request.get("response_format") or {}
+    schema = (response_format.get("json_schema") or {}).get("schema")
     if not isinstance(schema, Mapping):
         return "ok"
     return json.dumps(_smallest(schema, schema))
@@ -216,7 +219,7 @@ def embeddings(body: Mapping[str, Any]) -> dict[str, Any]:
     value = body.get("input", [])
     texts = [value] if isinstance(value, str) else list(value)
     rows = [
-        {"object": "embedding", "index": i, "embedding": hash_vector(str(text))}
+        {"object": "embedding", "index": i, "embedding": _hash_vector(str(text))}
         for i, text in enumerate(texts)
     ]
     read = sum(_words(str(text)) for text in texts)
@@ -228,13 +231,16 @@ def embeddings(body: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def hash_vector(text: str, *, size: int = EMBEDDING_SIZE) -> list[float]:
-    """A unit vector of hashed words, so that texts that share words are near each other."""
-    vector = [0.0] * size
+def _hash_vector(text: str) -> list[float]:
+    # Not `HashEmbeddings`: the server as a process starts faster without LangChain.
+    vector = [0.0] * _EMBEDDING_SIZE
     for word in text.lower().split() or [""]:
         digest = hashlib.sha256(word.encode()).digest()
-        vector[int.from_bytes(digest[:4], "big") % size] += 1.0 if digest[4] % 2 else -1.0
+        vector[int.from_bytes(digest[:4], "big") % _EMBEDDING_SIZE] += (
+            1.0 if digest[4] % 2 else -1.0
+        )
     length = math.sqrt(math.fsum(value * value for value in vector)) or 1.0
+    # Words may cancel out, and a vector of zeros has no direction.
     return [value / length for value in vector] if any(vector) else [1.0, *vector[1:]]
 
 

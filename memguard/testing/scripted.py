@@ -20,11 +20,13 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from memguard.llm.texts import text_of
 
-Step: TypeAlias = "str | AIMessage | BaseModel | Mapping[str, Any] | Exception | Callable[..., Any]"
+ScriptStep: TypeAlias = (
+    "str | AIMessage | BaseModel | Mapping[str, Any] | Exception | Callable[..., Any]"
+)
 """One answer: text, a message, an object (sent as JSON), an error to raise, or a function of the
 messages that returns one of these."""
 
-Rule: TypeAlias = "tuple[str | re.Pattern[str] | Callable[[str], bool], Step]"
+ScriptRule: TypeAlias = "tuple[str | re.Pattern[str] | Callable[[str], bool], ScriptStep]"
 """A prompt and its answer: a regular expression or a predicate on the text of all messages."""
 
 _COUNTER = itertools.count(1)
@@ -61,7 +63,7 @@ class ScriptedCall:
 class _Script:
     """The state that changes with each call; copies of the model share it."""
 
-    steps: list[Step]
+    steps: list[ScriptStep]
     calls: list[ScriptedCall] = field(default_factory=list)
     used_rules: set[int] = field(default_factory=set)
     unexpected: int = 0
@@ -89,9 +91,9 @@ class ScriptedChatModel(BaseChatModel):
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
     steps: list[Any] = Field(default_factory=list[Any])
-    """Answers in order, one per call; see `Step`."""
+    """Answers in order, one per call; see `ScriptStep`."""
     rules: list[Any] = Field(default_factory=list[Any])
-    """Answers by prompt; see `Rule`."""
+    """Answers by prompt; see `ScriptRule`."""
     model_name: str = "scripted"
     """The name on receipts, as `scripted:<name>`."""
     supports_n: bool = False
@@ -103,7 +105,7 @@ class ScriptedChatModel(BaseChatModel):
 
     _script: _Script = PrivateAttr()
 
-    def __init__(self, steps: Sequence[Step] = (), **settings: Any) -> None:
+    def __init__(self, steps: Sequence[ScriptStep] = (), **settings: Any) -> None:
         """Create a model from a script.
 
         Args:
@@ -133,8 +135,8 @@ class ScriptedChatModel(BaseChatModel):
         script = self._script
         unused = [rule[0] for i, rule in enumerate(self.rules) if i not in script.used_rules]
         assert not script.unexpected, f"{script.unexpected} calls were not in the script"
-        assert not script.steps, f"{len(script.steps)} steps were never asked for: {script.steps!r}"
-        assert not unused, f"rules never used: {unused!r}"
+        assert not script.steps, f"{len(script.steps)} steps were not used: {script.steps!r}"
+        assert not unused, f"rules that were not used: {unused!r}"
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:
         """The model with tools; to call one, put an `AIMessage` with tool calls in the script."""
@@ -187,12 +189,13 @@ class ScriptedChatModel(BaseChatModel):
         finally:
             self._leave()
 
-    def _next(self, messages: list[BaseMessage], kwargs: Mapping[str, Any]) -> list[Step]:
+    def _next(self, messages: list[BaseMessage], kwargs: Mapping[str, Any]) -> list[ScriptStep]:
         """Record the call and remove its answers from the script."""
         script = self._script
         call = ScriptedCall(tuple(messages), dict(kwargs))
         count = int(kwargs.get("n") or 1) if self.supports_n else 1
-        # Parallel nodes of a graph call the model from several threads.
+        # Parallel nodes of a graph call the model from several threads. The steps are taken in the
+        # order in which calls begin, not in that of their latency.
         with script.lock:
             script.calls.append(call)
             steps = [self._take(call) for _ in range(count)]
@@ -204,7 +207,7 @@ class ScriptedChatModel(BaseChatModel):
         with self._script.lock:
             self._script.in_flight -= 1
 
-    def _take(self, call: ScriptedCall) -> Step:
+    def _take(self, call: ScriptedCall) -> ScriptStep:
         script = self._script
         for i, (prompt, step) in enumerate(self.rules):
             matches = prompt(call.text) if callable(prompt) else re.search(prompt, call.text)
@@ -213,14 +216,16 @@ class ScriptedChatModel(BaseChatModel):
                 return step
         if script.steps:
             return script.steps.pop(0)
+        # Counted as well as raised, because the code under test may catch any error.
         script.unexpected += 1
         msg = f"call {len(script.calls)} is not in the script; its prompt: {call.text[-500:]!r}"
         script.error = UnexpectedModelCallError(msg)
         raise script.error
 
-    def _result(self, messages: list[BaseMessage], steps: Sequence[Step]) -> ChatResult:
+    def _result(self, messages: list[BaseMessage], steps: Sequence[ScriptStep]) -> ChatResult:
         try:
             answers = [_message(step, messages) for step in steps]
+        # A function of the script may assert; code under test would catch it as a provider's error.
         except AssertionError as error:
             self._script.error = ScriptError(f"an assertion in the script failed: {error}")
             raise self._script.error from error
@@ -239,7 +244,7 @@ class ScriptedChatModel(BaseChatModel):
         return ChatResult(generations=generations, llm_output={"token_usage": usage})
 
 
-def _message(step: Step, messages: list[BaseMessage]) -> AIMessage:
+def _message(step: ScriptStep, messages: list[BaseMessage]) -> AIMessage:
     if isinstance(step, Exception):
         raise step
     if isinstance(step, AIMessage):
@@ -251,7 +256,7 @@ def _message(step: Step, messages: list[BaseMessage]) -> AIMessage:
         return AIMessage(step.model_dump_json())
     if isinstance(step, Mapping):
         return AIMessage(json.dumps(step))
-    return _message(cast("Step", step(messages)), messages)
+    return _message(cast("ScriptStep", step(messages)), messages)
 
 
 def _words(message: BaseMessage) -> int:

@@ -14,7 +14,7 @@ import json
 import sys
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeAlias, get_args
 
 from memguard.testing.replies import (
@@ -52,14 +52,6 @@ class ServedRequest:
         """The text of all messages of a chat request."""
         contents = [message.get("content") for message in self.body.get("messages", [])]
         return "\n".join(text for text in contents if isinstance(text, str))
-
-
-@dataclass
-class _Counts:
-    in_flight: int = 0
-    high_water: int = 0
-    connections: int = 0
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class LoopbackModelServer:
@@ -106,9 +98,14 @@ class LoopbackModelServer:
         self.refuses = frozenset(refuses)
         self.requests: list[ServedRequest] = []
         """Requests so far, including those that were answered with an error."""
+        self.high_water = 0
+        """The largest number of requests that were in flight at once."""
+        self.connections = 0
+        """Connections accepted so far."""
+        # Changed by the server's thread alone, so without a lock.
+        self._in_flight = 0
         self._script = list(script)
         self._port = port
-        self._counts = _Counts()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._ready = threading.Event()
@@ -122,22 +119,12 @@ class LoopbackModelServer:
     @property
     def chats(self) -> list[ServedRequest]:
         """The chat requests so far."""
-        return [one for one in self.requests if one.path.endswith("/chat/completions")]
+        return [request for request in self.requests if request.path.endswith("/chat/completions")]
 
     @property
     def keys(self) -> set[str]:
         """The keys of all requests so far."""
-        return {one.key for one in self.requests}
-
-    @property
-    def high_water(self) -> int:
-        """The largest number of requests that were in flight at once."""
-        return self._counts.high_water
-
-    @property
-    def connections(self) -> int:
-        """Connections accepted so far."""
-        return self._counts.connections
+        return {request.key for request in self.requests}
 
     def start(self) -> Self:
         """Start the server; returns when the port is open."""
@@ -189,10 +176,11 @@ class LoopbackModelServer:
         await server.wait_closed()
 
     async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._counts.connections += 1
+        self.connections += 1
         try:
-            while (got := await _read_request(reader)) is not None:
-                reply = await self._reply(*got)
+            # Clients of HTTP/1.1 send many requests over one connection.
+            while (request := await _read_request(reader)) is not None:
+                reply = await self._reply(*request)
                 if reply.drops:
                     return
                 writer.write(_http(reply))
@@ -207,20 +195,18 @@ class LoopbackModelServer:
                 await writer.wait_closed()
 
     async def _reply(self, path: str, headers: Mapping[str, str], raw: bytes) -> ServerReply:
-        counts = self._counts
-        with counts.lock:
-            counts.in_flight += 1
-            counts.high_water = max(counts.high_water, counts.in_flight)
+        self._in_flight += 1
+        self.high_water = max(self.high_water, self._in_flight)
         try:
             key = headers.get("authorization", "").removeprefix("Bearer ")
             body: dict[str, Any] = json.loads(raw) if raw else {}
+            # Recorded before it is answered, so that refused requests are counted too.
             self.requests.append(ServedRequest(path=path, body=body, key=key))
             reply = self._answered(path, body, key)
             await asyncio.sleep(self.latency if reply.latency is None else reply.latency)
             return reply
         finally:
-            with counts.lock:
-                counts.in_flight -= 1
+            self._in_flight -= 1
 
     def _answered(self, path: str, body: dict[str, Any], key: str) -> ServerReply:
         if self.api_key is not None and key != self.api_key:
@@ -237,6 +223,7 @@ class LoopbackModelServer:
         modes = {"n": self.n, "logprobs": self.logprobs, "response_format": self.json_schema}
         refused = self.refuses | {name for name, mode in modes.items() if mode == "refused"}
         for name in sorted(refused):
+            # `n=1` asks for what every provider does by default.
             if body.get(name) and not (name == "n" and body[name] == 1):
                 return refusal_of_setting(name)
         count = int(body.get("n") or 1) if self.n == "yes" else 1
@@ -244,6 +231,7 @@ class LoopbackModelServer:
         for _ in range(count):
             answer = self._script.pop(0) if self._script else self.answer(body)
             reply = ServerReply(text=answer) if isinstance(answer, str) else answer
+            # An error or a broken body stands for the whole request, as with a real provider.
             if reply.is_whole:
                 return reply
             answers.append(reply)
@@ -299,6 +287,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     with server:
         sys.stdout.write(f"{server.url}\n")
+        # The parent process waits for this line.
         sys.stdout.flush()
         try:
             threading.Event().wait()

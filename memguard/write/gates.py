@@ -20,14 +20,10 @@ from pydantic import BaseModel
 
 from memguard.errors import ConfigurationError, ErrorCode, GuardError, MemguardError
 from memguard.llm.models import LOCAL, ModelLike, model_of
-from memguard.methods.conmem import (
-    JUDGE_STAGES,
-    build_conmem_graph,
-    prompt_names,
-    resolve_stage_models,
-)
 from memguard.methods.conmem.config import ROLES, ConMem
 from memguard.methods.conmem.config import STAGES as CONMEM_STAGES
+from memguard.methods.conmem.graph import build_conmem_graph
+from memguard.methods.conmem.models import JUDGE_STAGES, prompt_names, resolve_stage_models
 from memguard.methods.consistency_gate import build_consistency_gate_graph, build_judge
 from memguard.methods.consistency_gate.config import ConsistencyGate
 from memguard.portal import dual

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from memguard.testing.chroma_server import ChromaServer
+from tests.chroma_server import ChromaServer
 
 
 @pytest.fixture(scope="session")

@@ -10,9 +10,9 @@ from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
 from memguard.stores import ChromaStore
-from memguard.testing.chroma_server import ChromaServer
 from memguard.testing.conformance import Calls, Capabilities, StoreConformance
 from memguard.testing.embeddings import HashEmbeddings
+from tests.chroma_server import ChromaServer
 
 CHROMA = Capabilities(
     any_label=True,

@@ -2,21 +2,23 @@
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from memguard import FactorCompiled, PermissionSemantic, RelevanceGate
-from memguard.methods.adjudication.permissions import PS_PERSONALIZATION, PS_SAFETY, PS_TABLE
-from memguard.methods.adjudication.tables import (
+from memguard.methods.adjudication.permissions import (
     FC_PERSONALIZATION,
     FC_SAFETY,
     FC_TABLE,
-    Table,
-    print_table,
+    PS_PERSONALIZATION,
+    PS_SAFETY,
+    PS_TABLE,
 )
-from memguard.schema.units import CHANNEL_OF
+from memguard.methods.adjudication.tables import Table
+from memguard.schema.units import CHANNEL_OF, Permission
 
 ROOT = Path(__file__).parents[2]
 TABLES = (
@@ -28,6 +30,19 @@ TABLES = (
     ("permission-semantic", PS_PERSONALIZATION),
 )
 DEFAULT_ROW = re.compile(r"^\| `(\w+)` \| `([^`]*)` \|", re.MULTILINE)
+
+
+def print_table(table: Table, *, names: Mapping[Permission, str] | None = None) -> str:
+    """The table in Markdown; `names` are other names of the permissions, such as channels."""
+    lines = ["| row | when | then | because |", "|---|---|---|---|"]
+    for row in table.rows:
+        parts = [
+            f"{column} {'/'.join(f'`{value}`' for value in values)}"
+            for column, values in row.when.items()
+        ]
+        then = names[row.then] if names else row.then
+        lines.append(f"| `{row.id}` | {', '.join(parts) or 'else'} | `{then}` | {row.why} |")
+    return "\n".join(lines)
 
 
 def page_of(method: str) -> Path:

@@ -7,7 +7,7 @@ from typing import Any, get_args
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memguard.methods.adjudication.permissions import COLUMNS
+from memguard.methods.adjudication.permissions import FC_COLUMNS, PS_COLUMNS
 from memguard.methods.adjudication.ruling import (
     SITUATIONS,
     Compiled,
@@ -17,7 +17,6 @@ from memguard.methods.adjudication.ruling import (
     rule_on_units,
     settle_conflicts,
 )
-from memguard.methods.adjudication.tables import COLUMNS as FACTORS
 from memguard.schema.decision import Inconclusive
 from memguard.schema.ledger import Adjudication, Conflict, Row, UnitVerdict
 from memguard.schema.read import PermissionSemantic, ReadSpec
@@ -29,7 +28,7 @@ SAFE_WORDS = ("is allergic to nuts", "rows on Sundays", "prefers tea", "thinks t
 lost = st.just(Inconclusive(reason="off_menu"))
 unit_attributes = st.fixed_dictionaries(
     {
-        name: st.sampled_from(COLUMNS[name])
+        name: st.sampled_from(PS_COLUMNS[name])
         for name in ("kind", "subject", "epistemic", "temporality", "relevance")
     }
 ).map(UnitAttributes.model_validate)
@@ -38,7 +37,7 @@ factor_attributes = st.fixed_dictionaries(
         "safety": st.booleans(),
         "allowed_content": st.sampled_from(["", "The user"]),
         **{
-            name: st.sampled_from(FACTORS[name])
+            name: st.sampled_from(FC_COLUMNS[name])
             for name in ("scope", "subject", "role", "epistemic", "temporal", "utility")
         },
     }

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from memguard.chroma.rows import Block, as_matrix, best_first, cosines, normalised
+from memguard.chroma.rows import Block, Stored, as_matrix, best_first, cosines, normalised
 from memguard.chroma.values import Record
 from memguard.stores import ChromaStore
 
@@ -66,13 +66,13 @@ def test_a_block_ranks_as_a_plain_one(steps: Any, query: Any, need: int, kinds: 
         getattr(plain, name)(*arguments)
         _do(block, name, *arguments)
 
-    def accept(record: Record, expires: float) -> bool:
-        return expires > NOW and int(record.key) % kinds == 0
+    def accept(item: Stored) -> bool:
+        return item.is_live(NOW) and int(item.record.key) % kinds == 0
 
     unit = normalised(as_matrix([query], dims=DIMS))[0]
     best, seen = block.ranked(unit, need=need, accept=accept)
     expected = plain.ranked(unit, kinds=kinds)
-    assert [(score, record.key) for score, record in best] == expected[:need]
+    assert [(score, item.record.key) for score, item in best] == expected[:need]
     if len(best) < need:
         assert seen == {key for key in plain.owners if key is not None}
 
@@ -171,7 +171,7 @@ def _do(block: Block, name: str, key: int, *arguments: Any) -> None:
             record = Record(
                 key=str(key), text="{}", created=0, updated=0, ttl=None, vectors=0, revision=""
             )
-            block.put(record, expires=expires, vectors=as_matrix(vectors, dims=DIMS))
+            block.put(Stored(namespace=("a",), record=record, expires=expires, vectors=vectors))
         case "drop":
             block.drop(str(key))
         case _:

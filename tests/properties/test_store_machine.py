@@ -13,8 +13,8 @@ from langgraph.store.base import GetOp, Item, Op, PutOp, SearchItem, SearchOp
 from langgraph.store.memory import InMemoryStore
 
 from memguard.stores import ChromaStore
-from memguard.testing import strategies
 from memguard.testing.embeddings import HashEmbeddings
+from tests import strategies
 
 DIFFERENCES = {
     "order": "Without a query InMemoryStore gives insertion order and we give the latest change "

@@ -129,7 +129,7 @@ def test_annotations_say_how_far_and_that_nothing_is_adopted(case: ArmCase) -> N
     assert ANNOTATED_SENTENCE in text
     assert f'- (said 2025-01-02, influence 0.90) "{ALLERGY}"' in text
     assert f'- (said 2025-01-02, influence not judged) "{BELIEF}"' in text
-    strict = annotated(case.ps, memories=case.memories, at_least=0.95)
+    strict = annotated(case.ps, memories=case.memories, min_influence=0.95)
     assert strict == ""
 
 

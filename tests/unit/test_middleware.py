@@ -19,7 +19,7 @@ from memguard import ConsistencyGate, MemguardMiddleware, create_write_guard
 from memguard.errors import ConfigurationError, ErrorCode
 from memguard.journal.journal import Journal
 from memguard.journal.reads import ReadLog
-from memguard.middleware import tools_spoke
+from memguard.middleware import has_tool_result
 from memguard.testing import HashEmbeddings, ScriptedChatModel
 from tests.unit.write.scripts import scripted
 
@@ -132,12 +132,12 @@ async def test_what_a_tool_said_is_evidence_for_the_answer_it_leads_to(how: str)
 
 def test_only_what_a_tool_said_last_asks_for_another_read() -> None:
     said, told = HumanMessage("Hi"), ToolMessage("rice", tool_call_id="1")
-    assert not tools_spoke([])
-    assert not tools_spoke([said])
-    assert tools_spoke([said, AIMessage(""), told, told])
-    assert tools_spoke([said, AIMessage(""), told, SystemMessage("Be brief.")])
-    assert not tools_spoke([said, AIMessage(""), told, AIMessage("Rice.")])
-    assert not tools_spoke([said, AIMessage(""), told, said])
+    assert not has_tool_result([])
+    assert not has_tool_result([said])
+    assert has_tool_result([said, AIMessage(""), told, told])
+    assert has_tool_result([said, AIMessage(""), told, SystemMessage("Be brief.")])
+    assert not has_tool_result([said, AIMessage(""), told, AIMessage("Rice.")])
+    assert not has_tool_result([said, AIMessage(""), told, said])
 
 
 async def test_two_instances_for_two_scopes() -> None:

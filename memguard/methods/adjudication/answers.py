@@ -5,18 +5,18 @@ any answer. Case, a hyphen for an underscore and extra keys are tolerated. A val
 makes its row inconclusive and affects no other row; it is never read as the nearest value.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
+from memguard.methods.adjudication.permissions import FC_COLUMNS, PS_COLUMNS
 from memguard.schema.decision import Inconclusive
 from memguard.schema.ledger import Conflict, Row
 from memguard.schema.read import Mode, Situation, Target
 from memguard.schema.units import (
-    Attributes,
     Epistemic,
     FactorAttributes,
     FactorRole,
@@ -32,7 +32,9 @@ from memguard.schema.units import (
 )
 
 _ID_KEYS = ("unit", "unit_id", "id")
+# Models write `[u1]`, `"u1"` or `u1.` for the name that the prompt shows as `[u1]`.
 _ID_MARKUP = " \t\n\"'`[](){}#."
+# A server that ignores the schema may send anything; these bound what it adds to a receipt.
 _MAX_REASON = 300
 _MAX_QUOTED = 80
 
@@ -85,12 +87,8 @@ def _as_object(value: Any) -> dict[str, Any]:
     return dict(value) if isinstance(value, Mapping) else {}
 
 
-def _schema_of(form: type[BaseModel]) -> dict[str, Any]:
-    return form.model_json_schema()
-
-
 def _rows_of(form: type[BaseModel]) -> WithJsonSchema:
-    return WithJsonSchema({"type": "array", "items": _schema_of(form)})
+    return WithJsonSchema({"type": "array", "items": form.model_json_schema()})
 
 
 _Rows = Annotated[list[dict[str, Any]], BeforeValidator(_as_rows)]
@@ -103,7 +101,9 @@ class RowsAnswer(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     situation: Annotated[
-        dict[str, Any], BeforeValidator(_as_object), WithJsonSchema(_schema_of(_SituationForm))
+        dict[str, Any],
+        BeforeValidator(_as_object),
+        WithJsonSchema(_SituationForm.model_json_schema()),
     ] = {}
     units: _Rows
 
@@ -157,8 +157,8 @@ def read_answer_rows(
     """Read every row of an answer.
 
     Args:
-        situation: The situation as it was written.
-        rows: The rows as they were written.
+        situation: The situation in the answer.
+        rows: The rows of the answer.
         scheme: Which attributes they have.
         requested: Unit ids by their short names in the prompt, for the units of this call.
         names: The same for all units of the read; a conflict may name a unit of another part.
@@ -166,113 +166,95 @@ def read_answer_rows(
     Returns:
         The rows of requested units; notes name the other rows.
     """
-    readable: list[Row] = []
+    unit_rows: list[Row] = []
     conflicts: list[Conflict] = []
     notes: list[str] = []
-    for written in rows:
-        name = _name_of(written)
+    for entry in rows:
+        name = _name_of(entry)
         if name not in requested:
-            label = name or str(written.get("broken", ""))[:_MAX_QUOTED]
+            # An invented name affects no unit, so it is noted and not an error.
+            label = name or str(entry.get("broken", ""))[:_MAX_QUOTED]
             notes.append(f"a row for {label!r}, which is not one of the units; left out")
             continue
-        row = _row(written, unit_id=requested[name], scheme=scheme)
-        readable.append(row)
-        for other in _ids(written.get("conflicts_with")):
+        row = _row(entry, unit_id=requested[name], scheme=scheme)
+        unit_rows.append(row)
+        for other in _ids(entry.get("conflicts_with")):
             if other not in names:
                 notes.append(f"{name} is said to conflict with {other!r}, which is not a unit")
+            # A unit that is named as conflicting with itself is ignored.
             elif names[other] != row.unit_id:
                 conflicts.append(Conflict(first=row.unit_id, second=names[other]))
     return AnswerReading(
         situation=read_situation(situation),
-        rows=tuple(readable),
+        rows=tuple(unit_rows),
         conflicts=tuple(conflicts),
         notes=tuple(notes),
     )
 
 
-def read_situation(written: Mapping[str, Any]) -> Situation | Inconclusive:
+def read_situation(entry: Mapping[str, Any]) -> Situation | Inconclusive:
     """The situation, or why it could not be read."""
-    target = _choice(written.get("target"), get_args(Target))
-    mode = _choice(written.get("mode"), get_args(Mode))
+    target = _choice(entry.get("target"), get_args(Target))
+    mode = _choice(entry.get("mode"), get_args(Mode))
     if target is None or mode is None:
         return Inconclusive(
-            reason="off_menu" if written else "parse_failure",
-            detail=f"the situation is {dict(written)!r}"[:_MAX_REASON],
+            reason="off_menu" if entry else "parse_failure",
+            detail=f"the situation is {dict(entry)!r}"[:_MAX_REASON],
         )
     return Situation.model_validate(
-        {"target": target, "mode": mode, "asks_view": _yes(written.get("asks_view"))}
+        {"target": target, "mode": mode, "asks_view": _yes(entry.get("asks_view"))}
     )
 
 
-_UNIT_MENUS: dict[str, tuple[str, ...]] = {
-    "kind": get_args(Kind),
-    "subject": get_args(Subject),
-    "epistemic": get_args(Epistemic),
-    "temporality": get_args(Temporal),
-    "relevance": get_args(Relevance),
+_MENUS: dict[Scheme, dict[str, tuple[str, ...]]] = {
+    "units": {name: PS_COLUMNS[name] for name in UnitAttributes.model_fields},
+    "factors": {
+        name: FC_COLUMNS[name] for name in FactorAttributes.model_fields if name in FC_COLUMNS
+    },
 }
-_FACTOR_MENUS: dict[str, tuple[str, ...]] = {
-    "scope": get_args(Scope),
-    "subject": get_args(SubjectMatch),
-    "role": get_args(FactorRole),
-    "epistemic": get_args(Epistemic),
-    "temporal": get_args(Temporal),
-    "utility": get_args(Utility),
-}
+"""The closed set of values of each attribute, by scheme: those of the tables."""
 
 
-def _unit_attributes(chosen: Mapping[str, str], _: Mapping[str, Any]) -> Attributes:
-    return _attributes_of(tuple(chosen.items()))
-
-
-@cache
-def _attributes_of(chosen: tuple[tuple[str, str], ...]) -> UnitAttributes:
-    """One shared value for equal verdicts: there are at most as many as keys of the table."""
-    return UnitAttributes.model_validate(dict(chosen))
-
-
-def _factor_attributes(chosen: Mapping[str, str], written: Mapping[str, Any]) -> Attributes:
-    allowed = written.get("allowed_content")
-    return FactorAttributes.model_validate(
-        {
-            **chosen,
-            "safety": _yes(written.get("safety")),
-            "allowed_content": allowed if isinstance(allowed, str) else "",
-        }
-    )
-
-
-_Build = Callable[[Mapping[str, str], Mapping[str, Any]], Attributes]
-_READERS: dict[Scheme, tuple[Mapping[str, tuple[str, ...]], _Build]] = {
-    "units": (_UNIT_MENUS, _unit_attributes),
-    "factors": (_FACTOR_MENUS, _factor_attributes),
-}
-
-
-def _row(written: Mapping[str, Any], *, unit_id: str, scheme: Scheme) -> Row:
-    menus, build = _READERS[scheme]
-    chosen = {name: _choice(written.get(name), menu) for name, menu in menus.items()}
-    wrong = next((name for name, value in chosen.items() if value is None), None)
-    if wrong is None:
-        attributes = build({k: v for k, v in chosen.items() if v is not None}, written)
+def _row(entry: Mapping[str, Any], *, unit_id: str, scheme: Scheme) -> Row:
+    menus = _MENUS[scheme]
+    values = {name: _choice(entry.get(name), menu) for name, menu in menus.items()}
+    # Only the first wrong value is named: the row is lost with one as with several.
+    wrong = next((name for name, value in values.items() if value is None), None)
+    if wrong is not None:
+        attributes = Inconclusive(
+            reason="off_menu" if entry.get(wrong) else "parse_failure",
+            detail=f"{wrong} is {entry.get(wrong)!r}"[:_MAX_QUOTED],
+        )
+    elif scheme == "units":
+        attributes = _unit_attributes(tuple(values.items()))
     else:
-        reason: Literal["off_menu", "parse_failure"]
-        # Only the first wrong value is named: the row is lost with one as with several.
-        reason = "off_menu" if written.get(wrong) else "parse_failure"
-        detail = f"{wrong} is {written.get(wrong)!r}"[:_MAX_QUOTED]
-        attributes = Inconclusive(reason=reason, detail=detail)
-    why = written.get("reason")
+        allowed = entry.get("allowed_content")
+        attributes = FactorAttributes.model_validate(
+            {
+                **values,
+                "safety": _yes(entry.get("safety")),
+                "allowed_content": allowed if isinstance(allowed, str) else "",
+            }
+        )
+    why = entry.get("reason")
     return Row(
         unit_id=unit_id,
         attributes=attributes,
-        evidence_conflict=_yes(written.get("evidence_conflict")),
-        influence=_share(written.get("influence")),
+        # Read from unusable rows too: evidence may deny a unit whatever its attributes are.
+        evidence_conflict=_yes(entry.get("evidence_conflict")),
+        influence=_share(entry.get("influence")),
         reason=why[:_MAX_REASON] if isinstance(why, str) else "",
     )
 
 
-def _name_of(written: Mapping[str, Any]) -> str:
-    value = next((written[key] for key in _ID_KEYS if key in written), "")
+@cache
+def _unit_attributes(values: tuple[tuple[str, str | None], ...]) -> UnitAttributes:
+    """One shared value for equal verdicts: there are at most as many as keys of the table."""
+    return UnitAttributes.model_validate(dict(values))
+
+
+def _name_of(entry: Mapping[str, Any]) -> str:
+    value = next((entry[key] for key in _ID_KEYS if key in entry), "")
     return str(value).strip(_ID_MARKUP).casefold()
 
 
@@ -289,6 +271,7 @@ def _ids(value: Any) -> list[str]:
 def _choice(value: Any, menu: Sequence[str]) -> str | None:
     if not isinstance(value, str):
         return None
+    # Most answers follow the schema, so the exact value is tried before any folding.
     if value in menu:
         return value
     word = value.strip(_ID_MARKUP).casefold().replace("-", "_").replace(" ", "_")
@@ -296,6 +279,7 @@ def _choice(value: Any, menu: Sequence[str]) -> str | None:
 
 
 def _yes(value: Any) -> bool:
+    # Anything else is no: a conflict or a safety mark must be stated, not inferred from a defect.
     return value is True or (isinstance(value, str) and value.strip().casefold() in {"true", "yes"})
 
 

@@ -1,10 +1,15 @@
-"""One question with a deadline: an answer, or the typed reason why there is none."""
+"""The adjudicator that is a model: the batched call, its repair, and conflicts across parts.
+
+All units of a read go into one call where they fit, else into parts that are requested at the same
+time. Units without a usable row are requested once more. With several parts, a second question
+finds conflicts between units of different parts. Every question has a deadline and ends in an
+answer or in the typed reason why there is none.
+"""
 
 import asyncio
-import time
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cache
 from itertools import combinations
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -15,25 +20,26 @@ from memguard.errors import BudgetExhaustedError, ConfigurationError, ErrorCode
 from memguard.llm.ask import ParsedAnswer, ask
 from memguard.llm.budget import current_meter, use_meter
 from memguard.llm.call import CallSettings
-from memguard.llm.models import Model
+from memguard.llm.models import LOCAL, Model, ModelLike, resolve_model
+from memguard.local.adjudicator import LocalAdjudicator
 from memguard.methods.adjudication.answers import (
     ANSWERS,
     AnswerReading,
     RowsAnswer,
     read_answer_rows,
 )
-from memguard.methods.adjudication.case import (
+from memguard.methods.adjudication.rendering import (
     case_slots,
     estimate_tokens,
     line_costs,
     names_of,
-    split_parts,
-    unit_lines,
+    prompt_lines,
 )
-from memguard.prompts import Prompt
+from memguard.prompts import Prompt, load_prompt
+from memguard.protocols import Adjudicator
 from memguard.schema.decision import Inconclusive
 from memguard.schema.ledger import Adjudication, Conflict, Flag, Row
-from memguard.schema.read import ReadCase, Situation
+from memguard.schema.read import ReadCase, ReadSpec, Situation
 from memguard.schema.units import Scheme, Unit
 from memguard.schema.usage import Usage
 
@@ -43,22 +49,8 @@ T = TypeVar("T")
 SETTINGS = CallSettings(temperature=0.0, max_tokens=8192)
 """Temperature 0; room for a reasoning model's thoughts and about sixty rows."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class Deadline:
-    """When the model calls of a read have to be over, on the monotonic clock."""
-
-    at: float
-
-    @classmethod
-    def after(cls, seconds: float) -> "Deadline":
-        """A deadline that many seconds from now."""
-        return cls(at=time.monotonic() + seconds)
-
-    @property
-    def seconds_left(self) -> float:
-        """Seconds until the deadline; 0 once it has passed."""
-        return max(0.0, self.at - time.monotonic())
+_MAX_STATEMENT_CHARS = 400
+"""Characters of a statement; what two memories disagree about is near their beginning."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,57 +70,72 @@ class AskResult(Generic[M]):
         return not (failed or self.answer.repaired)
 
 
-async def ask_until(
-    model: Model,
-    messages: Sequence[BaseMessage],
-    schema: type[M],
-    *,
-    deadline: Deadline,
-    name: str,
-    repair: bool,
-) -> AskResult[M]:
-    """Ask, and give up at the deadline or when the budget is spent.
+def _as_groups(value: Any) -> list[list[str]]:
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return []
+    groups = [
+        group for group in value if isinstance(group, Sequence) and not isinstance(group, str)
+    ]
+    return [[str(name).strip(" \"'[]").casefold() for name in group] for group in groups]
+
+
+class ConflictsAnswer(BaseModel):
+    """Groups of short names of units that contradict one another."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    conflicts: Annotated[
+        list[list[str]],
+        BeforeValidator(_as_groups),
+        WithJsonSchema({"type": "array", "items": {"type": "array", "items": {"type": "string"}}}),
+    ]
+
+
+# Read now, with the module: a graph may be built inside a running event loop, where reading a file
+# would block.
+load_prompt("adjudication", "conflicts")
+
+
+def create_adjudicator(
+    model: "ModelLike | None", *, prompt: Prompt, scheme: Scheme, spec: ReadSpec
+) -> Adjudicator:
+    """The adjudicator that a model argument asks for.
+
+    Args:
+        model: The model argument.
+        prompt: Describes situation and units; slots `now dialogue evidence units request`.
+        scheme: Which attributes the prompt asks for.
+        spec: Sizes of a call.
 
     Raises:
-        ModelConfigurationError: If no request to this model can succeed as it is set up.
+        ConfigurationError: If the model cannot be used.
     """
-    try:
-        async with asyncio.timeout(deadline.seconds_left):
-            answer = await ask(model, messages, schema, settings=SETTINGS, name=name, repair=repair)
-    # Both are outcomes, not errors: policy decides what a read without a verdict permits.
-    except TimeoutError:
-        why = Inconclusive(reason="timeout", detail="the deadline of the read had passed")
-        return AskResult(answer=ParsedAnswer(value=why, usage=Usage()), flag="adjudication_late")
-    except BudgetExhaustedError as error:
-        why = Inconclusive(reason="provider_error", detail=error.message)
-        return AskResult(answer=ParsedAnswer(value=why, usage=Usage()), flag="budget_spent")
-    return AskResult(answer=answer)
+    if model == LOCAL:
+        return _local_adjudicator()
+    return ModelAdjudicator(
+        model=resolve_model(model),
+        prompts={scheme: prompt},
+        conflicts_prompt=load_prompt("adjudication", "conflicts"),
+        limits=Limits(part_tokens=spec.part_tokens, part_units=spec.part_units, repair=spec.repair),
+    )
 
 
-async def gather_all(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """All results in order, once all have ended; raises the first error, if there was one."""
-    # Unlike a task group, nothing is cancelled: an answer that is being paid for is counted.
-    results = await asyncio.gather(*work, return_exceptions=True)
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return [result for result in results if not isinstance(result, BaseException)]
-
-
-_MAX_STATEMENT_CHARS = 400
-"""Characters of a statement; what two memories disagree about is near their beginning."""
+@cache
+def _local_adjudicator() -> LocalAdjudicator:
+    """One per process: it loads its embedder at the first read, which takes time and memory."""
+    return LocalAdjudicator()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """How much goes into one call, and whether defects are asked about again."""
+    """How much goes into one call, and whether missing rows are requested again."""
 
     part_tokens: int = 6000
     """Tokens of units and of their rows, estimated."""
     part_units: int = 60
     """Units."""
     repair: bool = True
-    """Whether units without a usable row are asked for once more."""
+    """Whether units without a usable row are requested once more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,14 +171,11 @@ class ModelAdjudicator:
             msg = f"this adjudicator has no prompt for {scheme!r}; it has {sorted(self.prompts)}"
             raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID)
         run = _Run(
-            model=self.model,
-            prompt=self.prompts[scheme],
-            conflicts_prompt=self.conflicts_prompt,
+            adjudicator=self,
             case=case,
             units=tuple(units),
             scheme=scheme,
-            limits=self.limits,
-            deadline=Deadline.after(seconds),
+            deadline=asyncio.get_running_loop().time() + seconds,
         )
         with use_meter(current_meter().scope()) as meter:
             adjudication = await run.finish()
@@ -180,7 +184,7 @@ class ModelAdjudicator:
 
 @dataclass(frozen=True, kw_only=True)
 class _Part:
-    """Units that were asked about in one call, and the answer."""
+    """The units of one call, and the answer."""
 
     units: tuple[Unit, ...]
     result: AskResult[RowsAnswer]
@@ -197,28 +201,32 @@ class _Part:
 class _Run:
     """One adjudication in progress."""
 
-    model: Model
-    prompt: Prompt
-    conflicts_prompt: Prompt
+    adjudicator: ModelAdjudicator
     case: ReadCase
     units: tuple[Unit, ...]
     scheme: Scheme
-    limits: Limits
-    deadline: Deadline
+    deadline: float
+    """On the clock of the event loop, as `asyncio.timeout_at` takes it."""
     notes: list[str] = field(default_factory=list[str])
     flags: list[Flag] = field(default_factory=list[Flag])
 
     def __post_init__(self) -> None:
-        """Give the units their names, which are the same in every part."""
+        """Name the units; a name is the same in every part, so that conflicts can cross parts."""
+        self.limits = self.adjudicator.limits
+        self.prompt = self.adjudicator.prompts[self.scheme]
         self.names = names_of(self.units)
-        self.lines = unit_lines(self.units, names=self.names)
+        self.lines = prompt_lines(self.units, names=self.names)
         self.slots = case_slots(self.case)
 
     async def finish(self) -> Adjudication:
         """Ask what is needed, and combine the answers."""
-        parts = await gather_all(
-            [self._ask(part, repair=self.limits.repair) for part in self._split()]
+        split = split_parts(
+            self.units,
+            costs=line_costs(self.lines),
+            max_tokens=self.limits.part_tokens,
+            max_items=self.limits.part_units,
         )
+        parts = await gather_all([self._ask(part, repair=self.limits.repair) for part in split])
         again = await self._ask_again(parts)
         # What was judged once is not replaced: a second answer counts for the missing rows alone.
         rows = _merged(parts, again)
@@ -227,7 +235,7 @@ class _Run:
         # A single part has seen all units together, so its conflicts are complete.
         if len(parts) > 1:
             conflicts += await self._find_conflicts()
-            prompts.append(self.conflicts_prompt.stamp)
+            prompts.append(self.adjudicator.conflicts_prompt.stamp)
         situation = self._situation([*parts, *again])
         self._flag_unjudged(rows)
         if isinstance(situation, Inconclusive):
@@ -236,26 +244,19 @@ class _Run:
             situation=situation,
             rows=rows,
             conflicts=tuple(dict.fromkeys(conflicts)),
-            adjudicator=self.model.name,
+            adjudicator=self.adjudicator.model.name,
             prompts=tuple(prompts),
             flags=tuple(dict.fromkeys(self.flags)),
             notes=tuple(dict.fromkeys(self.notes)),
         )
 
-    def _split(self) -> tuple[tuple[Unit, ...], ...]:
-        return split_parts(
-            self.units,
-            costs=line_costs(self.lines),
-            max_tokens=self.limits.part_tokens,
-            max_items=self.limits.part_units,
-        )
-
     async def _ask(self, units: Sequence[Unit], *, repair: bool) -> _Part:
         """Ask about some of the units; a failure gives a reading without any verdict on them."""
-        whole = len(units) == len(self.units)
-        lines = self.lines if whole else unit_lines(units, names=self.names)
+        # The lines of all units exist already: they were needed to split the units into parts.
+        is_whole = len(units) == len(self.units)
+        lines = self.lines if is_whole else prompt_lines(units, names=self.names)
         result = await ask_until(
-            self.model,
+            self.adjudicator.model,
             self.prompt.render(units="\n".join(lines), **self.slots),
             ANSWERS[self.scheme],
             deadline=self.deadline,
@@ -284,7 +285,7 @@ class _Run:
         return reading
 
     async def _ask_again(self, parts: Sequence[_Part]) -> list[_Part]:
-        """Ask once more for the units without a usable row, these alone."""
+        """Request once more the units without a usable row, and no others."""
         if not self.limits.repair:
             return []
         open_parts = [part for part in parts if part.result.may_improve]
@@ -302,23 +303,51 @@ class _Run:
         halves = [half for half in (missing[:middle], missing[middle:]) if half]
         return await gather_all([self._ask(half, repair=False) for half in halves])
 
-    async def _find_conflicts(self) -> tuple[Conflict, ...]:
-        search = await find_conflicts(
-            self.model,
-            self.conflicts_prompt,
-            units=self.units,
-            # Bare statements need no room for the rows of an answer, so twice as many fit.
-            max_tokens=2 * self.limits.part_tokens,
+    async def _find_conflicts(self) -> list[Conflict]:
+        """Compare every unit with every other one."""
+        # Shortened for the comparison only; the ledger has the whole text.
+        short = [unit.model_copy(update={"text": _shortened(unit.text)}) for unit in self.units]
+        costs = [estimate_tokens(line) for line in prompt_lines(short, names=self.names)]
+        # Bare statements need no room for the rows of an answer, so twice as many fit.
+        max_tokens = 2 * self.limits.part_tokens
+        calls = [tuple(short)]
+        if sum(costs) > max_tokens:
+            # Two blocks fill a call, so that every pair of blocks, and with it every pair of
+            # statements, is in one call.
+            blocks = split_parts(
+                short, costs=costs, max_tokens=max_tokens // 2, max_items=len(short)
+            )
+            calls = [(*first, *second) for first, second in combinations(blocks, 2)]
+        results = await gather_all([self._ask_conflicts(call) for call in calls])
+        conflicts: list[Conflict] = []
+        for value in (result.answer.value for result in results):
+            if isinstance(value, Inconclusive):
+                self.flags.append("adjudication_partial")
+                self.notes.append(f"conflicts across parts were not searched for: {value.reason}")
+                continue
+            for group in value.conflicts:
+                # A model may name more than two; names of no unit are ignored.
+                ids = [self.names[name] for name in group if name in self.names]
+                conflicts += [
+                    Conflict(first=a, second=b) for a, b in combinations(ids, 2) if a != b
+                ]
+        return conflicts
+
+    async def _ask_conflicts(self, units: Sequence[Unit]) -> AskResult[ConflictsAnswer]:
+        lines = prompt_lines(units, names=self.names)
+        return await ask_until(
+            self.adjudicator.model,
+            self.adjudicator.conflicts_prompt.render(units="\n".join(lines)),
+            ConflictsAnswer,
             deadline=self.deadline,
+            name="memguard.conflicts",
+            repair=False,
         )
-        self.notes += search.notes
-        if not search.complete:
-            self.flags.append("adjudication_partial")
-        return search.conflicts
 
     def _situation(self, parts: Sequence[_Part]) -> Situation | Inconclusive:
         readings = [part.reading.situation for part in parts]
         situations = [reading for reading in readings if isinstance(reading, Situation)]
+        # A read has one query, so parts that disagree are an error of the model, not of the read.
         if len(set(situations)) > 1:
             self.notes.append("the calls did not agree on the situation; the first one applies")
         return situations[0] if situations else readings[0]
@@ -334,111 +363,73 @@ class _Run:
 def _merged(parts: Sequence[_Part], again: Sequence[_Part]) -> tuple[Row, ...]:
     """The rows of the first answers, with the unusable ones replaced by those of the second."""
     unjudged = {unit.id for part in parts for unit in part.unjudged}
-    repaired: frozenset[str] = reduce(
-        frozenset.union, (part.reading.judged for part in again), frozenset[str]()
-    )
+    repaired = frozenset[str]().union(*(part.reading.judged for part in again))
     first = [
-        row
-        for part in parts
-        for row in part.reading.rows
-        if not (row.unit_id in unjudged and row.unit_id in repaired)
+        row for part in parts for row in part.reading.rows if row.unit_id not in unjudged & repaired
     ]
     second = [row for part in again for row in part.reading.rows if row.unit_id in unjudged]
     return (*first, *second)
 
 
-def _as_pairs(value: Any) -> list[list[str]]:
-    if not isinstance(value, Sequence) or isinstance(value, str):
-        return []
-    groups = [
-        group for group in value if isinstance(group, Sequence) and not isinstance(group, str)
-    ]
-    return [[str(name).strip(" \"'[]").casefold() for name in group] for group in groups]
-
-
-class ConflictsAnswer(BaseModel):
-    """Pairs of names."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    conflicts: Annotated[
-        list[list[str]],
-        BeforeValidator(_as_pairs),
-        WithJsonSchema({"type": "array", "items": {"type": "array", "items": {"type": "string"}}}),
-    ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class PartConflicts:
-    """Conflicts between units of different parts."""
-
-    conflicts: tuple[Conflict, ...]
-    complete: bool
-    """Whether every pair was compared."""
-    notes: tuple[str, ...] = ()
-
-
-async def find_conflicts(
-    model: Model,
-    prompt: Prompt,
-    *,
-    units: Sequence[Unit],
-    max_tokens: int,
-    deadline: Deadline,
-) -> PartConflicts:
-    """Compare every unit with every other one.
-
-    Args:
-        model: The model to ask.
-        prompt: With the slot `units`.
-        units: The statements.
-        max_tokens: Tokens of statements in one call, estimated.
-        deadline: When to give up.
-    """
-    names = names_of(units)
-    # Shortened for the comparison only; the ledger has the whole text.
-    short = [unit.model_copy(update={"text": _shortened(unit.text)}) for unit in units]
-    costs = [estimate_tokens(line) for line in unit_lines(short, names=names)]
-    if sum(costs) <= max_tokens:
-        calls = [tuple(short)]
-    else:
-        # Two blocks fill a call, so that every pair of blocks, and with it every pair of
-        # statements, is in one call.
-        blocks = split_parts(short, costs=costs, max_tokens=max_tokens // 2, max_items=len(short))
-        calls = [(*first, *second) for first, second in combinations(blocks, 2)]
-    results = await gather_all(
-        [
-            ask_until(
-                model,
-                prompt.render(units="\n".join(unit_lines(call, names=names))),
-                ConflictsAnswer,
-                deadline=deadline,
-                name="memguard.conflicts",
-                repair=False,
-            )
-            for call in calls
-        ]
-    )
-    return _read_conflicts(results, names=names)
-
-
-def _read_conflicts(
-    results: Sequence[AskResult[ConflictsAnswer]], *, names: dict[str, str]
-) -> PartConflicts:
-    conflicts: list[Conflict] = []
-    notes: list[str] = []
-    complete = True
-    for result in results:
-        value = result.answer.value
-        if isinstance(value, Inconclusive):
-            complete = False
-            notes.append(f"conflicts across parts were not searched for: {value.reason}")
-            continue
-        for group in value.conflicts:
-            ids = [names[name] for name in group if name in names]
-            conflicts += [Conflict(first=a, second=b) for a, b in combinations(ids, 2) if a != b]
-    return PartConflicts(conflicts=tuple(conflicts), complete=complete, notes=tuple(notes))
-
-
 def _shortened(text: str) -> str:
     return text if len(text) <= _MAX_STATEMENT_CHARS else f"{text[:_MAX_STATEMENT_CHARS]}\u2026"
+
+
+async def ask_until(
+    model: Model,
+    messages: Sequence[BaseMessage],
+    schema: type[M],
+    *,
+    deadline: float,
+    name: str,
+    repair: bool,
+) -> AskResult[M]:
+    """Ask, and give up at the deadline or when the budget is spent.
+
+    Args:
+        model: The model.
+        messages: The rendered prompt.
+        schema: The form of the answer.
+        deadline: When to give up, on the clock of the event loop.
+        name: Names the call in traces.
+        repair: Whether a malformed answer is requested once more.
+
+    Raises:
+        ModelConfigurationError: If no request to this model can succeed as it is set up.
+    """
+    try:
+        async with asyncio.timeout_at(deadline):
+            answer = await ask(model, messages, schema, settings=SETTINGS, name=name, repair=repair)
+    # Both are outcomes, not errors: policy decides what a read without a verdict permits.
+    except TimeoutError:
+        why = Inconclusive(reason="timeout", detail="the deadline of the read had passed")
+        return AskResult(answer=ParsedAnswer(value=why, usage=Usage()), flag="adjudication_late")
+    except BudgetExhaustedError as error:
+        why = Inconclusive(reason="provider_error", detail=error.message)
+        return AskResult(answer=ParsedAnswer(value=why, usage=Usage()), flag="budget_spent")
+    return AskResult(answer=answer)
+
+
+async def gather_all(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """All results in order, once all have ended; raises the first error, if there was one."""
+    # Unlike a task group, nothing is cancelled: an answer that is being paid for is counted.
+    results = await asyncio.gather(*work, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return [result for result in results if not isinstance(result, BaseException)]
+
+
+def split_parts(
+    items: Sequence[T], *, costs: Sequence[int], max_tokens: int, max_items: int
+) -> tuple[tuple[T, ...], ...]:
+    """Items in order, in as few parts as the limits allow; an item too large has its own part."""
+    parts: list[list[T]] = []
+    room = 0
+    for item, cost in zip(items, costs, strict=True):
+        if not parts or cost > room or len(parts[-1]) >= max_items:
+            parts.append([])
+            room = max_tokens
+        parts[-1].append(item)
+        room -= cost
+    return tuple(tuple(part) for part in parts)

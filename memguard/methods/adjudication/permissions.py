@@ -1,77 +1,275 @@
-"""The table of Permission-Semantic Admission: from the attributes of a unit to its permission.
+"""The tables of FC and PS: from attributes and situation to a permission, as data.
 
-The paper (arXiv 2610.11188, section 3.2) names kind, subject, epistemic status and temporality,
-six permissions, and the same asymmetry as for whole entries. Relevance as an attribute, the values
-and the rows are ours. They are chosen to give the paper's example its three branches: a past
-purchase tells how to explain a purchase, is background to an investment, and has no bearing on a
-résumé.
+Factor-Compiled Admission (FC) looks whole entries up by nine steps. Permission-Semantic Admission
+(PS) looks single units up. The paper (arXiv 2610.11188, section 3.2) names kind, subject,
+epistemic status and temporality, six permissions, and the same asymmetry for units and for whole
+entries. For PS, relevance as an attribute, the values and the rows are ours. They give the paper's
+example its three branches: a past purchase tells how to explain a purchase, is background to an
+investment, and has no bearing on a résumé.
+
+A method has three tables: its rules, and two floors, which protect safety constraints and current
+preferences from being denied for doubt.
 """
 
 from typing import get_args
 
-from memguard.methods.adjudication.tables import Key, Table, TableRow, situation_key
-from memguard.schema.read import Mode, Situation, Target
+from memguard.methods.adjudication.tables import Table, TableRow
+from memguard.schema.read import Mode, Target
 from memguard.schema.units import (
     Epistemic,
+    FactorRole,
     Kind,
     Permission,
     Relevance,
+    Scope,
     Subject,
+    SubjectMatch,
     Temporal,
-    UnitAttributes,
+    Utility,
 )
 
-COLUMNS: dict[str, tuple[str, ...]] = {
+Values = dict[str, tuple[str, ...]]
+"""Accepted values by column."""
+
+
+def _row(name: str, then: Permission, why: str, **when: str | tuple[str, ...]) -> TableRow:
+    """A row; the keywords are its conditions, one value or several per column."""
+    accepted = {
+        column: (values,) if isinstance(values, str) else values for column, values in when.items()
+    }
+    return TableRow(id=name, when=accepted, then=then, why=why)
+
+
+_SITUATION: Values = {
+    "target": get_args(Target),
+    "mode": get_args(Mode),
+    "asks_view": ("yes", "no"),
+}
+
+FC_COLUMNS: Values = {
+    "scope": get_args(Scope),
+    "subject": get_args(SubjectMatch),
+    "role": get_args(FactorRole),
+    "epistemic": get_args(Epistemic),
+    "temporal": get_args(Temporal),
+    "utility": get_args(Utility),
+    "allowed": ("given", "empty"),
+    **_SITUATION,
+}
+"""Factors of the entry, whether it names its allowed content, and the situation."""
+
+_CERTAIN: Values = {
+    "scope": ("in", "partial"),
+    "subject": ("match",),
+    "epistemic": ("verified", "stated", "inferred"),
+    "temporal": ("current",),
+}
+"""Nothing about the entry is uncertain. Exclusions come first, so a partial scope has its part."""
+
+# Exclusions come first, so that no later row can widen what they deny. Within a role the rows go
+# from the certain to the doubtful: what fails open ends in CONTEXT, what fails closed in DENY.
+FC_TABLE = Table(
+    name="FC_TABLE",
+    columns=FC_COLUMNS,
+    rows=(
+        _row("1-subject", "DENY", "about another person", subject="mismatch"),
+        _row("2-scope", "DENY", "meant for other situations", scope="out"),
+        _row(
+            "2-nothing-allowed",
+            "DENY",
+            "only a part may be used, and no part was named",
+            scope="partial",
+            allowed="empty",
+        ),
+        _row("3-superseded", "DENY", "no longer holds", temporal="superseded"),
+        _row("3-contradicted", "DENY", "contradicted", epistemic="contradicted"),
+        # Not for constraints: whether one helps this answer does not matter, because it limits it.
+        _row(
+            "4-no-use",
+            "DENY",
+            "adds nothing to this answer",
+            utility="none",
+            role=("preference", "belief", "fact", "context"),
+        ),
+        _row(
+            "5-constraint",
+            "APPLY_CONSTRAINT",
+            "a constraint, and nothing about it is uncertain",
+            role="constraint",
+            **_CERTAIN,
+        ),
+        _row(
+            "5-constraint-doubt",
+            "CONTEXT",
+            "a doubtful constraint fails open: it is shown as context",
+            role="constraint",
+        ),
+        # Before the two rows that admit: this one holds for certain preferences as well.
+        _row(
+            "6-preference-on-facts",
+            "DENY",
+            "a matter of fact does not depend on what the user likes",
+            role="preference",
+            mode="factual",
+            target="world",
+        ),
+        _row(
+            "6-preference",
+            "PERSONALIZE",
+            "a current preference, and nothing about it is uncertain",
+            role="preference",
+            **_CERTAIN,
+        ),
+        _row(
+            "6-preference-doubt",
+            "CONTEXT",
+            "a doubtful preference fails open: it is shown as context",
+            role="preference",
+        ),
+        _row(
+            "7-belief-of-user",
+            "MENTION_VIEW",
+            "a view of the user, and the answer is about the user",
+            role="belief",
+            **_CERTAIN,
+            target="user",
+        ),
+        _row(
+            "7-belief-asked-for",
+            "MENTION_VIEW",
+            "the query asks for the user's view",
+            role="belief",
+            **_CERTAIN,
+            asks_view="yes",
+        ),
+        _row(
+            "7-belief", "DENY", "a belief fails closed: doubtful, or not asked for", role="belief"
+        ),
+        _row("8-fact-verified", "CONTEXT", "a verified fact", role="fact", epistemic="verified"),
+        _row(
+            "8-fact-unverified",
+            "CONTEXT_UNCERTAIN",
+            "an unverified fact, and nothing else about it is uncertain",
+            role="fact",
+            **_CERTAIN,
+        ),
+        _row("8-fact-doubt", "DENY", "an unverified fact fails closed", role="fact"),
+        _row(
+            "9-context",
+            "CONTEXT",
+            "background, and nothing about it is uncertain",
+            role="context",
+            **_CERTAIN,
+        ),
+        _row("9-context-doubt", "CONTEXT_UNCERTAIN", "doubtful background", role="context"),
+    ),
+)
+"""The nine steps of FC, first match wins."""
+
+
+def _columns(columns: Values, *names: str) -> Values:
+    return {name: columns[name] for name in names}
+
+
+# Doubt does not exclude, but a known mismatch, contradiction or replacement still does: a safety
+# constraint of somebody else, or one that ended, would only mislead.
+_LIVE_ENTRY: Values = {
+    "scope": ("in", "partial", "uncertain"),
+    "epistemic": ("verified", "stated", "inferred", "uncertain"),
+}
+
+FC_SAFETY = Table(
+    name="FC_SAFETY",
+    columns=_columns(FC_COLUMNS, "scope", "subject", "epistemic", "temporal"),
+    rows=(
+        _row(
+            "safety",
+            "APPLY_CONSTRAINT",
+            "a safety constraint applies even where other attributes are doubtful",
+            **_LIVE_ENTRY,
+            subject="match",
+            temporal="current",
+        ),
+        _row(
+            "safety-doubt",
+            "CONTEXT",
+            "a safety constraint whose person or time is doubtful is still shown",
+            **_LIVE_ENTRY,
+            subject=("match", "uncertain"),
+            temporal=("current", "uncertain"),
+        ),
+        _row("safety-not-here", "DENY", "certainly does not apply to this answer"),
+    ),
+)
+"""The minimum that an entry about safety gets, whatever its role; ours, switched by `safety`."""
+
+_ADVICE: Values = {"mode": ("recommendation", "planning")}
+_LIVE_PREFERENCE: Values = {
+    "epistemic": _LIVE_ENTRY["epistemic"],
+    "role": ("preference",),
+    "subject": ("match",),
+    "temporal": ("current",),
+    "utility": ("needed", "helpful"),
+    "target": ("user",),
+    **_ADVICE,
+}
+
+FC_PERSONALIZATION = Table(
+    name="FC_PERSONALIZATION",
+    columns={name: values for name, values in FC_COLUMNS.items() if name != "asks_view"},
+    rows=(
+        _row(
+            "preference-kept",
+            "PERSONALIZE",
+            "advice respects a current preference even where other attributes are doubtful",
+            **_LIVE_PREFERENCE,
+            scope=("in", "uncertain"),
+        ),
+        _row(
+            "preference-part-kept",
+            "PERSONALIZE",
+            "the same, for the part that may be used",
+            **_LIVE_PREFERENCE,
+            scope="partial",
+            allowed="given",
+        ),
+        _row("no-preference", "DENY", "not a current preference of the user, or not advice"),
+    ),
+)
+"""The minimum that a current preference gets; ours, switched by `personalization_guard`."""
+
+
+PS_COLUMNS: Values = {
     "kind": get_args(Kind),
     "subject": get_args(Subject),
     "epistemic": get_args(Epistemic),
     "temporality": get_args(Temporal),
     "relevance": get_args(Relevance),
-    "target": get_args(Target),
-    "mode": get_args(Mode),
-    "asks_view": ("yes", "no"),
+    **_SITUATION,
 }
 """Attributes of the unit, and the situation."""
 
-Values = dict[str, tuple[str, ...]]
-
 _CONSTRAINT: Values = {"kind": ("safety", "constraint")}
-_PREFERENCE: Values = {"kind": ("preference",)}
-_BELIEF: Values = {"kind": ("belief",)}
-_CLAIM: Values = {"kind": ("claim",)}
-_FACT: Values = {"kind": ("fact",)}
-_EXPERIENCE: Values = {"kind": ("experience",)}
-
-_OF_USER: Values = {"subject": ("user",)}
-_FOR_ANOTHER: Values = {**_OF_USER, "target": ("third_party",)}
-_ADVICE: Values = {"mode": ("recommendation", "planning")}
-_CERTAIN: Values = {
+_FOR_ANOTHER: Values = {"subject": ("user",), "target": ("third_party",)}
+_ON_FACTS: Values = {"mode": ("factual",), "target": ("world",)}
+_WITH_BACKGROUND: Values = {"mode": ("recommendation", "planning", "support")}
+_KNOWN: Values = {
     "subject": ("user", "third_party", "world"),
     "temporality": ("current",),
     "relevance": ("direct", "indirect"),
 }
 """Nothing is uncertain, except perhaps how well it is grounded."""
-_STATED: Values = {**_CERTAIN, "epistemic": ("verified", "stated")}
-_GROUNDED: Values = {**_CERTAIN, "epistemic": ("verified", "stated", "inferred")}
-_DIRECT: Values = {"relevance": ("direct",)}
-_VIEW_REQUESTED: Values = {"asks_view": ("yes",)}
-
-
-def _row(name: str, then: Permission, why: str, *when: Values) -> TableRow:
-    merged: Values = {}
-    for part in when:
-        merged.update(part)
-    return TableRow(id=name, when=merged, then=then, why=why)
-
+_STATED: Values = {**_KNOWN, "epistemic": ("verified", "stated")}
+_GROUNDED: Values = {**_KNOWN, "epistemic": ("verified", "stated", "inferred")}
+_STATED_DIRECT: Values = {**_STATED, "relevance": ("direct",)}
+_GROUNDED_DIRECT: Values = {**_GROUNDED, "relevance": ("direct",)}
 
 # First, because nothing below may widen what is certainly not for this answer.
-_NEVER = (
-    _row(
-        "bystander", "DENY", "about somebody the answer is not about", {"subject": ("bystander",)}
-    ),
-    _row("superseded", "DENY", "no longer holds", {"temporality": ("superseded",)}),
-    _row("contradicted", "DENY", "denied since it was said", {"epistemic": ("contradicted",)}),
-    _row("irrelevant", "DENY", "has no bearing on the query", {"relevance": ("none",)}),
+_EXCLUSIONS = (
+    _row("bystander", "DENY", "about somebody the answer is not about", subject="bystander"),
+    _row("superseded", "DENY", "no longer holds", temporality="superseded"),
+    _row("contradicted", "DENY", "contradicted since it was stated", epistemic="contradicted"),
+    _row("irrelevant", "DENY", "has no bearing on the query", relevance="none"),
 )
 
 # Constraints fail open: one that is missed harms more than one that is shown for nothing.
@@ -80,60 +278,70 @@ _CONSTRAINTS = (
         "constraint-of-another",
         "CONTEXT",
         "the user's own constraint, and the answer is for another person",
-        _CONSTRAINT,
-        _FOR_ANOTHER,
+        **_CONSTRAINT,
+        **_FOR_ANOTHER,
     ),
+    # Not for `safety`: its floor, `PS_SAFETY`, would widen the permission again.
     _row(
         "constraint-aside",
         "CONTEXT",
-        "what is so does not depend on a constraint that it only touches",
-        {"kind": ("constraint",), "relevance": ("indirect",)},
-        {"mode": ("factual",), "target": ("world",)},
+        "a matter of fact does not depend on a constraint with an indirect bearing on it",
+        kind="constraint",
+        relevance="indirect",
+        **_ON_FACTS,
     ),
-    _row("constraint", "APPLY_CONSTRAINT", "said, current and to be kept", _CONSTRAINT, _STATED),
-    _row("constraint-doubt", "CONTEXT", "a doubtful constraint fails open", _CONSTRAINT),
+    _row(
+        "constraint",
+        "APPLY_CONSTRAINT",
+        "stated, current and to be respected",
+        **_CONSTRAINT,
+        **_STATED,
+    ),
+    _row("constraint-doubt", "CONTEXT", "a doubtful constraint fails open", **_CONSTRAINT),
 )
 
 # Current preferences fail open as well, but never into a matter of fact.
 _PREFERENCES = (
+    # Before the rows that admit: both exclusions hold for certain preferences as well.
     _row(
         "preference-of-another",
         "DENY",
         "the user's taste is not that of the person whom the answer is for",
-        _PREFERENCE,
-        _FOR_ANOTHER,
+        kind="preference",
+        **_FOR_ANOTHER,
     ),
     _row(
         "preference-on-facts",
         "DENY",
-        "what is so does not depend on what the user likes",
-        _PREFERENCE,
-        {"mode": ("factual",), "target": ("world",)},
+        "a matter of fact does not depend on what the user likes",
+        kind="preference",
+        **_ON_FACTS,
     ),
     _row(
         "preference-advice",
         "PERSONALIZE",
         "a current preference, and advice",
-        _PREFERENCE,
-        _STATED,
-        _ADVICE,
+        kind="preference",
+        **_STATED,
+        **_ADVICE,
     ),
     _row(
         "preference",
         "PERSONALIZE",
         "a current preference that the query is about",
-        _PREFERENCE,
-        _STATED,
-        _DIRECT,
+        kind="preference",
+        **_STATED_DIRECT,
     ),
     _row(
         "preference-doubt",
         "CONTEXT",
         "a current preference fails open",
-        _PREFERENCE,
-        {"temporality": ("current",)},
+        kind="preference",
+        temporality="current",
     ),
-    _row("preference-old", "CONTEXT_UNCERTAIN", "perhaps no longer a preference", _PREFERENCE),
+    _row(
+        "preference-old", "CONTEXT_UNCERTAIN", "perhaps no longer a preference", kind="preference"
+    ),
 )
 
 # Beliefs fail closed: shown without being asked for, they invite agreement.
@@ -142,20 +350,19 @@ _BELIEFS = (
         "belief-asked-for",
         "MENTION_VIEW",
         "the query asks for the view",
-        _BELIEF,
-        _GROUNDED,
-        _VIEW_REQUESTED,
+        kind="belief",
+        **_GROUNDED,
+        asks_view="yes",
     ),
     _row(
         "belief-of-user",
         "MENTION_VIEW",
         "a view on the matter, and the answer is about the user",
-        _BELIEF,
-        _GROUNDED,
-        _DIRECT,
-        {"target": ("user",)},
+        kind="belief",
+        **_GROUNDED_DIRECT,
+        target="user",
     ),
-    _row("belief", "DENY", "a belief fails closed: doubtful, or not asked for", _BELIEF),
+    _row("belief", "DENY", "a belief fails closed: doubtful, or not asked for", kind="belief"),
 )
 
 # Unverified claims fail closed, and never settle a question of fact.
@@ -164,124 +371,130 @@ _CLAIMS = (
         "claim-verified",
         "CONTEXT",
         "a verified statement",
-        _CLAIM,
-        _CERTAIN,
-        {"epistemic": ("verified",)},
+        kind="claim",
+        **_KNOWN,
+        epistemic="verified",
     ),
+    # A requested view is reported as a view, so it need not be verified.
     _row(
         "claim-asked-for",
         "MENTION_VIEW",
         "unverified, and the query asks for the view",
-        _CLAIM,
-        _STATED,
-        _VIEW_REQUESTED,
+        kind="claim",
+        **_STATED,
+        asks_view="yes",
     ),
     _row(
         "claim-on-facts",
         "DENY",
-        "an unverified statement does not settle what is so",
-        _CLAIM,
-        {"mode": ("factual",), "epistemic": ("stated", "inferred", "uncertain")},
+        "an unverified statement does not settle a matter of fact",
+        kind="claim",
+        mode="factual",
+        epistemic=("stated", "inferred", "uncertain"),
     ),
-    _row("claim", "CONTEXT_UNCERTAIN", "unverified, and to the point", _CLAIM, _STATED, _DIRECT),
+    _row(
+        "claim",
+        "CONTEXT_UNCERTAIN",
+        "unverified, and directly relevant",
+        kind="claim",
+        **_STATED_DIRECT,
+    ),
     _row(
         "claim-verified-doubt",
         "CONTEXT_UNCERTAIN",
         "verified, and something else about it is doubtful",
-        _CLAIM,
-        {"epistemic": ("verified",)},
+        kind="claim",
+        epistemic="verified",
     ),
-    _row("claim-doubt", "DENY", "an unverified statement fails closed", _CLAIM),
+    _row("claim-doubt", "DENY", "an unverified statement fails closed", kind="claim"),
 )
+
+
+def _lesser_rows(kind: Kind) -> tuple[TableRow, ...]:
+    """The last rows of facts and of experience, which differ in the kind alone."""
+    return (
+        _row(
+            f"{kind}-inferred",
+            "CONTEXT_UNCERTAIN",
+            "inferred, not stated",
+            kind=kind,
+            **_GROUNDED_DIRECT,
+        ),
+        # What was verified stays useful even where its time or its person is doubtful.
+        _row(
+            f"{kind}-verified-doubt",
+            "CONTEXT_UNCERTAIN",
+            "verified, and something else about it is doubtful",
+            kind=kind,
+            epistemic="verified",
+        ),
+        _row(f"{kind}-doubt", "DENY", f"a doubtful {kind} fails closed", kind=kind),
+    )
+
 
 _FACTS = (
     _row(
         "fact-of-another",
         "DENY",
-        "about the user beside the point, and the answer is for another person",
-        _FACT,
-        _FOR_ANOTHER,
-        {"relevance": ("indirect", "uncertain")},
+        "about the user, not directly relevant, and the answer is for another person",
+        kind="fact",
+        **_FOR_ANOTHER,
+        relevance=("indirect", "uncertain"),
     ),
-    _row("fact", "CONTEXT", "said, current and to the point", _FACT, _STATED, _DIRECT),
+    _row("fact", "CONTEXT", "stated, current and directly relevant", kind="fact", **_STATED_DIRECT),
     _row(
         "fact-beside",
         "CONTEXT",
-        "said, current and useful background",
-        _FACT,
-        _STATED,
-        {"mode": ("recommendation", "planning", "support")},
+        "stated, current and useful background",
+        kind="fact",
+        **_STATED,
+        **_WITH_BACKGROUND,
     ),
-    _row("fact-inferred", "CONTEXT_UNCERTAIN", "nobody said so", _FACT, _GROUNDED, _DIRECT),
-    _row(
-        "fact-verified-doubt",
-        "CONTEXT_UNCERTAIN",
-        "verified, and something else about it is doubtful",
-        _FACT,
-        {"epistemic": ("verified",)},
-    ),
-    _row("fact-doubt", "DENY", "a doubtful fact fails closed", _FACT),
+    *_lesser_rows("fact"),
 )
 
-# A past act is no wish: experience explains and supports, and is never taken for a preference.
+# A past act is not a wish: experience explains and supports, and is never taken for a preference.
 _EXPERIENCES = (
     _row(
         "experience-of-another",
         "DENY",
-        "the user's past beside the point, and the answer is for another person",
-        _EXPERIENCE,
-        _FOR_ANOTHER,
-        {"relevance": ("indirect", "uncertain")},
+        "the user's past, not directly relevant, and the answer is for another person",
+        kind="experience",
+        **_FOR_ANOTHER,
+        relevance=("indirect", "uncertain"),
     ),
     _row(
         "experience-skill",
         "PERSONALIZE",
         "tells how to explain to somebody who has done it",
-        _EXPERIENCE,
-        _STATED,
-        _OF_USER,
-        _DIRECT,
-        {"mode": ("factual", "support"), "target": ("user", "world")},
+        kind="experience",
+        **{**_STATED_DIRECT, "subject": ("user",)},
+        mode=("factual", "support"),
+        target=("user", "world"),
     ),
     _row(
         "experience",
         "CONTEXT",
-        "to the point; a past act is no wish",
-        _EXPERIENCE,
-        _STATED,
-        _DIRECT,
+        "directly relevant; a past act is not a wish",
+        kind="experience",
+        **_STATED_DIRECT,
     ),
     _row(
         "experience-beside",
         "CONTEXT",
-        "useful background; a past act is no wish",
-        _EXPERIENCE,
-        _STATED,
-        {"mode": ("recommendation", "planning", "support")},
+        "useful background; a past act is not a wish",
+        kind="experience",
+        **_STATED,
+        **_WITH_BACKGROUND,
     ),
-    _row(
-        "experience-inferred",
-        "CONTEXT_UNCERTAIN",
-        "nobody said so",
-        _EXPERIENCE,
-        _GROUNDED,
-        _DIRECT,
-    ),
-    _row(
-        "experience-verified-doubt",
-        "CONTEXT_UNCERTAIN",
-        "verified, and something else about it is doubtful",
-        _EXPERIENCE,
-        {"epistemic": ("verified",)},
-    ),
-    _row("experience-doubt", "DENY", "a doubtful experience fails closed", _EXPERIENCE),
+    *_lesser_rows("experience"),
 )
 
 PS_TABLE = Table(
     name="PS_TABLE",
-    columns=COLUMNS,
+    columns=PS_COLUMNS,
     rows=(
-        *_NEVER,
+        *_EXCLUSIONS,
         *_CONSTRAINTS,
         *_PREFERENCES,
         *_BELIEFS,
@@ -292,12 +505,7 @@ PS_TABLE = Table(
 )
 """What a unit may be used for, first match wins."""
 
-
-def _only(*names: str) -> dict[str, tuple[str, ...]]:
-    return {name: COLUMNS[name] for name in names}
-
-
-_LIVE: Values = {
+_LIVE_UNIT: Values = {
     "subject": ("user", "third_party", "world", "uncertain"),
     "epistemic": ("verified", "stated", "inferred", "uncertain"),
     "temporality": ("current", "uncertain"),
@@ -306,67 +514,46 @@ _LIVE: Values = {
 
 PS_SAFETY = Table(
     name="PS_SAFETY",
-    columns=_only("subject", "epistemic", "temporality", "relevance", "target"),
+    columns=_columns(PS_COLUMNS, "subject", "epistemic", "temporality", "relevance", "target"),
     rows=(
+        # First, because the user's own limits do not bind an answer for somebody else.
         _row(
             "safety-of-another",
             "CONTEXT",
-            "the user's own, and the answer is for another person",
-            _LIVE,
-            _FOR_ANOTHER,
+            "the user's safety constraint, and the answer is for another person",
+            **(_LIVE_UNIT | _FOR_ANOTHER),
         ),
         _row(
             "safety",
             "APPLY_CONSTRAINT",
-            "a safety constraint holds through doubt",
-            _LIVE,
-            {"subject": ("user", "third_party", "world"), "temporality": ("current",)},
+            "a safety constraint applies even where other attributes are doubtful",
+            **(_LIVE_UNIT | {"subject": _KNOWN["subject"], "temporality": ("current",)}),
         ),
         _row(
             "safety-doubt",
             "CONTEXT",
-            "a safety constraint whose person or time is doubtful stays in sight",
-            _LIVE,
+            "a safety constraint whose person or time is doubtful is still shown",
+            **_LIVE_UNIT,
         ),
-        _row("safety-not-here", "DENY", "certainly not for this answer"),
+        _row("safety-not-here", "DENY", "certainly does not apply to this answer"),
     ),
 )
 """The minimum that a unit about safety gets; ours, switched by `safety`."""
 
 PS_PERSONALIZATION = Table(
     name="PS_PERSONALIZATION",
-    columns=_only("kind", "subject", "epistemic", "temporality", "relevance", "target", "mode"),
+    columns={name: values for name, values in PS_COLUMNS.items() if name != "asks_view"},
     rows=(
         _row(
             "preference-kept",
             "PERSONALIZE",
-            "a current preference of the user holds through doubt when advising the user",
-            _PREFERENCE,
-            _LIVE,
-            _OF_USER,
-            _ADVICE,
-            {"temporality": ("current",), "target": ("user",)},
+            "advice respects a current preference even where other attributes are doubtful",
+            kind="preference",
+            **(_LIVE_UNIT | {"subject": ("user",), "temporality": ("current",)}),
+            **_ADVICE,
+            target="user",
         ),
-        _row("no-preference", "DENY", "not such a preference"),
+        _row("no-preference", "DENY", "not a current preference of the user, or not advice"),
     ),
 )
 """The minimum that a current preference gets; ours, switched by `personalization_guard`."""
-
-
-def unit_key(attributes: UnitAttributes, *, situation: Situation, safety: bool) -> Key:
-    """The key of a unit in the tables of this module.
-
-    Args:
-        attributes: The verdict.
-        situation: What the query asks for.
-        safety: Whether safety is a kind of its own; else it is a constraint like any other.
-    """
-    kind = "constraint" if attributes.kind == "safety" and not safety else attributes.kind
-    return {
-        "kind": kind,
-        "subject": attributes.subject,
-        "epistemic": attributes.epistemic,
-        "temporality": attributes.temporality,
-        "relevance": attributes.relevance,
-        **situation_key(situation),
-    }

@@ -1,21 +1,30 @@
-"""Admitted units as the section of a prompt: three renderings of the same verdicts.
+"""Units as text: the lines that an adjudicator judges, and the section that an answer reads.
 
-`channels` heads its sections by the kind of information, `permission_notes` by what a section may
-be used for, `neutral` has no sections (arXiv 2610.11188, section 3.3; the wording is ours). All
-three show the same lines in the same order, each with the date on which it was said. Text is
-quoted, so that a line break in it starts no line of ours and a heading in it is not a heading.
+The section has three renderings of the same verdicts. `channels` heads its groups by the kind of
+information, `permission_notes` by what a group may be used for, and `neutral` has no groups (arXiv
+2610.11188, section 3.3; the wording is ours). All three show the same lines in the same order, each
+with the date on which it was said. Text is quoted, so that a line break in it does not start a line
+of ours and a heading in it is not a heading.
 """
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
+from operator import attrgetter
 from typing import Literal
 
-from memguard.quoting import FIXED_SENTENCE, SECTION_CLOSE, SECTION_OPEN, quote
-from memguard.schema.ledger import Ledger, UnitVerdict
-from memguard.schema.read import Rendering
-from memguard.schema.units import SECTIONS, Permission
+from memguard.quoting import (
+    FIXED_SENTENCE,
+    SECTION_CLOSE,
+    SECTION_OPEN,
+    quote,
+    quote_time,
+    quote_turns,
+)
+from memguard.schema.ledger import Ledger
+from memguard.schema.read import Evidence, ReadCase, Rendering
+from memguard.schema.units import SECTIONS, Permission, Unit
 
 CHANNEL_HEADINGS: dict[Permission, str] = {
     "APPLY_CONSTRAINT": "## Constraints: the answer keeps to these",
@@ -45,6 +54,10 @@ HEADINGS: dict[Rendering, Mapping[Permission, str]] = {
 NOTHING = "(Nothing that is remembered applies to this request.)"
 """The line of a section to which nothing was admitted, where the setting asks for a line."""
 
+_BYTES_PER_TOKEN = 4
+_ROW_TOKENS = 90
+"""Approximate tokens of a unit's row in the answer."""
+
 _MARKER = re.compile(r"\[(?=/?[A-Z_]{3,}\])")
 """Role markers that some chat templates write in square brackets, such as `[INST]`."""
 
@@ -59,34 +72,22 @@ def render_memories(
         rendering: With which headings.
         when_empty: What to render for no units: nothing, or one fixed line.
     """
-    return render_verdicts(ledger.shown, rendering=rendering, when_empty=when_empty)
-
-
-def render_verdicts(
-    verdicts: Sequence[UnitVerdict],
-    *,
-    rendering: Rendering,
-    when_empty: Literal["empty", "line"] = "empty",
-) -> str:
-    """Units in the order of the sequence, under the headings of their permissions."""
+    verdicts = ledger.shown
     if not verdicts:
         return frame([NOTHING], opening="") if when_empty == "line" else ""
     headings = HEADINGS[rendering]
     lines: list[str] = []
     # `groupby` needs no sorting: a ledger lists its shown units section by section.
-    for permission, group in groupby(verdicts, key=_permission):
+    for permission, group in groupby(verdicts, key=attrgetter("permission")):
         if permission in headings:
             lines.append(headings[permission])
         lines += [unit_line(verdict.unit.text, said_at=verdict.unit.said_at) for verdict in group]
     return frame(lines)
 
 
-def _permission(verdict: UnitVerdict) -> Permission:
-    return verdict.permission
-
-
 def frame(lines: Iterable[str], *, opening: str = FIXED_SENTENCE) -> str:
     """Lines between the tags of memguard's section, below the fixed sentence."""
+    # The tags let a later read recognize the section, so that it is not read as dialogue.
     return "\n".join(line for line in (SECTION_OPEN, opening, *lines, SECTION_CLOSE) if line)
 
 
@@ -109,9 +110,62 @@ def frame_texts() -> dict[str, tuple[str, ...]]:
     Returns:
         `frame` for the tags with the sentence, and by permission its headings.
     """
-    texts: dict[str, tuple[str, ...]] = {"frame": (frame([]),)}
-    for permission in SECTIONS:
-        texts[permission] = tuple(
-            headings[permission] for headings in HEADINGS.values() if permission in headings
-        )
-    return texts
+    # The rendering can be chosen after the limits were applied, so all of them are estimated.
+    by_permission = {
+        permission: tuple(texts[permission] for texts in HEADINGS.values() if permission in texts)
+        for permission in SECTIONS
+    }
+    return {"frame": (frame([]),), **by_permission}
+
+
+def estimate_tokens(text: str) -> int:
+    """Approximate tokens of a text: one per four bytes of UTF-8, rounded up, without a tokenizer.
+
+    English has about four letters a token; a Chinese character, of three bytes, counts as 0.75.
+    """
+    # Bytes rather than characters, so that scripts with more tokens per character count as more.
+    return -(-len(text.encode()) // _BYTES_PER_TOKEN)
+
+
+def names_of(units: Sequence[Unit]) -> dict[str, str]:
+    """Unit ids by the short names that prompts use for them: `u1`, `u2`, ..."""
+    return {f"u{number}": unit.id for number, unit in enumerate(units, start=1)}
+
+
+def prompt_lines(units: Sequence[Unit], *, names: Mapping[str, str]) -> list[str]:
+    """One line per unit: `[u3] (memory 2, said Tuesday 2025-12-30 22:40-05:00) "..."`.
+
+    Args:
+        units: The units to show.
+        names: Unit ids by name, of all units of the read.
+    """
+    name_by_id = {unit_id: name for name, unit_id in names.items()}
+    # Numbers rather than ids: an id tells a model nothing, and costs it tokens.
+    memories: dict[str, int] = {}
+    lines: list[str] = []
+    for unit in units:
+        number = memories.setdefault(unit.memory_id, len(memories) + 1)
+        when = f"said {quote_time(unit.said_at)}" if unit.said_at else "time unknown"
+        lines.append(f"[{name_by_id[unit.id]}] (memory {number}, {when}) {quote_marked(unit.text)}")
+    return lines
+
+
+def line_costs(lines: Sequence[str]) -> list[int]:
+    """Tokens that each unit takes in a call: its line, and its row of the answer."""
+    return [estimate_tokens(line) + _ROW_TOKENS for line in lines]
+
+
+def case_slots(case: ReadCase) -> dict[str, str]:
+    """The slots of a prompt that the case fills."""
+    return {
+        "now": quote_time(case.now) if case.now else "unknown",
+        "dialogue": quote_turns(case.dialogue),
+        "evidence": "\n".join(_evidence_line(entry) for entry in case.evidence) or "(none)",
+        "request": quote_marked(case.query),
+    }
+
+
+def _evidence_line(evidence: Evidence) -> str:
+    source = f" from {quote_marked(evidence.source)}" if evidence.source else ""
+    when = f", {quote_time(evidence.at)}" if evidence.at else ""
+    return f"[evidence{source}{when}] {quote_marked(evidence.text)}"

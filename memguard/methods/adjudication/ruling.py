@@ -1,12 +1,14 @@
-"""From an adjudicator's verdict on one unit to what the unit may be used for.
+"""From an adjudicator's verdicts to what each unit may be used for, and to what is shown.
 
-What the store or the evidence has settled comes first, then the table, then the floors that protect
-safety constraints and current preferences (switches of the spec). A unit that was not judged is
-ruled on by a table of its own, never by invented attributes.
+`rule_on_units` rules on every unit: what the store or the evidence has settled comes first, then
+the table of the scheme, then the floors that protect safety constraints and current preferences.
+A unit without a usable verdict has rows of its own; no attributes are invented for it. Conflicts
+between units are settled next. `compile_ledger` then fills the limits of the spec by priority and
+records what became of every unit.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import reduce
@@ -15,57 +17,61 @@ from typing import get_args
 
 from memguard.local.pieces import adds_words, kind_without_verdict
 from memguard.methods.adjudication.permissions import (
-    PS_PERSONALIZATION,
-    PS_SAFETY,
-    PS_TABLE,
-    unit_key,
-)
-from memguard.methods.adjudication.tables import (
     FC_PERSONALIZATION,
     FC_SAFETY,
     FC_TABLE,
-    Key,
-    Table,
-    TableRow,
-    factor_key,
-    stricter,
-    wider,
+    PS_PERSONALIZATION,
+    PS_SAFETY,
+    PS_TABLE,
 )
+from memguard.methods.adjudication.tables import Key, TableRow, stricter, wider
 from memguard.schema.decision import Inconclusive
 from memguard.schema.ledger import Adjudication, Conflict, Flag, Ledger, Row, UnitVerdict, Withheld
 from memguard.schema.read import Mode, ReadSpec, Situation, Target
 from memguard.schema.units import (
     SECTIONS,
     WIDTH,
+    Attributes,
     FactorAttributes,
     Permission,
     Scheme,
+    Temporal,
     Unit,
     UnitAttributes,
 )
 
 SUPERSEDED_RECORD = TableRow(
-    id="superseded-record", then="DENY", why="the store holds a later record in its place"
+    id="superseded-record", then="DENY", why="the store has a later record in its place"
 )
 EVIDENCE = TableRow(
-    id="evidence-conflict", then="DENY", why="the evidence given with the query says otherwise"
+    id="evidence-conflict", then="DENY", why="contradicted by the evidence given with the query"
 )
 NOT_JUDGED: dict[str, TableRow] = {
     "safety": TableRow(
         id="not-judged-safety",
         then="CONTEXT",
-        why="not judged; it reads as a safety constraint, so it stays in sight",
+        why="not judged; its words are those of a safety constraint, so it is shown",
     ),
     "preference": TableRow(
         id="not-judged-preference",
         then="CONTEXT",
-        why="not judged; it reads as a current preference, so it stays in sight",
+        why="not judged; its words are those of a current preference, so it is shown",
     ),
     "other": TableRow(id="not-judged", then="DENY", why="not judged"),
 }
-"""What becomes of a unit without a usable verdict (SPEC section 7)."""
+"""The rows of units without a usable verdict: two kinds fail open, the rest fails closed."""
 
-_NO_ROW = Inconclusive(reason="parse_failure", detail="the answer has no row for this unit")
+CONFLICT_LOST = TableRow(id="conflict-lost", then="DENY", why="a later unit contradicts it")
+CONFLICT_OPEN = TableRow(
+    id="conflict-open",
+    then="CONTEXT_UNCERTAIN",
+    why="another unit contradicts it, and their times do not tell which is current",
+)
+CONFLICT_SAFETY = TableRow(
+    id="conflict-safety",
+    then="CONTEXT",
+    why="another unit contradicts it; a safety constraint is still shown",
+)
 
 SITUATIONS: tuple[Situation, ...] = tuple(
     Situation(target=target, mode=mode, asks_view=asks_view)
@@ -73,10 +79,14 @@ SITUATIONS: tuple[Situation, ...] = tuple(
 )
 """Every possible situation."""
 
+_NO_ROW = Inconclusive(reason="parse_failure", detail="the answer has no row for this unit")
+_OLDEST = datetime.min.replace(tzinfo=UTC)
+"""The time of units whose time is not known: anything that is said later comes after them."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ruling:
-    """What was ruled on one unit, before conflicts and room."""
+    """What was ruled on one unit, before conflicts and limits."""
 
     unit: Unit
     """The unit; its text is what may be shown."""
@@ -86,6 +96,41 @@ class Ruling:
     """The adjudicator's row that it rests on; a row without a verdict where there was none."""
     notes: tuple[str, ...] = ()
     """What a reader should know."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Costs:
+    """What showing units takes, in tokens."""
+
+    units: Mapping[str, int]
+    """By unit id."""
+    frames: Mapping[str, int]
+    """What `frame`, the whole block, and the heading of each permission take in addition."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compiled:
+    """The ledger, with flags and notes for the receipt."""
+
+    ledger: Ledger
+    flags: tuple[Flag, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def rule_on_units(
+    units: Sequence[Unit], *, adjudication: Adjudication, spec: ReadSpec
+) -> tuple[Ruling, ...]:
+    """What each unit may be used for, conflicts between them settled."""
+    rows: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in adjudication.rows:
+        rows[row.unit_id].append(row)
+    rulings = tuple(
+        rule_on_unit(unit, rows[unit.id], situation=adjudication.situation, spec=spec)
+        for unit in units
+    )
+    if not spec.memory_conflict:
+        return rulings
+    return settle_conflicts(rulings, conflicts=adjudication.conflicts, safety=spec.safety)
 
 
 def rule_on_unit(
@@ -106,9 +151,10 @@ def rule_on_unit(
     if len(rulings) == 1:
         return rulings[0]
     strictest = min(rulings, key=_strictness)
+    # Rows that differ only in their reason or influence are one verdict, and need no note.
     if len({(row.attributes, row.evidence_conflict) for row in findings}) == 1:
         return strictest
-    note = f"{unit.id}: {len(findings)} rows that differ; the stricter holds"
+    note = f"{unit.id}: {len(findings)} rows that differ; the strictest applies"
     return replace(strictest, notes=(*strictest.notes, note))
 
 
@@ -120,6 +166,7 @@ def _strictness(ruling: Ruling) -> tuple[int, str, str]:
 def _rule(
     unit: Unit, finding: Row, *, situation: Situation | Inconclusive | None, spec: ReadSpec
 ) -> Ruling:
+    # The store knows that the record was replaced, which no verdict on its words can change.
     if unit.superseded:
         return Ruling(unit=unit, row=SUPERSEDED_RECORD, finding=finding)
     attributes = finding.attributes
@@ -128,90 +175,81 @@ def _rule(
     if isinstance(attributes, Inconclusive):
         kind = kind_without_verdict(unit)
         row = NOT_JUDGED.get(kind or "other", NOT_JUDGED["other"])
-        # A row that could not be read is no ground for removing a safety constraint.
+        # A row that could not be read is not a reason to remove a safety constraint.
         row = EVIDENCE if denied and kind != "safety" else row
         return Ruling(unit=unit, row=row, finding=finding)
     if denied:
         return Ruling(unit=unit, row=EVIDENCE, finding=finding)
+    notes: tuple[str, ...] = ()
     if isinstance(attributes, FactorAttributes):
-        return _rule_on_entry(unit, finding, attributes, situation=situation, spec=spec)
-    of_safety = "safety" in {attributes.kind, unit.kind}
-
-    def key_in(assumed: Situation) -> Key:
-        return unit_key(attributes, situation=assumed, safety=spec.safety)
-
-    row = _OF_UNITS.decide(key_in, situation=situation, spec=spec, of_safety=of_safety)
-    return Ruling(unit=unit, row=row, finding=finding)
+        unit, attributes, notes = _allowed_part(unit, attributes)
+        of_safety = attributes.safety
+    else:
+        of_safety = "safety" in {attributes.kind, unit.kind}
+    row = _decide(attributes, situation=situation, spec=spec, of_safety=of_safety)
+    return Ruling(unit=unit, row=row, finding=finding, notes=notes)
 
 
-def _rule_on_entry(
-    unit: Unit,
-    finding: Row,
-    attributes: FactorAttributes,
-    *,
-    situation: Situation | Inconclusive | None,
-    spec: ReadSpec,
-) -> Ruling:
+def _allowed_part(
+    unit: Unit, attributes: FactorAttributes
+) -> tuple[Unit, FactorAttributes, tuple[str, ...]]:
+    """An entry narrowed to the part that may be used, its attributes, and notes."""
     allowed = attributes.allowed_content.strip() if attributes.scope == "partial" else ""
     notes: tuple[str, ...] = ()
+    # The adjudicator may only select words: words that it adds would enter the prompt as memory.
     if allowed and adds_words(allowed, source=unit.text):
         allowed = ""
         notes = (f"{unit.id}: the allowed content was not the entry's own words, so it is void",)
-    read = attributes.model_copy(update={"allowed_content": allowed})
-
-    def key_in(assumed: Situation) -> Key:
-        return factor_key(read, situation=assumed)
-
-    row = _OF_ENTRIES.decide(key_in, situation=situation, spec=spec, of_safety=attributes.safety)
     # From here on the allowed part is all there is of the unit: nothing can render the rest.
     visible = unit.model_copy(update={"text": allowed}) if allowed else unit
-    return Ruling(unit=visible, row=row, finding=finding, notes=notes)
+    return visible, attributes.model_copy(update={"allowed_content": allowed}), notes
 
 
-@dataclass(frozen=True)
-class _Tables:
-    """A table with its floors."""
-
-    base: Table
-    safety: Table
-    personalization: Table
-
-    def decide(
-        self,
-        key_in: Callable[[Situation], Key],
-        *,
-        situation: Situation | Inconclusive | None,
-        spec: ReadSpec,
-        of_safety: bool,
-    ) -> TableRow:
-        """The row in a situation; where that is unknown, the narrowest row over all."""
-        if isinstance(situation, Situation):
-            return self._row(key_in(situation), spec=spec, of_safety=of_safety)
-        rows = [
-            self._row(key_in(assumed), spec=spec, of_safety=of_safety) for assumed in SITUATIONS
-        ]
-        narrowest = reduce(stricter, rows)
-        widest = reduce(wider, rows)
-        key = key_in(SITUATIONS[0])
-        is_preference = "preference" in {key.get("kind"), key.get("role")}
-        is_current = "current" in {key.get("temporality"), key.get("temporal")}
-        if widest.then == "DENY" or not (of_safety or (is_preference and is_current)):
-            return narrowest
-        # A safety constraint or a current preference that some situation admits fails open.
-        return wider(narrowest, NOT_JUDGED["safety" if of_safety else "preference"])
-
-    def _row(self, key: Key, *, spec: ReadSpec, of_safety: bool) -> TableRow:
-        row = self.base.decide(key)
-        # Floors only widen: they protect a unit from the table, and never deny one.
-        if spec.safety and of_safety:
-            row = wider(row, self.safety.decide(key))
-        if spec.personalization_guard and "preference" in {key.get("kind"), key.get("role")}:
-            row = wider(row, self.personalization.decide(key))
-        return row
+def _decide(
+    attributes: Attributes,
+    *,
+    situation: Situation | Inconclusive | None,
+    spec: ReadSpec,
+    of_safety: bool,
+) -> TableRow:
+    """The row in a situation; where that is unknown, the narrowest row over all."""
+    if isinstance(situation, Situation):
+        return _row_in(situation, attributes, spec=spec, of_safety=of_safety)
+    rows = [_row_in(assumed, attributes, spec=spec, of_safety=of_safety) for assumed in SITUATIONS]
+    narrowest = reduce(stricter, rows)
+    fails_open = of_safety or (_is_preference(attributes) and _time_of(attributes) == "current")
+    if reduce(wider, rows).then == "DENY" or not fails_open:
+        return narrowest
+    # A safety constraint or a current preference that some situation admits fails open.
+    return wider(narrowest, NOT_JUDGED["safety" if of_safety else "preference"])
 
 
-_OF_UNITS = _Tables(PS_TABLE, PS_SAFETY, PS_PERSONALIZATION)
-_OF_ENTRIES = _Tables(FC_TABLE, FC_SAFETY, FC_PERSONALIZATION)
+def _row_in(
+    situation: Situation, attributes: Attributes, *, spec: ReadSpec, of_safety: bool
+) -> TableRow:
+    if isinstance(attributes, FactorAttributes):
+        table, safety, personalization = FC_TABLE, FC_SAFETY, FC_PERSONALIZATION
+        key = factor_key(attributes, situation=situation)
+    else:
+        table, safety, personalization = PS_TABLE, PS_SAFETY, PS_PERSONALIZATION
+        key = unit_key(attributes, situation=situation, safety=spec.safety)
+    row = table.decide(key)
+    # Floors only widen: they protect a unit from the table, and never deny one.
+    if spec.safety and of_safety:
+        row = wider(row, safety.decide(key))
+    if spec.personalization_guard and _is_preference(attributes):
+        row = wider(row, personalization.decide(key))
+    return row
+
+
+def _is_preference(attributes: Attributes) -> bool:
+    is_entry = isinstance(attributes, FactorAttributes)
+    return (attributes.role if is_entry else attributes.kind) == "preference"
+
+
+def _time_of(attributes: Attributes) -> Temporal:
+    is_entry = isinstance(attributes, FactorAttributes)
+    return attributes.temporal if is_entry else attributes.temporality
 
 
 def is_about_safety(ruling: Ruling) -> bool:
@@ -224,24 +262,45 @@ def is_about_safety(ruling: Ruling) -> bool:
     return attributes.safety
 
 
-def narrowed(ruling: Ruling, *, to: TableRow) -> Ruling:
-    """The ruling, not wider than a row allows."""
-    if WIDTH[ruling.row.then] <= WIDTH[to.then]:
-        return ruling
-    return replace(ruling, row=to)
+def factor_key(attributes: FactorAttributes, *, situation: Situation) -> Key:
+    """The key of an entry in the tables of FC."""
+    return {
+        "scope": attributes.scope,
+        "subject": attributes.subject,
+        "role": attributes.role,
+        "epistemic": attributes.epistemic,
+        "temporal": attributes.temporal,
+        "utility": attributes.utility,
+        "allowed": "given" if attributes.allowed_content.strip() else "empty",
+        **_situation_key(situation),
+    }
 
 
-LOST = TableRow(id="conflict-lost", then="DENY", why="a later unit says otherwise")
-OPEN = TableRow(
-    id="conflict-open",
-    then="CONTEXT_UNCERTAIN",
-    why="another unit says otherwise, and time does not tell which holds",
-)
-SAFETY = TableRow(
-    id="conflict-safety",
-    then="CONTEXT",
-    why="another unit says otherwise; a safety constraint stays in sight",
-)
+def unit_key(attributes: UnitAttributes, *, situation: Situation, safety: bool) -> Key:
+    """The key of a unit in the tables of PS.
+
+    Args:
+        attributes: The verdict.
+        situation: What the query asks for.
+        safety: Whether safety is a separate kind; else it is a constraint like any other.
+    """
+    kind = "constraint" if attributes.kind == "safety" and not safety else attributes.kind
+    return {
+        "kind": kind,
+        "subject": attributes.subject,
+        "epistemic": attributes.epistemic,
+        "temporality": attributes.temporality,
+        "relevance": attributes.relevance,
+        **_situation_key(situation),
+    }
+
+
+def _situation_key(situation: Situation) -> dict[str, str]:
+    return {
+        "target": situation.target,
+        "mode": situation.mode,
+        "asks_view": "yes" if situation.asks_view else "no",
+    }
 
 
 def settle_conflicts(
@@ -253,34 +312,33 @@ def settle_conflicts(
         rulings: One per unit.
         conflicts: Pairs of unit ids; pairs with an unknown id, or of a unit with itself, are
             ignored.
-        safety: Whether safety constraints stay in sight.
+        safety: Whether safety constraints that lose are shown as context.
     """
-    # Collected first and applied at the end, so that no pair sees the outcome of another.
     by_id = {ruling.unit.id: ruling for ruling in rulings}
-    caps: dict[str, list[TableRow]] = {unit_id: [] for unit_id in by_id}
+    # Only the rows change, and no pair looks at a row: no pair sees the outcome of another.
+    rows = {ruling.unit.id: ruling.row for ruling in rulings}
     for conflict in conflicts:
         first, second = by_id.get(conflict.first), by_id.get(conflict.second)
         if first is None or second is None or first is second:
             continue
         if not (_is_valid(first) and _is_valid(second)):
             continue
-        for ruling, cap in _settled(first, second):
-            caps[ruling.unit.id].append(SAFETY if safety and is_about_safety(ruling) else cap)
-    settled: list[Ruling] = []
-    for ruling in rulings:
-        after = ruling
-        for cap in caps[ruling.unit.id]:
-            after = narrowed(after, to=cap)
-        settled.append(after)
-    return tuple(settled)
+        for ruling, cap in _losers(first, second):
+            limit = CONFLICT_SAFETY if safety and is_about_safety(ruling) else cap
+            rows[ruling.unit.id] = stricter(rows[ruling.unit.id], limit)
+    return tuple(
+        ruling if rows[ruling.unit.id] is ruling.row else replace(ruling, row=rows[ruling.unit.id])
+        for ruling in rulings
+    )
 
 
-def _settled(first: Ruling, second: Ruling) -> tuple[tuple[Ruling, TableRow], ...]:
-    one, other = first.unit.said_at, second.unit.said_at
+def _losers(first: Ruling, second: Ruling) -> tuple[tuple[Ruling, TableRow], ...]:
+    """The units that a conflict narrows, each with the row that caps it."""
+    at, other_at = first.unit.said_at, second.unit.said_at
     # Without two different times nothing tells which of them is current.
-    if one is None or other is None or one == other:
-        return (first, OPEN), (second, OPEN)
-    return ((first, LOST),) if one < other else ((second, LOST),)
+    if at is None or other_at is None or at == other_at:
+        return (first, CONFLICT_OPEN), (second, CONFLICT_OPEN)
+    return ((first if at < other_at else second, CONFLICT_LOST),)
 
 
 def _is_valid(ruling: Ruling) -> bool:
@@ -288,58 +346,99 @@ def _is_valid(ruling: Ruling) -> bool:
     finding = ruling.finding
     if ruling.unit.superseded or finding.evidence_conflict:
         return False
-    if isinstance(finding.attributes, FactorAttributes):
-        time = finding.attributes.temporal
-    elif isinstance(finding.attributes, UnitAttributes):
-        time = finding.attributes.temporality
-    else:
+    attributes = finding.attributes
+    # A unit without a verdict may be true, so it counts.
+    if isinstance(attributes, Inconclusive):
         return True
-    return time != "superseded" and finding.attributes.epistemic != "contradicted"
+    return _time_of(attributes) != "superseded" and attributes.epistemic != "contradicted"
 
 
-_OLDEST = datetime.min.replace(tzinfo=UTC)
-"""The time of units whose time is not known: anything that is said later comes after them."""
+def compile_ledger(
+    rulings: Sequence[Ruling],
+    *,
+    adjudication: Adjudication,
+    spec: ReadSpec,
+    scheme: Scheme,
+    costs: Costs,
+    repeats: Mapping[str, Sequence[Unit]],
+) -> Compiled:
+    """Choose what is shown, and record what became of every unit.
+
+    Args:
+        rulings: One per unit, in the order of recall.
+        adjudication: The verdicts.
+        spec: The limits.
+        scheme: Which attributes they have.
+        costs: What showing a unit takes.
+        repeats: Units of memories whose text another memory represents, by that one's unit id.
+    """
+    withheld, exceeded = _apply_limits(rulings, spec=spec, costs=costs)
+    positions = positions_of([ruling for ruling in rulings if withheld[ruling.unit.id] is None])
+    conflicts = _conflicts_by_unit(adjudication)
+    verdicts: list[UnitVerdict] = []
+    for ruling in rulings:
+        unit_id = ruling.unit.id
+        verdict = UnitVerdict(
+            unit=ruling.unit,
+            attributes=ruling.finding.attributes,
+            evidence_conflict=ruling.finding.evidence_conflict,
+            conflicts_with=conflicts.get(unit_id, ()),
+            influence=ruling.finding.influence,
+            reason=ruling.finding.reason,
+            permission=ruling.row.then,
+            row=ruling.row.id,
+            explanation=ruling.row.why,
+            withheld=withheld[unit_id],
+            position=positions.get(unit_id),
+        )
+        verdicts.append(verdict)
+        # Repeats are on the receipt too: it accounts for every recalled memory.
+        verdicts += [_repeat(unit, verdict) for unit in repeats.get(unit_id, ())]
+    ledger = Ledger(scheme=scheme, situation=adjudication.situation, verdicts=tuple(verdicts))
+    flags: tuple[Flag, ...] = ("limits_exceeded",) if exceeded else ()
+    notes = tuple(note for ruling in rulings for note in ruling.notes)
+    return Compiled(ledger=ledger, flags=flags, notes=notes)
 
 
-class Room:
-    """The remaining room of the block while units are added to it."""
+def _conflicts_by_unit(adjudication: Adjudication) -> dict[str, tuple[str, ...]]:
+    conflicting: defaultdict[str, list[str]] = defaultdict(list)
+    for conflict in adjudication.conflicts:
+        conflicting[conflict.first].append(conflict.second)
+        conflicting[conflict.second].append(conflict.first)
+    return {unit_id: tuple(dict.fromkeys(others)) for unit_id, others in conflicting.items()}
 
-    def __init__(
-        self, spec: ReadSpec, *, costs: Mapping[str, int], frames: Mapping[str, int]
-    ) -> None:
-        self._spec = spec
-        self._costs = costs
-        self._frames = frames
-        self._units = 0
-        self._tokens = 0
-        self._open: set[str] = set()
-        self.exceeded = False
-        """Whether constraints alone are more than the limits allow."""
 
-    def add(self, ruling: Ruling, *, always: bool) -> Withheld | None:
-        """Add a unit, or say why it does not fit."""
-        cost = self._cost(ruling)
-        full = self._full(cost)
-        if full and not always:
-            return full
-        self.exceeded = self.exceeded or full is not None
-        self._units += 1
-        self._tokens += cost
-        self._open |= {"frame", ruling.row.then}
-        return None
+def _repeat(unit: Unit, verdict: UnitVerdict) -> UnitVerdict:
+    explanation = f"the same text as {verdict.unit.id}"
+    update = {"unit": unit, "withheld": "duplicate", "position": None, "explanation": explanation}
+    return verdict.model_copy(update=update)
 
-    def _cost(self, ruling: Ruling) -> int:
+
+def _apply_limits(
+    rulings: Sequence[Ruling], *, spec: ReadSpec, costs: Costs
+) -> tuple[dict[str, Withheld | None], bool]:
+    """Why each unit is withheld, by its id, and whether constraints alone exceed the limits."""
+    withheld: dict[str, Withheld | None] = {ruling.unit.id: "denied" for ruling in rulings}
+    units, tokens, exceeded = 0, 0, False
+    opened: set[str] = set()
+    # The most important first, because the room that is left decides about the rest.
+    for ruling in by_priority(rulings, safety=spec.safety):
         # A heading costs tokens only once, with the first unit below it.
-        opened = {"frame", ruling.row.then} - self._open
-        return self._costs[ruling.unit.id] + sum(self._frames.get(name, 0) for name in opened)
-
-    def _full(self, cost: int) -> Withheld | None:
-        max_units, max_tokens = self._spec.max_units, self._spec.max_tokens
-        if max_units is not None and self._units >= max_units:
-            return "max_units"
-        if max_tokens is not None and self._tokens + cost > max_tokens:
-            return "max_tokens"
-        return None
+        new = {"frame", ruling.row.then} - opened
+        cost = costs.units[ruling.unit.id] + sum(costs.frames.get(name, 0) for name in new)
+        full: Withheld | None = None
+        if spec.max_units is not None and units >= spec.max_units:
+            full = "max_units"
+        elif spec.max_tokens is not None and tokens + cost > spec.max_tokens:
+            full = "max_tokens"
+        if full and not is_always_shown(ruling, safety=spec.safety):
+            withheld[ruling.unit.id] = full
+            continue
+        exceeded = exceeded or full is not None
+        withheld[ruling.unit.id] = None
+        units, tokens = units + 1, tokens + cost
+        opened |= new
+    return withheld, exceeded
 
 
 def by_priority(rulings: Sequence[Ruling], *, safety: bool) -> list[Ruling]:
@@ -388,110 +487,3 @@ def _need(ruling: Ruling) -> int:
     if isinstance(attributes, UnitAttributes):
         return {"direct": 0, "indirect": 1}.get(attributes.relevance, 2)
     return 2
-
-
-@dataclass(frozen=True, kw_only=True)
-class Costs:
-    """What showing units takes, in tokens."""
-
-    units: Mapping[str, int]
-    """By unit id."""
-    frames: Mapping[str, int]
-    """What `frame`, the whole block, and the heading of each permission take in addition."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Compiled:
-    """The ledger, with flags and notes for the receipt."""
-
-    ledger: Ledger
-    flags: tuple[Flag, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-def rule_on_units(
-    units: Sequence[Unit], *, adjudication: Adjudication, spec: ReadSpec
-) -> tuple[Ruling, ...]:
-    """What each unit may be used for, conflicts between them settled."""
-    rows: defaultdict[str, list[Row]] = defaultdict(list)
-    for row in adjudication.rows:
-        rows[row.unit_id].append(row)
-    rulings = tuple(
-        rule_on_unit(unit, rows[unit.id], situation=adjudication.situation, spec=spec)
-        for unit in units
-    )
-    if not spec.memory_conflict:
-        return rulings
-    return settle_conflicts(rulings, conflicts=adjudication.conflicts, safety=spec.safety)
-
-
-def compile_ledger(
-    rulings: Sequence[Ruling],
-    *,
-    adjudication: Adjudication,
-    spec: ReadSpec,
-    scheme: Scheme,
-    costs: Costs,
-    repeats: Mapping[str, Sequence[Unit]],
-) -> Compiled:
-    """Choose what is shown, and record what became of every unit.
-
-    Args:
-        rulings: One per unit, in the order of recall.
-        adjudication: The verdicts.
-        spec: The limits.
-        scheme: Which attributes they have.
-        costs: What showing a unit takes.
-        repeats: Units of memories whose text another memory represents, by that one's unit id.
-    """
-    room = Room(spec, costs=costs.units, frames=costs.frames)
-    withheld: dict[str, Withheld | None] = {ruling.unit.id: "denied" for ruling in rulings}
-    # The most important first, because the room that is left decides about the rest.
-    for ruling in by_priority(rulings, safety=spec.safety):
-        always = is_always_shown(ruling, safety=spec.safety)
-        withheld[ruling.unit.id] = room.add(ruling, always=always)
-    positions = positions_of([ruling for ruling in rulings if withheld[ruling.unit.id] is None])
-    conflicts = _conflicts_by_unit(adjudication)
-    verdicts: list[UnitVerdict] = []
-    for ruling in rulings:
-        unit_id = ruling.unit.id
-        verdict = UnitVerdict(
-            unit=ruling.unit,
-            attributes=ruling.finding.attributes,
-            evidence_conflict=ruling.finding.evidence_conflict,
-            conflicts_with=tuple(conflicts.get(unit_id, ())),
-            influence=ruling.finding.influence,
-            reason=ruling.finding.reason,
-            permission=ruling.row.then,
-            row=ruling.row.id,
-            explanation=ruling.row.why,
-            withheld=withheld[unit_id],
-            position=positions.get(unit_id),
-        )
-        verdicts.append(verdict)
-        # Repeats are on the receipt too: it accounts for every recalled memory.
-        verdicts += [_repeat(unit, verdict) for unit in repeats.get(unit_id, ())]
-    ledger = Ledger(scheme=scheme, situation=adjudication.situation, verdicts=tuple(verdicts))
-    flags: tuple[Flag, ...] = ("limits_exceeded",) if room.exceeded else ()
-    notes = tuple(note for ruling in rulings for note in ruling.notes)
-    return Compiled(ledger=ledger, flags=flags, notes=notes)
-
-
-def _conflicts_by_unit(adjudication: Adjudication) -> dict[str, list[str]]:
-    conflicting: defaultdict[str, list[str]] = defaultdict(list)
-    for conflict in adjudication.conflicts:
-        conflicting[conflict.first].append(conflict.second)
-        conflicting[conflict.second].append(conflict.first)
-    return {unit_id: list(dict.fromkeys(others)) for unit_id, others in conflicting.items()}
-
-
-def _repeat(unit: Unit, verdict: UnitVerdict) -> UnitVerdict:
-    explanation = f"the same text as {verdict.unit.id}"
-    return verdict.model_copy(
-        update={
-            "unit": unit,
-            "withheld": "duplicate",
-            "position": None,
-            "explanation": explanation,
-        }
-    )

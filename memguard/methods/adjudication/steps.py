@@ -11,31 +11,40 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property, partial
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 
 from memguard.errors import MemguardError
 from memguard.llm.budget import Meter, current_meter, use_meter
-from memguard.methods.adjudication.case import distinct, estimate_tokens, make_case, units_of
-from memguard.methods.adjudication.rendering import frame_texts, render_memories, unit_line
+from memguard.methods.adjudication.rendering import (
+    estimate_tokens,
+    frame_texts,
+    render_memories,
+    unit_line,
+)
 from memguard.methods.adjudication.ruling import Costs, Ruling, compile_ledger, rule_on_units
-from memguard.methods.adjudication.state import ReadInput, ReadOutput, ReadState
+from memguard.methods.adjudication.state import (
+    ReadInput,
+    ReadOutput,
+    ReadState,
+    create_case,
+    units_with_repeats,
+)
 from memguard.portal import NodeFunction, dual
 from memguard.protocols import Adjudicator
 from memguard.schema.base import is_blank
 from memguard.schema.decision import Inconclusive
 from memguard.schema.ledger import Adjudication, Flag, Ledger, ReadReport
-from memguard.schema.read import ReadCase, ReadSpec, RecalledMemory
+from memguard.schema.read import ReadCase, ReadSpec
 from memguard.schema.receipt import PromptStamp
-from memguard.schema.units import Pieces, Scheme, Unit
+from memguard.schema.units import Scheme, Unit
 from memguard.schema.usage import Budget, Usage
 from memguard.uncheckpointed import Graph, uncheckpointed
 
 _ADJUDICATOR_SHARE = 0.95
-"""Share of the remaining time that the adjudicator is told of. It then returns what it has before
-the deadline here cancels it, which would lose everything."""
+"""Share of the remaining time that the adjudicator may use. It returns what it has by then; the
+deadline here would cancel it, and lose every verdict."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,51 +58,31 @@ class Steps:
     spec: ReadSpec
     """Its settings."""
     adjudicator: Adjudicator
-    """Who judges."""
+    """Judges the units."""
     clock: Callable[[], datetime]
     """Gives the time."""
     budget: Budget = field(default_factory=Budget)
-    """The most that one read may spend."""
+    """What one read may spend."""
     new_id: Callable[[], str] = lambda: uuid.uuid4().hex
     """Gives ids."""
-
-    @cached_property
-    def settings(self) -> dict[str, Any]:
-        """The settings as reports have them."""
-        return self.spec.model_dump(mode="json")
 
     def meter(self, *, spent: Usage, seconds: float) -> Meter:
         """Counts against the budget of the read, and on the meter of the run around it."""
         return Meter(self.budget, spent=spent, elapsed=seconds, parent=current_meter())
 
-    def units(
-        self, memories: Sequence[RecalledMemory], *, pieces: Mapping[str, Pieces]
-    ) -> dict[str, Any]:
-        """The units of the memories, and those of their repeats.
+    async def adjudicate_whole(self, state: ReadState) -> dict[str, Any]:
+        """Judge every memory as one unit, none of which is decomposed."""
+        # The first step of its graph: flags and notes of an earlier run of the thread are dropped.
+        fresh = {"flags": (), "notes": (), "seconds": 0.0}
+        entries = units_with_repeats(state.memories)
+        return entries | await self.adjudicate(state.model_copy(update=fresh | entries))
 
-        Args:
-            memories: What was recalled.
-            pieces: What each memory was cut into, by its id; a memory without is whole.
+    async def adjudicate(self, state: ReadState) -> dict[str, Any]:
+        """Ask for the situation and the attributes of every unit, within the deadline.
+
+        A read without units costs no call, and neither does a blank query.
         """
-        firsts, repeats = distinct(memories)
-        units: list[Unit] = []
-        copies: dict[str, tuple[Unit, ...]] = {}
-        for memory in firsts:
-            memory_units = units_of(memory, pieces=pieces.get(memory.id))
-            units += memory_units
-            # A repeat has the same text, so it splits in the same places: unit n of one is unit n
-            # of the other.
-            repeated = [units_of(copy, pieces=pieces.get(memory.id)) for copy in repeats[memory.id]]
-            for number, unit in enumerate(memory_units):
-                copies[unit.id] = tuple(other[number] for other in repeated)
-        return {"units": tuple(units), "repeats": {k: v for k, v in copies.items() if v}}
-
-    async def judge(self, state: ReadState, *, units: Sequence[Unit]) -> dict[str, Any]:
-        """Ask the adjudicator, within what is left of the deadline.
-
-        Nothing recalled costs no call, and neither does a query that holds nothing.
-        """
-        case, clipped = make_case(
+        case, clipped = create_case(
             state.query,
             dialogue=state.dialogue,
             evidence=state.evidence,
@@ -103,7 +92,7 @@ class Steps:
         start = time.monotonic()
         # A record that the store has superseded is denied whatever the adjudicator says of it, so
         # judging it would only cost tokens.
-        current = [unit for unit in units if not unit.superseded]
+        current = [unit for unit in state.units if not unit.superseded]
         if not current:
             adjudication = Adjudication(adjudicator=self.adjudicator.name)
         elif is_blank(state.query):
@@ -139,8 +128,8 @@ class Steps:
             why = f"the adjudicator failed: {type(error).__name__}"
             return _failed(why, flag="adjudication_failed")
 
-    def compile(self, state: ReadState) -> dict[str, Any]:
-        """Rule on every unit, settle conflicts, and choose what fits."""
+    async def compile_verdicts(self, state: ReadState) -> dict[str, Any]:
+        """Look every unit up in the table, settle conflicts, and choose what fits."""
         adjudication = state.adjudication or Adjudication()
         rulings = rule_on_units(state.units, adjudication=adjudication, spec=self.spec)
         compiled = compile_ledger(
@@ -157,20 +146,14 @@ class Steps:
             "notes": tuple(dict.fromkeys((*state.notes, *compiled.notes))),
         }
 
-    def render(self, state: ReadState) -> dict[str, Any]:
+    async def render(self, state: ReadState) -> dict[str, Any]:
         """Write the section for the prompt, and the receipt of the read."""
         ledger = state.ledger or Ledger(scheme=self.scheme)
         text = render_memories(
             ledger, rendering=self.spec.rendering, when_empty=self.spec.when_empty
         )
         report = self._report(state, ledger=ledger, text=text)
-        return {
-            "memory_context": text,
-            "admitted": ledger.shown,
-            "withheld": ledger.withheld,
-            "ledger": ledger,
-            "report": report,
-        }
+        return method_output(ledger, text=text, report=report)
 
     def _report(self, state: ReadState, *, ledger: Ledger, text: str) -> ReadReport:
         adjudication = state.adjudication or Adjudication()
@@ -182,8 +165,9 @@ class Steps:
             at=self.clock().astimezone(UTC),
             run_id=state.run_id or self.new_id(),
             method=self.method,
-            spec=self.settings,
+            spec=self.spec.model_dump(mode="json"),
             query=state.query,
+            # Of the case, not of the input: the receipt shows what the adjudicator was given.
             dialogue=state.case.dialogue if state.case else (),
             evidence=state.case.evidence if state.case else (),
             memories=state.memories,
@@ -199,58 +183,21 @@ class Steps:
         )
 
 
-async def adjudicate(state: ReadState, *, steps: Steps) -> dict[str, Any]:
-    """Ask for the situation, and for the attributes of every unit."""
-    return await steps.judge(state, units=state.units)
-
-
-async def adjudicate_whole(state: ReadState, *, steps: Steps) -> dict[str, Any]:
-    """Ask for the situation and the attributes of every memory, none of which is decomposed."""
-    # The first step of its graph: what an earlier run of the same thread left is not this run's.
-    fresh = state.model_copy(update={"flags": (), "notes": (), "seconds": 0.0})
-    entries = steps.units(state.memories, pieces={})
-    return {**entries, **await steps.judge(fresh, units=entries["units"])}
-
-
-async def compile_verdicts(state: ReadState, *, steps: Steps) -> dict[str, Any]:
-    """Look every unit up in the table, settle conflicts, and choose what fits."""
-    return steps.compile(state)
-
-
-async def render(state: ReadState, *, steps: Steps) -> dict[str, Any]:
-    """Write the section for the prompt, and the receipt of the read."""
-    return steps.render(state)
-
-
-def compile_method(
-    steps: Steps,
-    *,
-    state: type[ReadState],
-    takes: type[ReadInput],
-    gives: type[ReadOutput],
-    decompose: NodeFunction | None = None,
-) -> Graph:
+def compile_method(steps: Steps, *, decompose: NodeFunction | None = None) -> Graph:
     """The steps of one method as a graph.
 
     Args:
         steps: The method's settings and adjudicator.
-        state: What passes from node to node.
-        takes: The graph's input.
-        gives: Its output.
         decompose: A first step that splits memories into units; without one, each is judged whole.
     """
-    judging = adjudicate if decompose else adjudicate_whole
-    nodes = {
-        "adjudicate": partial(judging, steps=steps),
-        "compile": partial(compile_verdicts, steps=steps),
-        "render": partial(render, steps=steps),
-    }
-    if decompose is not None:
-        nodes = {"decompose": decompose, **nodes}
-    builder = StateGraph(state, input_schema=takes, output_schema=gives)
+    nodes: dict[str, NodeFunction] = {"decompose": decompose} if decompose else {}
+    nodes["adjudicate"] = steps.adjudicate if decompose else steps.adjudicate_whole
+    nodes["compile"] = steps.compile_verdicts
+    nodes["render"] = steps.render
+    builder = StateGraph(ReadState, input_schema=ReadInput, output_schema=ReadOutput)
     previous = START
     for name, node in nodes.items():
-        builder.add_node(name, dual(node, name=name), input_schema=state)
+        builder.add_node(name, dual(node, name=name), input_schema=ReadState)
         builder.add_edge(previous, name)
         previous = name
     builder.add_edge(previous, END)
@@ -260,21 +207,22 @@ def compile_method(
 async def read_without_adjudicator(values: Mapping[str, Any], *, steps: Steps) -> dict[str, Any]:
     """Read by policy and the words of the memories alone, in a millisecond or two.
 
-    For when a method failed or was late: safety constraints and preferences that can be told by
-    their words stay as context, and everything else is withheld (SPEC section 7).
+    For when a method failed or was late: safety constraints and preferences that can be
+    recognized by their words stay as context, and everything else is withheld.
 
     Args:
         values: A method's input.
         steps: The method's settings, with `NoAdjudicator`.
     """
     state = ReadState.model_validate(dict(values))
-    state = state.model_copy(update=steps.units(state.memories, pieces={}))
+    state = state.model_copy(update=units_with_repeats(state.memories))
     if steps.scheme == "units" and not is_blank(state.query):
-        whole = [unit for unit in state.units if not unit.superseded]
-        state = state.model_copy(update={"flags": ("decomposition_failed",) if whole else ()})
-    state = state.model_copy(update=await steps.judge(state, units=state.units))
-    state = state.model_copy(update=steps.compile(state))
-    return steps.render(state)
+        # PS judges units, so a memory that is judged whole has a receipt that says so.
+        current = any(not unit.superseded for unit in state.units)
+        state = state.model_copy(update={"flags": ("decomposition_failed",) if current else ()})
+    for step in (steps.adjudicate, steps.compile_verdicts):
+        state = state.model_copy(update=await step(state))
+    return await steps.render(state)
 
 
 @dataclass(frozen=True)
@@ -289,7 +237,8 @@ class NoAdjudicator:
     ) -> Adjudication:
         """No verdict; policy then goes by the words of each unit."""
         del case, units, scheme, seconds
-        return Adjudication(situation=Inconclusive(reason="timeout", detail="nobody was asked"))
+        detail = "no adjudicator was asked"
+        return Adjudication(situation=Inconclusive(reason="timeout", detail=detail))
 
 
 def costs_of(rulings: Sequence[Ruling]) -> Costs:
@@ -311,6 +260,17 @@ _FRAMES = {
     for name, texts in frame_texts().items()
 }
 """Tokens of the tags with the sentence, and of the widest heading of each permission."""
+
+
+def method_output(ledger: Ledger, *, text: str, report: ReadReport) -> dict[str, Any]:
+    """The output of a read-time method."""
+    return {
+        "memory_context": text,
+        "admitted": ledger.shown,
+        "withheld": ledger.withheld,
+        "ledger": ledger,
+        "report": report,
+    }
 
 
 def _failed(why: str, *, flag: Flag) -> Adjudication:

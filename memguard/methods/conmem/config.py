@@ -1,7 +1,7 @@
 """Settings of ConMem: weights, ablations, the models' settings by stage, and the named presets."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self, cast
+from typing import Annotated, Any, Literal, Self, cast, get_args
 
 from pydantic import Field, model_validator
 
@@ -16,30 +16,13 @@ ProbeRole = Literal["relevant", "irrelevant", "risk"]
 * `risk`: an observable change makes it wrong to carry the memory over.
 """
 
-ROLES: tuple[ProbeRole, ...] = ("relevant", "irrelevant", "risk")
-"""The three roles, in the order they are shown and counted."""
+ROLES: tuple[ProbeRole, ...] = get_args(ProbeRole)
+"""The three roles, in the order in which they are printed and counted."""
 
 Stage = Literal["probe", "validation", "arms", "quality", "audit", "tie_break", "reason"]
-"""The kinds of model call of a case.
+"""The kinds of model call of a case; `Stages` says what each is for."""
 
-* `probe`: generates the three probes, and repairs them.
-* `validation`: says which probes are valid.
-* `arms`: answers a probe, without and with the memory.
-* `quality`: the judge; says which of two answers is better, without knowing which had the memory.
-* `audit`: the auditor; says whether the memory was used, whether it changed the answer, and how.
-* `tie_break`: decides where the effect is zero.
-* `reason`: classifies why a candidate was rejected; changes no decision.
-"""
-
-STAGES: tuple[Stage, ...] = (
-    "probe",
-    "validation",
-    "arms",
-    "quality",
-    "audit",
-    "tie_break",
-    "reason",
-)
+STAGES: tuple[Stage, ...] = get_args(Stage)
 """The stages, in the order of a case."""
 
 OnZero = Literal["tie_break", "admit", "reject"]
@@ -101,13 +84,13 @@ class Stages(Frozen):
     arms: StageSettings = StageSettings(max_tokens=8_192)
     """Both answers to a probe. They share one setting, so that they differ in the memory alone."""
     quality: StageSettings = StageSettings()
-    """The judge: which of two answers is better."""
+    """The judge: which of two answers is better, without knowing which had the memory."""
     audit: StageSettings = _HIGH
-    """The auditor: what the memory did to the answer."""
+    """The auditor: whether the memory was used, whether it changed the answer, and how."""
     tie_break: StageSettings = _HIGH
     """Deciding where the effect is zero."""
     reason: StageSettings = StageSettings()
-    """Classifying a rejection; the paper states no effort for it."""
+    """Classifying a rejection, which changes no decision; the paper states no effort for it."""
 
     @model_validator(mode="before")
     @classmethod

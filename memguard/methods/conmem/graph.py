@@ -25,25 +25,42 @@ from memguard.llm.models import ModelLike
 from memguard.methods.admission import refuse_source, refuse_text
 from memguard.methods.conmem.config import STAGES, ConMem
 from memguard.methods.conmem.ladder import clip_history, next_step, probe_states
-from memguard.methods.conmem.log import CounterfactualLog, ReasonVerdict, Repairs, Response
+from memguard.methods.conmem.log import (
+    CounterfactualLog,
+    ReasonVerdict,
+    Repairs,
+    Response,
+    TieBreakVerdict,
+)
 from memguard.methods.conmem.models import PROMPTS, StageModels, resolve_stage_models
-from memguard.methods.conmem.probes import validate_round, write_round
-from memguard.methods.conmem.rules import METHOD, decide_on_effect, score_trials, with_reason
+from memguard.methods.conmem.probes import case_slots, validate_round, write_round
+from memguard.methods.conmem.rules import (
+    METHOD,
+    decide_on_effect,
+    explain_evidence,
+    score_trials,
+    with_reason,
+)
 from memguard.methods.conmem.state import (
     ConMemInput,
     ConMemOutput,
     ConMemState,
+    StageCall,
     event_step,
 )
 from memguard.methods.conmem.trials import (
-    ask_reason,
-    ask_tie_break,
+    ReasonAnswer,
+    TieBreakAnswer,
     build_trials,
     create_trial_graph,
+    read_reason,
+    read_tie_break,
+    render_evidence,
     untried_probes,
 )
 from memguard.portal import dual
 from memguard.prompts import Prompt
+from memguard.quoting import quote
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.receipt import MethodReport, ReceiptFactory
 from memguard.schema.usage import Usage
@@ -53,7 +70,7 @@ async def generate_probes(state: ConMemState, *, models: StageModels) -> dict[st
     """Choose what is shown of the history, and generate the three probes."""
     spec = models.spec
     # With a checkpointer, the thread still has the last case's values: reset all of them.
-    # Candidate and history are written back as they were parsed; else every node parses them again.
+    # Candidate and history are stored as parsed; otherwise every node would parse them again.
     reset: dict[str, Any] = {
         "candidate": state.candidate,
         "context": state.context,
@@ -121,9 +138,14 @@ async def cmte(state: ConMemState, *, models: StageModels) -> dict[str, Any]:
 
 
 async def tie_break(state: ConMemState, *, models: StageModels) -> dict[str, Any]:
-    """Ask the tie-break judge, who sees the raw log."""
+    """Let a judge decide from the raw log; it sees neither weights nor scores."""
+    slots = {**case_slots(state), "evidence": render_evidence(build_trials(state))}
     with event_step("tie_break", case=state.candidate.id):
-        return await ask_tie_break(state, trials=build_trials(state), models=models)
+        answer = await models.ask("tie_break", TieBreakAnswer, slots=slots, parse=read_tie_break)
+    verdict = answer.value
+    if isinstance(verdict, TieBreakAnswer):
+        verdict = TieBreakVerdict(store=verdict.decision == "STORE", reason=verdict.reason)
+    return {"tie_break": verdict, "calls": [StageCall.from_answer("tie_break", answer)]}
 
 
 async def decide(
@@ -166,19 +188,27 @@ async def decide(
 
 
 async def reason(state: ConMemState, *, models: StageModels) -> dict[str, Any]:
-    """Classify why the candidate was rejected; the answer changes no decision."""
-    with event_step("reason", case=state.candidate.id):
-        update = await ask_reason(state, trials=build_trials(state), models=models)
-    if state.decision is None:
+    """Ask why the candidate was rejected; the answer changes no decision."""
+    if state.decision is None or state.score is None:
         msg = "the reason is asked for after the decision"
         raise AssertionError(msg)
-    verdict = update["reason"]
+    evidence = explain_evidence(build_trials(state), score=state.score, tie_break=state.tie_break)
+    slots = {
+        **case_slots(state),
+        "decision": quote("DO_NOT_STORE"),
+        "explanation": quote(evidence),
+    }
+    with event_step("reason", case=state.candidate.id):
+        answer = await models.ask("reason", ReasonAnswer, slots=slots, parse=read_reason)
+    call = StageCall.from_answer("reason", answer)
+    verdict, decision = answer.value, state.decision
     # An inconclusive reason stays on the log; the explanation of the decision does without it.
-    named = verdict if isinstance(verdict, ReasonVerdict) else None
-    decision = with_reason(state.decision, named)
-    final = state.model_copy(update={"reason": verdict, "calls": [*state.calls, *update["calls"]]})
+    if isinstance(verdict, ReasonAnswer):
+        verdict = ReasonVerdict(**verdict.model_dump())
+        decision = with_reason(decision, verdict)
+    final = state.model_copy(update={"reason": verdict, "calls": [*state.calls, call]})
     report = build_report(final, models=models, decision=decision)
-    update = {**update, "decision": decision, "report": report}
+    update = {"reason": verdict, "calls": [call], "decision": decision, "report": report}
     if state.receipt is None:
         return update
     receipt = state.receipt.model_copy(update={"decision": decision, "reports": (report,)})
@@ -194,7 +224,7 @@ async def after_generation(state: ConMemState, *, spec: ConMem) -> Sequence[Send
 
 
 async def after_validation(state: ConMemState, *, spec: ConMem) -> Sequence[Send | str]:
-    """Up the ladder, or on to the trials; with speculation these are under way already."""
+    """To the next step of the ladder, or to the trials, which speculation has already started."""
     if _speculates(state, spec=spec):
         # Both branches meet in `cmte`; probes that failed validation are repaired from there.
         return ["cmte"]
@@ -205,7 +235,7 @@ async def after_validation(state: ConMemState, *, spec: ConMem) -> Sequence[Send
 
 
 async def after_cmte(state: ConMemState, *, spec: ConMem) -> str:
-    """Up the ladder after speculation, to the tie-break judge, or to the decision."""
+    """To the next step of the ladder after speculation, to the tie-break, or to the decision."""
     # Only after speculation: without it, `validate_probes` has climbed the ladder to its end.
     if next_step(state.rounds, spec=spec) is not None:
         return "repair_probes"
@@ -268,7 +298,7 @@ def _compile(
     builder.add_node("run_probe", create_trial_graph(models))
     builder.add_node("decide", dual(partial(decide, models=models, receipts=receipts)))
     builder.add_edge(START, "generate_probes")
-    # Edges that only speculation takes are left out without it, so that the drawing is the paper's.
+    # Without speculation, the edges that only it uses are missing: the drawing is the paper's.
     speculation = ["run_probe"] if spec.speculate else []
     late_repair = ["repair_probes"] if spec.speculate else []
     builder.add_conditional_edges(

@@ -1,9 +1,9 @@
-"""How probes become valid, and how much of the history is shown. Pure.
+"""How probes become valid, and how much of the history is shown.
 
 The ladder generates, regenerates, repairs and reconstructs probes until each is valid: ConMem,
-arXiv 2610.33432, section 4.2 and appendix B.2. The paper does not state the number of rounds, so it
-is ours. Of the paper's 1,079 sets, 1,044 passed at once, 30 after regeneration, 4 after repair and
-1 after reconstruction.
+arXiv 2610.33432, section 4.2 and appendix B.2. The paper does not state the number of rounds; it is
+our own choice. Of the paper's 1,079 sets, 1,044 passed at once, 30 after regeneration, 4 after
+repair and 1 after reconstruction.
 """
 
 from collections.abc import Collection, Sequence
@@ -129,7 +129,9 @@ class ClippedHistory:
 def clip_history(
     turns: Sequence[Turn], *, named: Collection[str], max_turns: int, max_chars: int
 ) -> ClippedHistory:
-    """Choose the turns to show: those that the candidate names, then the newest. Ours.
+    """Choose the turns to show: those that the candidate names, then the newest.
+
+    This rule is our own; it is not in the paper.
 
     Args:
         turns: The history, oldest first.

@@ -37,7 +37,7 @@ ProbeFlag = Literal["attribution_inconsistent", "invalid_probe", "inconclusive",
 * `attribution_inconsistent`: the auditor named an effect, and also said that the memory was not
   used or changed nothing; counts as neutral.
 * `invalid_probe`: no round gave a valid probe; contributes 0.
-* `inconclusive`: a call of this probe gave nothing usable; contributes nothing.
+* `inconclusive`: a call of this probe gave no usable answer; contributes nothing.
 * `answer_cut_off`: an answer reached the stage's token limit and was judged as it was.
 """
 
@@ -65,7 +65,6 @@ class Probe(Frozen):
     """One future request."""
 
     role: ProbeRole
-    """What it tests."""
     query: Text
     """The request, as a user would make it."""
 
@@ -74,13 +73,11 @@ class ProbeAudit(Frozen):
     """The validator's verdict on one probe."""
 
     role: ProbeRole
-    """What the probe tests."""
     valid: bool
     """Whether it does what its role asks."""
     leaks: bool = False
     """Whether it gives away the memory or the test; such a probe cannot be used either."""
     reason: Text = ""
-    """The validator's explanation."""
 
     @property
     def passes(self) -> bool:
@@ -119,7 +116,6 @@ class QualityVerdict(Frozen):
     shown_as_a: TrialArm
     """Which arm was shown as A."""
     reason: Text = ""
-    """The judge's explanation."""
 
     @property
     def preference(self) -> Preference:
@@ -134,6 +130,9 @@ class QualityVerdict(Frozen):
 class AttributionVerdict(Frozen):
     """The auditor's verdict."""
 
+    # Asked in addition to the label: an auditor may name an effect of a memory that was not used,
+    # and only these two answers show the contradiction.
+
     used: bool
     """Whether the memory was used in substance."""
     changed: bool
@@ -142,14 +141,18 @@ class AttributionVerdict(Frozen):
     label: Attribution
     """The auditor's label; `memguard.methods.conmem.rules.label_of` says how it counts."""
     reason: Text = ""
-    """The auditor's explanation."""
+
+    @property
+    def summary(self) -> str:
+        """The answers to both questions, for example `used, changed nothing`."""
+        used = "used" if self.used else "not used"
+        return f"{used}, {'changed the answer' if self.changed else 'changed nothing'}"
 
 
 class ProbeTrial(Frozen):
     """One probe, both answers and both verdicts. A call that was not made is `None`."""
 
     role: ProbeRole
-    """What it tests."""
     query: Text = ""
     """The request; empty when there is no probe."""
     valid: bool = True
@@ -173,7 +176,6 @@ class ProbeScore(Frozen):
     """The contribution of one probe under one set of weights."""
 
     role: ProbeRole
-    """What the probe tests."""
     contribution: float | None
     """What it adds to the sum; 0 for an invalid probe, `None` for an inconclusive one."""
     effect: QualityEffect | None = None
@@ -205,7 +207,6 @@ class TieBreakVerdict(Frozen):
     store: bool
     """Whether to store the candidate."""
     reason: Text = ""
-    """The judge's explanation."""
 
 
 class ReasonVerdict(Frozen):

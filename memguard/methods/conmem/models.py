@@ -53,7 +53,7 @@ class StageModels:
 
     @property
     def fingerprint(self) -> str:
-        """Names the models and prompts: everything but the settings that can change a decision."""
+        """Identifies models and prompts: with the settings, all that can change a decision."""
         models = ",".join(self.by_stage[stage].name for stage in STAGES)
         prompts = ",".join(self.prompts[name].digest for name in sorted(self.prompts))
         return f"{models}:{prompts}"
@@ -122,13 +122,14 @@ def resolve_stage_models(
         ConfigurationError: If a stage has no language model, or a prompt cannot be used.
     """
     named = dict(models or {})
-    # Stages that share a model share its client and its limiter: each is resolved once.
+    # Stages that share a model share its client and its limiter, so each model is resolved once.
     resolved: dict[int | str, Model] = {}
     chosen: dict[Stage, Model] = {}
     for stage in STAGES:
         judge = named.get("judge") if stage in JUDGE_STAGES else None
         like = named.get(stage) or judge or model
         key = like if isinstance(like, str) else id(like)
+        # By identity for objects: two chat models can be equal and still have clients of their own.
         if key not in resolved:
             resolved[key] = _language_model(like, stage=stage)
         chosen[stage] = resolved[key]

@@ -1,11 +1,15 @@
-"""Generate probes, validate them, and repair those that are not valid."""
+"""Generate probes, validate them, and repair those that are not valid.
+
+A round writes probes (`write_round`) and then validates those that are new (`validate_round`). Both
+return an update of the state; `ladder` says which round comes next.
+"""
 
 import asyncio
 from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from memguard.llm.ask import ParsedAnswer
 from memguard.llm.parsing import parse_json
@@ -31,9 +35,7 @@ NOT_WRITTEN = "no request was written"
 class ProbeSetAnswer(BaseModel):
     """Three requests."""
 
-    # Models add keys of their own, such as their reasoning; they are ignored.
-    model_config = ConfigDict(extra="ignore")
-
+    # Pydantic ignores other keys, which models add, for example for their reasoning.
     relevant: str
     irrelevant: str
     risk: str
@@ -42,15 +44,11 @@ class ProbeSetAnswer(BaseModel):
 class ProbeAnswer(BaseModel):
     """One request."""
 
-    model_config = ConfigDict(extra="ignore")
-
     query: str
 
 
 class ValidityAnswer(BaseModel):
     """The validator's verdict on one probe."""
-
-    model_config = ConfigDict(extra="ignore")
 
     reason: str = ""
     valid: bool
@@ -60,23 +58,18 @@ class ValidityAnswer(BaseModel):
 class ValidationAnswer(BaseModel):
     """The validator's verdicts by role, for the probes it was shown."""
 
-    model_config = ConfigDict(extra="ignore")
-
     relevant: ValidityAnswer | None = None
     irrelevant: ValidityAnswer | None = None
     risk: ValidityAnswer | None = None
 
-    def of(self, role: ProbeRole) -> ValidityAnswer | None:
-        """The verdict on one role."""
-        return {"relevant": self.relevant, "irrelevant": self.irrelevant, "risk": self.risk}[role]
-
     def audits(self, roles: Collection[ProbeRole]) -> tuple[ProbeAudit, ...]:
         """The verdicts on these roles, for the log."""
-        return tuple(
-            ProbeAudit(role=role, **verdict.model_dump())
-            for role in ROLES
-            if role in roles and (verdict := self.of(role)) is not None
-        )
+        audits: list[ProbeAudit] = []
+        for role in ROLES:
+            verdict: ValidityAnswer | None = getattr(self, role)
+            if role in roles and verdict is not None:
+                audits.append(ProbeAudit(role=role, **verdict.model_dump()))
+        return tuple(audits)
 
 
 def read_validation(text: str, *, roles: Collection[ProbeRole]) -> ValidationAnswer | Inconclusive:
@@ -84,9 +77,10 @@ def read_validation(text: str, *, roles: Collection[ProbeRole]) -> ValidationAns
     answer = parse_json(text, ValidationAnswer)
     if isinstance(answer, Inconclusive):
         return answer
-    missing = [role for role in ROLES if role in roles and answer.of(role) is None]
+    # A probe without a verdict is not invalid: half an answer must not decide about the other half.
+    missing = set(roles) - {audit.role for audit in answer.audits(roles)}
     if missing:
-        detail = f"no verdict on: {', '.join(missing)}"
+        detail = f"no verdict on: {', '.join(role for role in ROLES if role in missing)}"
         return Inconclusive(reason="parse_failure", detail=detail)
     return answer
 
@@ -97,23 +91,23 @@ async def write_round(
     """Write the probes of one round. Valid probes are not written again."""
     before = probe_states(state.rounds)
     open_roles: list[ProbeRole] = [role for role in ROLES if not before[role].is_valid]
+    written: dict[ProbeRole, str] = {}
+    answers: Sequence[ParsedAnswer[Any]]
     if step == "repair":
         answers = await _repair_each(state, open_roles, models=models)
+        for role, answer in zip(open_roles, answers, strict=True):
+            if not isinstance(answer.value, Inconclusive):
+                written[role] = answer.value.query
     else:
         answers = [await _write_set(state, step=step, models=models)]
-    written: dict[ProbeRole, str] = {}
-    failures: list[Inconclusive] = []
-    for role, answer in zip(open_roles if step == "repair" else [None], answers, strict=True):
-        match answer.value:
-            case Inconclusive():
-                failures.append(answer.value)
-            case ProbeAnswer() if role is not None:
-                written[role] = answer.value.query
-            case probe_set:
-                written |= {name: str(getattr(probe_set, name)) for name in open_roles}
+        probes = answers[0].value
+        if not isinstance(probes, Inconclusive):
+            # A set has all three probes; those that are valid already are not replaced.
+            written = {role: getattr(probes, role) for role in open_roles}
+    failures = [answer.value for answer in answers if isinstance(answer.value, Inconclusive)]
     new_round = _new_round(step, before=before, written=written, failures=failures)
     prompt = "probe" if step == "generate" else step
-    calls = [StageCall(prompt=prompt, usage=a.usage, notes=a.notes) for a in answers]
+    calls = [StageCall.from_answer(prompt, answer) for answer in answers]
     return {"rounds": (*state.rounds, new_round), "calls": calls}
 
 
@@ -131,6 +125,8 @@ def _new_round(
         query = written.get(role, "")
         if is_blank(query):
             query = before[role].query
+            # Without a failed call, the model answered and left this request blank: that is a
+            # verdict, and the ladder writes the probe again.
             if step == "generate" and not failures:
                 audits.append(ProbeAudit(role=role, valid=False, reason=NOT_WRITTEN))
             elif (audit := before[role].audit) is not None:
@@ -144,8 +140,8 @@ def _new_round(
 
 async def _write_set(
     state: ConMemState, *, step: LadderStep, models: StageModels
-) -> ParsedAnswer[ProbeSetAnswer] | ParsedAnswer[ProbeAnswer]:
-    prompt, slots = "probe", _case_slots(state)
+) -> ParsedAnswer[ProbeSetAnswer]:
+    prompt, slots = "probe", case_slots(state)
     if step == "regenerate":
         prompt, slots = "regenerate", {**slots, **_verdict_slots(state)}
     elif step == "reconstruct":
@@ -157,19 +153,20 @@ async def _write_set(
 
 async def _repair_each(
     state: ConMemState, roles: Sequence[ProbeRole], *, models: StageModels
-) -> list[ParsedAnswer[ProbeSetAnswer] | ParsedAnswer[ProbeAnswer]]:
-    slots = {**_case_slots(state), **_verdict_slots(state)}
+) -> list[ParsedAnswer[ProbeAnswer]]:
+    slots = {**case_slots(state), **_verdict_slots(state)}
     calls = [
         models.ask("repair", ProbeAnswer, slots={**slots, "role": role}, parse=None)
         for role in roles
     ]
-    # An exhausted budget must not cancel calls that are already under way and paid for; it is
+    # An exhausted budget must not cancel calls that are already running and paid for; it is
     # raised when all of them are done.
-    answers = await asyncio.gather(*calls, return_exceptions=True)
-    for answer in answers:
+    answers: list[ParsedAnswer[ProbeAnswer]] = []
+    for answer in await asyncio.gather(*calls, return_exceptions=True):
         if isinstance(answer, BaseException):
             raise answer
-    return [answer for answer in answers if not isinstance(answer, BaseException)]
+        answers.append(answer)
+    return answers
 
 
 async def validate_round(state: ConMemState, *, models: StageModels) -> dict[str, Any]:
@@ -181,7 +178,7 @@ async def validate_round(state: ConMemState, *, models: StageModels) -> dict[str
     answer = await models.ask(
         "validation",
         ValidationAnswer,
-        slots={**_case_slots(state), "probes": _probe_lines(current_probes(state.rounds))},
+        slots={**case_slots(state), "probes": _probe_lines(current_probes(state.rounds))},
         parse=partial(read_validation, roles=roles),
     )
     last = state.rounds[-1]
@@ -189,11 +186,12 @@ async def validate_round(state: ConMemState, *, models: StageModels) -> dict[str
         update: dict[str, Any] = {"failures": (answer.value, *last.failures)}
     else:
         update = {"audits": (*last.audits, *answer.value.audits(roles))}
-    call = StageCall(prompt="validation", usage=answer.usage, notes=answer.notes)
+    call = StageCall.from_answer("validation", answer)
     return {"rounds": (*state.rounds[:-1], last.model_copy(update=update)), "calls": [call]}
 
 
-def _case_slots(state: ConMemState) -> dict[str, str]:
+def case_slots(state: ConMemState) -> dict[str, str]:
+    """The beginning of most prompts: the history and the candidate, quoted."""
     # History first, then the candidate: the prompts of all stages share this beginning, and
     # providers cache it.
     return {"history": quote_turns(state.history), "candidate": quote(state.candidate.text)}

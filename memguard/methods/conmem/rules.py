@@ -1,7 +1,8 @@
-"""The rules of ConMem: from verdicts to an effect, and from the effect to a decision. Pure.
+"""The rules of ConMem: from verdicts to an effect, and from the effect to a decision.
 
 ConMem, arXiv 2610.33432, sections 4.4 and 4.5. The decision rests on the exact sum of the
 contributions, never on a float divided by three, so that neither order nor rounding can change it.
+Nothing here calls a model or reads a clock.
 """
 
 import hashlib
@@ -46,7 +47,8 @@ _REASON_SPELLINGS: dict[str, ReasonType] = {
 """Variant spellings in the paper: section 5.3.3 and appendix B.7."""
 
 MAX_INCONCLUSIVE = 1
-"""Inconclusive probes that a ruling tolerates; with more the candidate is inconclusive. Ours."""
+"""Inconclusive probes that a ruling tolerates. With more, the candidate is inconclusive; the limit
+is our own."""
 
 GRID = {
     "irrelevant_unnecessary": (0.25, 0.5, 0.75),
@@ -79,11 +81,6 @@ def shown_as_a(*, seed: int, case_id: str, role: ProbeRole) -> TrialArm:
 def label_of(verdict: AttributionVerdict) -> Attribution:
     """The label that counts: neutral for a memory that was not used or changed nothing."""
     return verdict.label if verdict.used and verdict.changed else "neutral"
-
-
-def is_inconsistent(verdict: AttributionVerdict) -> bool:
-    """Whether the auditor named an effect and also denied any."""
-    return verdict.label != label_of(verdict)
 
 
 def effect_of(preference: Preference, *, attribution: AttributionVerdict | None) -> QualityEffect:
@@ -157,7 +154,8 @@ def score_probe(trial: ProbeTrial, *, spec: ConMem) -> ProbeScore:
     label = None if audited is None else label_of(audited)
     effect = None if judged is None else effect_of(judged.preference, attribution=audited)
     flags: tuple[ProbeFlag, ...] = ()
-    if audited is not None and is_inconsistent(audited):
+    # The auditor named an effect and also denied any.
+    if audited is not None and audited.label != label:
         flags = ("attribution_inconsistent",)
     return ProbeScore(
         role=trial.role,
@@ -208,19 +206,19 @@ def rescore(trials: Sequence[ProbeTrial], *, spec: ConMem) -> Cmte:
     Raises:
         ValueError: If the spec needs verdicts that the log does not have.
     """
-    # Trials without answers never reached the judges, and say nothing about who was asked.
+    # Only trials with answers reached the judges, so only they show which judges were on.
     judged = [trial for trial in trials if isinstance(trial.treatment, Response)]
-    missing = [
-        name
-        for name, wanted, verdicts in (
-            ("quality", spec.quality_judge, [trial.quality for trial in judged]),
-            ("attribution", spec.auditor, [trial.attribution for trial in judged]),
-        )
-        if wanted and judged and all(verdict is None for verdict in verdicts)
-    ]
-    if missing:
-        msg = f"the log holds no {missing[0]} verdicts: that judge was switched off"
-        raise ValueError(msg)
+    verdicts = {
+        "quality": [trial.quality for trial in judged if spec.quality_judge],
+        "attribution": [trial.attribution for trial in judged if spec.auditor],
+    }
+    for name, values in verdicts.items():
+        if values and all(value is None for value in values):
+            msg = (
+                f"the log has no {name} verdicts, because that judge was switched off: "
+                "switch it off in these settings too"
+            )
+            raise ValueError(msg)
     return score_trials(trials, spec=spec)
 
 
@@ -262,10 +260,10 @@ def redecide(log: CounterfactualLog, *, spec: ConMem) -> tuple[Cmte, AdmissionDe
         ValueError: If the candidate was refused, or the spec needs verdicts that the log lacks.
     """
     if log.score is None:
-        msg = "the candidate was refused before anything was asked: there is nothing to score"
+        msg = "the candidate was refused before any model call: there is no evidence to score"
         raise ValueError(msg)
     score = rescore(log.trials, spec=spec)
-    # A new tie needs a verdict that was never bought: undecided is the only honest answer.
+    # A new tie needs a verdict that was never asked for, and no default may stand in for it.
     if score.ruling == "tie" and spec.zero == "tie_break" and log.tie_break is None:
         return score, None
     return score, decide_on_effect(score, spec=spec, tie_break=log.tie_break)
@@ -284,7 +282,7 @@ def _outcome(
     if score.ruling == "tie" and isinstance(tie_break, TieBreakVerdict):
         outcome: Outcome = "admit" if tie_break.store else "reject"
         return outcome, "tie_break", f"{explanation}; tie-break: {tie_break.reason or outcome}"
-    # What is left is inconclusive: too few verdicts, or a tie that nobody could break.
+    # The rest is inconclusive: too few verdicts, or a tie that the judge could not break.
     fallback = INCONCLUSIVE_OUTCOMES[spec.on_inconclusive]
     if score.ruling == "inconclusive":
         return fallback, "inconclusive", f"not judged: {explanation}"
@@ -292,7 +290,7 @@ def _outcome(
     return (
         fallback,
         "inconclusive",
-        f"{explanation}; the tie-break judge gave nothing usable{failed}",
+        f"{explanation}; the tie-break judge gave no usable answer{failed}",
     )
 
 
@@ -357,10 +355,10 @@ def _explain_trial(trial: ProbeTrial, probe: ProbeScore) -> str:
     return f"{request}: {'; '.join(clauses)}."
 
 
-def with_reason(decision: AdmissionDecision, reason: ReasonVerdict | None) -> AdmissionDecision:
+def with_reason(decision: AdmissionDecision, reason: ReasonVerdict) -> AdmissionDecision:
     """The same decision with the reason in its explanation; outcome and code do not change."""
     # A candidate in quarantine has no verdict yet, so no reason of rejection either.
-    if reason is None or decision.outcome != "reject":
+    if decision.outcome != "reject":
         return decision
     detail = f": {reason.explanation}" if reason.explanation else ""
     explanation = f"{decision.explanation}; {reason.reason_type}{detail}"

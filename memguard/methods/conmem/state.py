@@ -3,12 +3,13 @@
 import operator
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, Self, TypedDict
 
 from langgraph.config import get_stream_writer
 from pydantic import BaseModel, Field
 
 from memguard.conversations.messages import AnyCandidate, AnyConversation
+from memguard.llm.ask import ParsedAnswer, TextAnswer
 from memguard.methods.conmem.config import ProbeRole
 from memguard.methods.conmem.log import (
     AttributionVerdict,
@@ -62,6 +63,11 @@ class StageCall(Frozen):
     usage: Usage
     notes: tuple[str, ...] = ()
 
+    @classmethod
+    def from_answer(cls, prompt: str, answer: ParsedAnswer[Any] | TextAnswer) -> Self:
+        """The call that gave this answer."""
+        return cls(prompt=prompt, usage=answer.usage, notes=answer.notes)
+
 
 class TrialPart(Frozen):
     """The result of one node of one trial."""
@@ -106,7 +112,8 @@ class ConMemState(ConMemInput):
     """Notes on the history for the receipt."""
     rounds: tuple[ProbeRound, ...] = ()
     """The rounds of the ladder."""
-    # Parallel branches append to these two lists, so both need a reducer.
+    # Parallel branches append to these two lists, so both need a reducer. Calls of discarded work
+    # stay: they were paid for.
     parts: Annotated[list[TrialPart], operator.add] = []
     """Results of all trials, discarded ones included."""
     calls: Annotated[list[StageCall], operator.add] = []

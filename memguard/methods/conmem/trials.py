@@ -5,21 +5,21 @@ START -> control, treatment -> judge, auditor -> END
 ```
 
 Judge and auditor of a probe start as soon as its two answers are there, whatever the other probes
-do. The tie-break and the reason of a rejection, which look at all trials together, are here too.
+do. What the later judges read, and how their answers are read, is here too.
 """
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, BeforeValidator, Field
 
-from memguard.llm.ask import ParsedAnswer
+from memguard.llm.ask import ParsedAnswer, TextAnswer
 from memguard.llm.parsing import parse_json
 from memguard.llm.texts import parse_choice
-from memguard.methods.conmem.config import ROLES, ProbeRole
+from memguard.methods.conmem.config import ProbeRole
 from memguard.methods.conmem.ladder import ProbeState, probe_states
 from memguard.methods.conmem.log import (
     Attribution,
@@ -27,13 +27,11 @@ from memguard.methods.conmem.log import (
     ProbeTrial,
     QualityVerdict,
     ReasonType,
-    ReasonVerdict,
     Response,
-    TieBreakVerdict,
     TrialArm,
 )
 from memguard.methods.conmem.models import StageModels
-from memguard.methods.conmem.rules import canonical_reason, explain_evidence, shown_as_a
+from memguard.methods.conmem.rules import canonical_reason, shown_as_a
 from memguard.methods.conmem.state import (
     ConMemState,
     StageCall,
@@ -47,92 +45,79 @@ from memguard.methods.conmem.state import (
 from memguard.portal import dual
 from memguard.quoting import quote, quote_turns
 from memguard.schema.decision import Inconclusive
-from memguard.schema.usage import Usage
 
 NAME = "run_probe"
 
-_ANSWER_CONFIG = ConfigDict(extra="ignore")
-"""Models add keys that were not asked for; they are ignored."""
+ARMS: tuple[TrialArm, ...] = ("control", "treatment")
+
+M = TypeVar("M", bound=BaseModel)
+
+
+# Words are compared without case: a verdict in another spelling is still a verdict, and asking
+# again would cost a call. Keys that a model adds are ignored by Pydantic.
+def _upper(value: object) -> object:
+    return value.strip().upper() if isinstance(value, str) else value
+
+
+def _lower(value: object) -> object:
+    return value.strip().casefold() if isinstance(value, str) else value
+
+
+def _canonical(value: object) -> object:
+    return canonical_reason(value) if isinstance(value, str) else value
 
 
 class JudgeAnswer(BaseModel):
     """Which answer is better."""
 
-    model_config = _ANSWER_CONFIG
-
     reason: str = ""
-    winner: Literal["A", "B", "TIE"]
-
-    @field_validator("winner", mode="before")
-    @classmethod
-    def _upper(cls, value: object) -> object:
-        return value.strip().upper() if isinstance(value, str) else value
+    winner: Annotated[Literal["A", "B", "TIE"], BeforeValidator(_upper)]
 
 
 class AuditorAnswer(BaseModel):
     """What the memory did to the answer."""
 
-    model_config = _ANSWER_CONFIG
-
     reason: str = ""
     used: bool
     changed: bool
-    label: Attribution
-
-    @field_validator("label", mode="before")
-    @classmethod
-    def _lower(cls, value: object) -> object:
-        return value.strip().casefold() if isinstance(value, str) else value
+    label: Annotated[Attribution, BeforeValidator(_lower)]
 
 
 class TieBreakAnswer(BaseModel):
     """Whether to store a candidate without an effect."""
 
-    model_config = _ANSWER_CONFIG
-
     reason: str = ""
-    decision: Literal["STORE", "DO_NOT_STORE"]
-
-    @field_validator("decision", mode="before")
-    @classmethod
-    def _upper(cls, value: object) -> object:
-        return value.strip().upper() if isinstance(value, str) else value
+    decision: Annotated[Literal["STORE", "DO_NOT_STORE"], BeforeValidator(_upper)]
 
 
 class ReasonAnswer(BaseModel):
     """Why a candidate was rejected."""
 
-    model_config = _ANSWER_CONFIG
-
-    reason_type: ReasonType
+    reason_type: Annotated[ReasonType, BeforeValidator(_canonical)]
     confidence: float | None = Field(default=None, ge=0.0, le=1.0)
     explanation: str = ""
-
-    @field_validator("reason_type", mode="before")
-    @classmethod
-    def _spelling(cls, value: object) -> object:
-        return canonical_reason(value) if isinstance(value, str) else value
 
 
 def read_judge(text: str) -> JudgeAnswer | Inconclusive:
     """Read a verdict as JSON, or as `[[B]]`, `Verdict: tie` and the like; no letter in prose."""
-    letter = parse_choice(text, ("A", "B", "TIE"))
-    if isinstance(letter, Inconclusive):
-        return letter
-    answer = parse_json(text, JudgeAnswer)
-    # The explanation belongs to the verdict only if the JSON names the same winner.
-    agrees = isinstance(answer, JudgeAnswer) and answer.winner == letter
-    return answer if agrees else JudgeAnswer.model_validate({"winner": letter})
+    return _read_choice(text, JudgeAnswer, field="winner", options=("A", "B", "TIE"))
 
 
 def read_tie_break(text: str) -> TieBreakAnswer | Inconclusive:
     """Read a decision as JSON, or named as a decision in words."""
-    decision = parse_choice(text, ("DO_NOT_STORE", "STORE"))
-    if isinstance(decision, Inconclusive):
-        return decision
-    answer = parse_json(text, TieBreakAnswer)
-    agrees = isinstance(answer, TieBreakAnswer) and answer.decision == decision
-    return answer if agrees else TieBreakAnswer.model_validate({"decision": decision})
+    return _read_choice(text, TieBreakAnswer, field="decision", options=("DO_NOT_STORE", "STORE"))
+
+
+def _read_choice(
+    text: str, schema: type[M], *, field: str, options: tuple[str, ...]
+) -> M | Inconclusive:
+    choice = parse_choice(text, options)
+    if isinstance(choice, Inconclusive):
+        return choice
+    answer = parse_json(text, schema)
+    # The explanation belongs to the choice only if the JSON names the same one.
+    agrees = not isinstance(answer, Inconclusive) and getattr(answer, field) == choice
+    return answer if agrees else schema.model_validate({field: choice})
 
 
 def read_reason(text: str) -> ReasonAnswer | Inconclusive:
@@ -148,14 +133,14 @@ def read_reason(text: str) -> ReasonAnswer | Inconclusive:
 def create_trial_graph(models: StageModels) -> CompiledStateGraph[Any, Any, Any, Any]:
     """One trial as a graph. A node that an ablation turns off is not in it."""
     builder = StateGraph(TrialState, input_schema=TrialInput, output_schema=TrialOutput)
-    for arm in ("control", "treatment"):
+    for arm in ARMS:
         builder.add_node(arm, dual(partial(answer_arm, arm=arm, models=models), name=arm))
         builder.add_edge(START, arm)
     for enabled, node in ((models.spec.quality_judge, judge), (models.spec.auditor, auditor)):
         if enabled:
             builder.add_node(node.__name__, dual(partial(node, models=models)))
-            # A list of sources waits for both arms.
-            builder.add_edge(["control", "treatment"], node.__name__)
+            # An edge from a list waits for both arms; two edges would run the node twice.
+            builder.add_edge(list(ARMS), node.__name__)
             builder.add_edge(node.__name__, END)
     return builder.compile(name=NAME)
 
@@ -172,7 +157,7 @@ async def answer_arm(state: TrialState, *, arm: TrialArm, models: StageModels) -
         if not isinstance(value, Inconclusive):
             value = Response(text=value, cut_off=answer.cut_off)
         event["usable"] = isinstance(value, Response)
-    return _part(state, arm, value=value, prompt="respond", usage=answer.usage, notes=answer.notes)
+    return _part(state, arm, value=value, prompt="respond", answer=answer)
 
 
 async def judge(state: TrialState, *, models: StageModels) -> dict[str, Any]:
@@ -180,7 +165,8 @@ async def judge(state: TrialState, *, models: StageModels) -> dict[str, Any]:
     responses = _responses(state["parts"])
     if responses is None:
         return {}
-    # Models favour the first answer; the order is random over cases and fixed for each case.
+    # Models favour the first answer. The order is random over cases, so that the bias cancels, and
+    # fixed for each case, so that a run can be repeated.
     first = shown_as_a(seed=models.spec.seed, case_id=state["case_id"], role=state["role"])
     second: TrialArm = "control" if first == "treatment" else "treatment"
     slots = {
@@ -192,11 +178,11 @@ async def judge(state: TrialState, *, models: StageModels) -> dict[str, Any]:
     with event_step("judge", case=state["case_id"], role=state["role"]) as event:
         answer = await models.ask("quality", JudgeAnswer, slots=slots, parse=read_judge)
         value: Any = answer.value
-        # An `Inconclusive` passes through as it is: it is evidence too.
+        # An `Inconclusive` stays as it is: it is evidence too.
         if isinstance(value, JudgeAnswer):
             value = QualityVerdict(letter=value.winner, shown_as_a=first, reason=value.reason)
         event["usable"] = isinstance(value, QualityVerdict)
-    return _answer_part(state, "judge", value=value, prompt="quality", answer=answer)
+    return _part(state, "judge", value=value, prompt="quality", answer=answer)
 
 
 async def auditor(state: TrialState, *, models: StageModels) -> dict[str, Any]:
@@ -204,6 +190,7 @@ async def auditor(state: TrialState, *, models: StageModels) -> dict[str, Any]:
     responses = _responses(state["parts"])
     if responses is None:
         return {}
+    # Unlike the judge, the auditor is shown the memory and which answer had it.
     slots = {
         "history": quote_turns(state["history"]),
         "candidate": quote(state["memory"]),
@@ -217,21 +204,15 @@ async def auditor(state: TrialState, *, models: StageModels) -> dict[str, Any]:
         if isinstance(value, AuditorAnswer):
             value = AttributionVerdict(**value.model_dump())
         event["usable"] = isinstance(value, AttributionVerdict)
-    return _answer_part(state, "auditor", value=value, prompt="audit", answer=answer)
+    return _part(state, "auditor", value=value, prompt="audit", answer=answer)
 
 
-def _responses(parts: Sequence[TrialPart]) -> dict[TrialArm, Response] | None:
-    responses: dict[TrialArm, Response] = {}
-    for part in parts:
-        if part.step in {"control", "treatment"} and isinstance(part.value, Response):
-            responses["control" if part.step == "control" else "treatment"] = part.value
-    return responses if len(responses) == len(("control", "treatment")) else None
-
-
-def _answer_part(
-    state: TrialState, step: TrialStep, *, value: Any, prompt: str, answer: ParsedAnswer[Any]
-) -> dict[str, Any]:
-    return _part(state, step, value=value, prompt=prompt, usage=answer.usage, notes=answer.notes)
+def _responses(parts: Sequence[TrialPart]) -> dict[TrialStep, Response] | None:
+    """Both answers; `None` if one is missing or not usable."""
+    responses: dict[TrialStep, Response] = {
+        part.step: part.value for part in parts if isinstance(part.value, Response)
+    }
+    return responses if len(responses) == len(ARMS) else None
 
 
 def _part(
@@ -240,11 +221,10 @@ def _part(
     *,
     value: Any,
     prompt: str,
-    usage: Usage,
-    notes: tuple[str, ...],
+    answer: ParsedAnswer[Any] | TextAnswer,
 ) -> dict[str, Any]:
     part = TrialPart(role=state["role"], query=state["query"], step=step, value=value)
-    return {"parts": [part], "calls": [StageCall(prompt=prompt, usage=usage, notes=notes)]}
+    return {"parts": [part], "calls": [StageCall.from_answer(prompt, answer)]}
 
 
 def build_trials(state: ConMemState) -> tuple[ProbeTrial, ...]:
@@ -284,57 +264,13 @@ def _trial(probe: ProbeState, parts: Sequence[TrialPart]) -> ProbeTrial:
 
 def untried_probes(state: ConMemState) -> tuple[ProbeState, ...]:
     """Current probes without any answer yet."""
-    states = probe_states(state.rounds)
+    # By the request and not by the role: a probe that was written again has not been tried.
     tried: set[tuple[ProbeRole, str]] = {(part.role, part.query) for part in state.parts}
     return tuple(
-        states[role]
-        for role in ROLES
-        if states[role].query and (role, states[role].query) not in tried
+        probe
+        for probe in probe_states(state.rounds).values()
+        if probe.query and (probe.role, probe.query) not in tried
     )
-
-
-async def ask_tie_break(
-    state: ConMemState, *, trials: Sequence[ProbeTrial], models: StageModels
-) -> dict[str, Any]:
-    """Let a judge decide from the raw log; it sees neither weights nor scores."""
-    slots = {
-        "history": quote_turns(state.history),
-        "candidate": quote(state.candidate.text),
-        "evidence": render_evidence(trials),
-    }
-    answer = await models.ask("tie_break", TieBreakAnswer, slots=slots, parse=read_tie_break)
-    verdict: TieBreakVerdict | Inconclusive
-    if isinstance(answer.value, TieBreakAnswer):
-        store = answer.value.decision == "STORE"
-        verdict = TieBreakVerdict(store=store, reason=answer.value.reason)
-    else:
-        verdict = answer.value
-    call = StageCall(prompt="tie_break", usage=answer.usage, notes=answer.notes)
-    return {"tie_break": verdict, "calls": [call]}
-
-
-async def ask_reason(
-    state: ConMemState, *, trials: Sequence[ProbeTrial], models: StageModels
-) -> dict[str, Any]:
-    """Ask why a candidate was rejected; the answer changes no decision."""
-    if state.score is None:
-        msg = "the reason is asked for after the decision"
-        raise AssertionError(msg)
-    explanation = explain_evidence(tuple(trials), score=state.score, tie_break=state.tie_break)
-    slots = {
-        "history": quote_turns(state.history),
-        "candidate": quote(state.candidate.text),
-        "decision": quote("DO_NOT_STORE"),
-        "explanation": quote(explanation),
-    }
-    answer = await models.ask("reason", ReasonAnswer, slots=slots, parse=read_reason)
-    verdict: ReasonVerdict | Inconclusive
-    if isinstance(answer.value, ReasonAnswer):
-        verdict = ReasonVerdict(**answer.value.model_dump())
-    else:
-        verdict = answer.value
-    call = StageCall(prompt="reason", usage=answer.usage, notes=answer.notes)
-    return {"reason": verdict, "calls": [call]}
 
 
 def render_evidence(trials: Sequence[ProbeTrial]) -> str:
@@ -356,7 +292,5 @@ def _trial_lines(trial: ProbeTrial) -> list[str]:
         lines.append(f"- blind judge: {preferred}, {quote(trial.quality.reason)}")
     if isinstance(trial.attribution, AttributionVerdict):
         audit = trial.attribution
-        used = "used" if audit.used else "not used"
-        changed = "changed the answer" if audit.changed else "changed nothing"
-        lines.append(f"- auditor: {used}, {changed}, {audit.label}, {quote(audit.reason)}")
+        lines.append(f"- auditor: {audit.summary}, {audit.label}, {quote(audit.reason)}")
     return lines

@@ -1,31 +1,24 @@
-"""What goes into Factor-Compiled Admission, and what comes out."""
+"""Factor-Compiled Admission: which recalled memories may enter the prompt, and as what?
+
+```text
+START -> adjudicate -> compile -> render -> END
+```
+
+Every memory is judged as a whole. All steps are those of `memguard.methods.adjudication`.
+"""
 
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
 
 from memguard.llm.models import ModelLike
-from memguard.methods.adjudication.factory import create_adjudicator
-from memguard.methods.adjudication.state import ReadInput, ReadOutput, ReadState
+from memguard.methods.adjudication.model import create_adjudicator
 from memguard.methods.adjudication.steps import Steps, compile_method
 from memguard.prompts import Prompt, load_prompt, resolve_prompt
 from memguard.protocols import Adjudicator
 from memguard.schema.read import FactorCompiled
 from memguard.schema.usage import Budget
 from memguard.uncheckpointed import Graph
-
-
-class FactorInput(ReadInput):
-    """A query with what was recalled for it."""
-
-
-class FactorOutput(ReadOutput):
-    """What may enter the prompt, entry by entry."""
-
-
-class FactorState(ReadState):
-    """What passes from node to node."""
-
 
 NAME = "factor_compiled"
 
@@ -71,4 +64,4 @@ def create_factor_compiled_graph(
         clock=clock,
         new_id=new_id,
     )
-    return compile_method(steps, state=FactorState, takes=FactorInput, gives=FactorOutput)
+    return compile_method(steps)

@@ -1,5 +1,14 @@
-"""What goes into Permission-Semantic Admission, and what comes out."""
+"""Permission-Semantic Admission: what may each unit of a memory be used for in this answer?
 
+```text
+START -> decompose -> adjudicate -> compile -> render -> END
+```
+
+The first step is here: memories are split into typed units, once per text, and the words of the
+units are checked against the memory. The other steps are those of `memguard.methods.adjudication`.
+"""
+
+import asyncio
 import threading
 import time
 import uuid
@@ -8,47 +17,95 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, get_args
 
-from memguard.llm.budget import use_meter
-from memguard.llm.models import ModelLike
-from memguard.local.pieces import pieces_key
-from memguard.methods.adjudication.case import distinct
-from memguard.methods.adjudication.factory import create_adjudicator, create_decomposer
-from memguard.methods.adjudication.state import ReadInput, ReadOutput, ReadState
+from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
+
+from memguard.llm.budget import current_meter, use_meter
+from memguard.llm.models import LOCAL, Model, ModelLike, resolve_model
+from memguard.local.adjudicator import LocalDecomposer
+from memguard.local.pieces import pieces_key, problem_of, whole, with_span
+from memguard.methods.adjudication.model import (
+    AskResult,
+    ask_until,
+    create_adjudicator,
+    gather_all,
+    split_parts,
+)
+from memguard.methods.adjudication.rendering import estimate_tokens, quote_marked
+from memguard.methods.adjudication.state import ReadState, distinct, units_with_repeats
 from memguard.methods.adjudication.steps import Steps, compile_method
 from memguard.prompts import Prompt, load_prompt, resolve_prompt
 from memguard.protocols import Adjudicator, Decomposer, DecompositionCache
 from memguard.schema.base import is_blank
+from memguard.schema.decision import Inconclusive
 from memguard.schema.ledger import Decomposition
-from memguard.schema.read import PermissionSemantic, RecalledMemory
-from memguard.schema.units import Pieces
+from memguard.schema.read import PermissionSemantic
+from memguard.schema.units import Kind, Piece, Pieces
 from memguard.schema.usage import Budget, Usage
 from memguard.uncheckpointed import Graph
 
-
-class PermissionInput(ReadInput):
-    """A query with what was recalled for it."""
-
-
-class PermissionOutput(ReadOutput):
-    """What may enter the prompt, unit by unit."""
-
-
-class PermissionState(ReadState):
-    """What passes from node to node."""
-
-
 NAME = "permission_semantic"
+
+MAX_CHARS = 4000
+"""A longer memory stays one unit: splitting it would cost more than its admission is worth."""
 
 _DECOMPOSE_SHARE = 0.5
 """Of the deadline: a memory that is not decomposed can still be judged, one that is not judged
 cannot be admitted."""
+_PART_TOKENS = 4000
+_PART_MEMORIES = 40
+_KINDS: tuple[str, ...] = get_args(Kind)
 
 # Read now, with the module: a graph may be built inside a running event loop, where reading a file
 # would block.
 load_prompt(NAME, "adjudicate")
 load_prompt(NAME, "decompose")
+
+
+async def decompose(
+    state: ReadState, *, steps: Steps, decomposer: Decomposer, cache: DecompositionCache
+) -> dict[str, Any]:
+    """Split the memories that will be judged into units; cached ones cost nothing."""
+    start = time.monotonic()
+    memories, _ = distinct(state.memories)
+    # Others are denied unjudged, so their units are never needed.
+    texts = {
+        memory.id: memory.text
+        for memory in memories
+        if not (memory.superseded or is_blank(state.query))
+    }
+    keys = {
+        name: pieces_key(text, fingerprint=decomposer.fingerprint) for name, text in texts.items()
+    }
+    entries = zip(keys, await cache.aget(list(keys.values())), strict=True)
+    cached = {memory_id: entry for memory_id, entry in entries if entry is not None}
+    missing = {memory_id: text for memory_id, text in texts.items() if memory_id not in cached}
+    decomposition: Decomposition | None = None
+    new: dict[str, Pieces] = {}
+    if missing:
+        with use_meter(steps.meter(spent=Usage(), seconds=0.0)):
+            decomposition = await decomposer.decompose(
+                list(missing.values()), seconds=_DECOMPOSE_SHARE * steps.spec.deadline
+            )
+        answers = zip(missing, decomposition.pieces, strict=True)
+        new = {memory_id: entry for memory_id, entry in answers if isinstance(entry, Pieces)}
+        # A failure is not cached, so that the next read tries again.
+        await cache.aput({keys[memory_id]: entry for memory_id, entry in new.items()})
+    pieces = {**cached, **new}
+    notes = [
+        *(decomposition.notes if decomposition else ()),
+        *(entry.note for entry in pieces.values()),
+    ]
+    return {
+        **units_with_repeats(state.memories, pieces=pieces),
+        "decomposition": decomposition,
+        "decomposed": len(new),
+        "cached": len(cached),
+        "seconds": time.monotonic() - start,
+        "flags": ("decomposition_failed",) if len(new) < len(missing) else (),
+        "notes": tuple(dict.fromkeys(note for note in notes if note)),
+    }
 
 
 class InMemoryPieces:
@@ -80,83 +137,153 @@ class InMemoryPieces:
                 self._pieces.popitem(last=False)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Split:
-    """The pieces of memories."""
+class _PieceForm(BaseModel):
+    text: str
+    kind: Kind
 
-    cached: dict[str, Pieces]
-    """Pieces from the cache, by memory id."""
-    new: dict[str, Pieces]
-    """Pieces that this read made; a memory that could not be split is missing."""
-    decomposition: Decomposition | None = None
-    """The decomposer's answer; `None` where everything was cached."""
-    failed: bool = False
-    """Whether a memory could not be split."""
+
+class _MemoryForm(BaseModel):
+    memory: str
+    units: list[_PieceForm]
+
+
+def _as_entries(value: Any) -> list[dict[str, Any]]:
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return []
+    return [dict(entry) for entry in value if isinstance(entry, Mapping)]
+
+
+# Written by hand: pydantic would put the inner form into `$defs`, which not every server resolves.
+def _schema() -> dict[str, Any]:
+    piece = _PieceForm.model_json_schema()
+    memory = _MemoryForm.model_json_schema()
+    memory.pop("$defs", None)
+    memory["properties"]["units"] = {"type": "array", "items": piece}
+    return {"type": "array", "items": memory}
+
+
+class DecomposeAnswer(BaseModel):
+    """The units of some memories, before they are checked."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    memories: Annotated[
+        list[dict[str, Any]], BeforeValidator(_as_entries), WithJsonSchema(_schema())
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelDecomposer:
+    """A decomposer that asks a model."""
+
+    model: Model
+    prompt: Prompt
 
     @property
-    def pieces(self) -> dict[str, Pieces]:
-        """All pieces, by memory id."""
-        return {**self.cached, **self.new}
+    def name(self) -> str:
+        """The model's name."""
+        return self.model.name
 
+    @property
+    def fingerprint(self) -> str:
+        """Of the model, by name, and the prompt."""
+        return f"{self.model.name}:{self.prompt.version}:{self.prompt.digest}"
 
-async def split(
-    memories: Sequence[RecalledMemory],
-    *,
-    decomposer: Decomposer,
-    cache: DecompositionCache,
-    seconds: float,
-) -> Split:
-    """The pieces of every memory, from the cache or from the decomposer."""
-    keys = {
-        memory.id: pieces_key(memory.text, fingerprint=decomposer.fingerprint)
-        for memory in memories
-    }
-    entries = zip(keys, await cache.aget(list(keys.values())), strict=True)
-    cached = {memory_id: entry for memory_id, entry in entries if entry is not None}
-    missing = {memory.id: memory.text for memory in memories if memory.id not in cached}
-    if not missing:
-        return Split(cached=cached, new={})
-    decomposition = await decomposer.decompose(list(missing.values()), seconds=seconds)
-    new = {
-        memory_id: entry
-        for memory_id, entry in zip(missing, decomposition.pieces, strict=True)
-        if isinstance(entry, Pieces)
-    }
-    # A failure is not cached, so that the next read tries again.
-    await cache.aput({keys[memory_id]: entry for memory_id, entry in new.items()})
-    return Split(
-        cached=cached, new=new, decomposition=decomposition, failed=len(new) < len(missing)
-    )
+    async def decompose(self, texts: Sequence[str], *, seconds: float) -> Decomposition:
+        """Split each text; see `memguard.protocols.Decomposer`.
 
+        A text whose units add words to it, or lose some, stays one unit, with a note.
 
-async def decompose(
-    state: PermissionState, *, steps: Steps, decomposer: Decomposer, cache: DecompositionCache
-) -> dict[str, Any]:
-    """Split the memories that will be judged into units; cached ones cost nothing."""
-    start = time.monotonic()
-    memories, _ = distinct(state.memories)
-    blank = is_blank(state.query)
-    with use_meter(steps.meter(spent=Usage(), seconds=0.0)):
-        result = await split(
-            # Others are denied unjudged, so their units are never needed.
-            [memory for memory in memories if not (memory.superseded or blank)],
-            decomposer=decomposer,
-            cache=cache,
-            seconds=_DECOMPOSE_SHARE * steps.spec.deadline,
+        Raises:
+            ModelConfigurationError: If the model cannot be used.
+        """
+        deadline = asyncio.get_running_loop().time() + seconds
+        numbered = list(enumerate(texts, start=1))
+        # Numbered over all texts, so that the answers on the parts can be joined.
+        short = [(number, text) for number, text in numbered if len(text) <= MAX_CHARS]
+        # Twice, because the answer repeats the text.
+        costs = [2 * estimate_tokens(text) for _, text in short]
+        parts = split_parts(short, costs=costs, max_tokens=_PART_TOKENS, max_items=_PART_MEMORIES)
+        with use_meter(current_meter().scope()) as meter:
+            answers = await gather_all([self._ask(part, deadline=deadline) for part in parts])
+        entries = {number: pieces for answer in answers for number, pieces in answer.items()}
+        notes = [
+            f"not split ({entry.reason}): {entry.detail}"
+            for entry in entries.values()
+            if isinstance(entry, Inconclusive)
+        ]
+        return Decomposition(
+            pieces=tuple(entries.get(number) or self._too_long(text) for number, text in numbered),
+            usage=meter.usage,
+            prompts=(self.prompt.stamp,) if short else (),
+            notes=tuple(dict.fromkeys(notes)),
         )
-    notes = [
-        *(result.decomposition.notes if result.decomposition else ()),
-        *(entry.note for entry in result.pieces.values()),
-    ]
-    return {
-        **steps.units(state.memories, pieces=result.pieces),
-        "decomposition": result.decomposition,
-        "decomposed": len(result.new),
-        "cached": len(result.cached),
-        "seconds": time.monotonic() - start,
-        "flags": ("decomposition_failed",) if result.failed else (),
-        "notes": tuple(dict.fromkeys(note for note in notes if note)),
-    }
+
+    async def _ask(
+        self, part: Sequence[tuple[int, str]], *, deadline: float
+    ) -> dict[int, Pieces | Inconclusive]:
+        lines = "\n".join(f"[m{number}] {quote_marked(text)}" for number, text in part)
+        result = await ask_until(
+            self.model,
+            self.prompt.render(memories=lines),
+            DecomposeAnswer,
+            deadline=deadline,
+            name="memguard.decompose",
+            repair=True,
+        )
+        return {number: self._checked(number, text, result) for number, text in part}
+
+    def _checked(
+        self, number: int, text: str, result: AskResult[DecomposeAnswer]
+    ) -> Pieces | Inconclusive:
+        value = result.answer.value
+        if isinstance(value, Inconclusive):
+            return value
+        entries = [entry for entry in value.memories if _is_named(entry, number)]
+        # Two entries for one memory contradict each other, so neither is used.
+        pieces = _pieces_of(entries[0]) if len(entries) == 1 else ()
+        if len(pieces) == 1:
+            # Not split: the memory's own words are used, with the kind that the model gave them.
+            pieces = (Piece(text=text, kind=pieces[0].kind),)
+        problem = problem_of(pieces, source=text)
+        # A unit that says something else than its memory would be shown as if it were remembered.
+        if problem:
+            note = f"not split, because {problem}"
+            return whole(text, fingerprint=self.fingerprint, note=note)
+        spans = tuple(with_span(piece, source=text) for piece in pieces)
+        return Pieces(pieces=spans, fingerprint=self.fingerprint)
+
+    def _too_long(self, text: str) -> Pieces:
+        note = f"not split, because it has more than {MAX_CHARS} characters"
+        return whole(text, fingerprint=self.fingerprint, note=note)
+
+
+def _is_named(entry: Mapping[str, Any], number: int) -> bool:
+    name = str(entry.get("memory", entry.get("id", ""))).strip(" []\"'").casefold()
+    return name in {f"m{number}", str(number)}
+
+
+def _pieces_of(entry: Mapping[str, Any]) -> tuple[Piece, ...]:
+    """The pieces of an answer; a kind outside the list counts as none."""
+    pieces: list[Piece] = []
+    for unit in _as_entries(entry.get("units")):
+        kind = str(unit.get("kind", "")).strip().casefold()
+        text = str(unit.get("text") or "").strip()
+        pieces.append(
+            Piece.model_validate({"text": text, "kind": kind if kind in _KINDS else None})
+        )
+    return tuple(pieces)
+
+
+def create_decomposer(model: "ModelLike | None", *, prompt: Prompt) -> Decomposer:
+    """The decomposer that a model argument asks for.
+
+    Raises:
+        ConfigurationError: If the model cannot be used.
+    """
+    if model == LOCAL:
+        return LocalDecomposer()
+    return ModelDecomposer(model=resolve_model(model), prompt=prompt)
 
 
 def create_permission_semantic_graph(
@@ -210,10 +337,4 @@ def create_permission_semantic_graph(
         decomposer=decomposer or create_decomposer(model, prompt=splitting),
         cache=cache if cache is not None else InMemoryPieces(),
     )
-    return compile_method(
-        steps,
-        state=PermissionState,
-        takes=PermissionInput,
-        gives=PermissionOutput,
-        decompose=first,
-    )
+    return compile_method(steps, decompose=first)

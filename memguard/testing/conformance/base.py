@@ -13,7 +13,7 @@ Surface = Literal["sync", "async"]
 
 @dataclass(frozen=True, kw_only=True)
 class Capabilities:
-    """What a store guarantees beyond LangGraph's interface; other tests are skipped."""
+    """What a store guarantees beyond LangGraph's interface; tests of the rest are skipped."""
 
     any_label: bool = False
     """Labels with dots, and integers, may be written."""
@@ -49,6 +49,12 @@ class Calls:
     async def get(self, *args: Any, **kwargs: Any) -> Item | None:
         """`get` or `aget`."""
         return cast("Item | None", await self._call("get", *args, **kwargs))
+
+    async def existing(self, *args: Any, **kwargs: Any) -> Item:
+        """As `get`, for an item that must be there."""
+        item = await self.get(*args, **kwargs)
+        assert item is not None
+        return item
 
     async def search(self, *args: Any, **kwargs: Any) -> list[SearchItem]:
         """`search` or `asearch`."""

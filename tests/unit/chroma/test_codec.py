@@ -27,7 +27,7 @@ from memguard.chroma.values import (
     to_microseconds,
 )
 from memguard.errors import ErrorCode, InvalidInputError
-from memguard.testing import strategies
+from tests import strategies
 
 HERE = Address(("a",), "k")
 

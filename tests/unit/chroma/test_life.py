@@ -15,8 +15,8 @@ from langchain_core.embeddings import Embeddings
 
 from memguard.errors import ErrorCode, InvalidInputError, StoreConfigurationError, StoreError
 from memguard.stores import ChromaStore
-from memguard.testing.chroma_server import ChromaServer
 from memguard.testing.embeddings import HashEmbeddings
+from tests.chroma_server import ChromaServer
 
 NOON = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
 

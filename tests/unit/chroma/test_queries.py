@@ -4,13 +4,13 @@ import asyncio
 import threading
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
 
 import pytest
 from langchain_core.embeddings import Embeddings
 
-from memguard.chroma.embedding import MAX_QUERIES, QueryVectors
+from memguard.chroma.embedding import MAX_QUERIES
 from memguard.errors import StoreError
+from memguard.local.recent import RecentItems, text_key
 from memguard.read.recall import SAFETY_QUERIES, recall
 from memguard.schema.read import Recall
 from memguard.stores import ChromaStore
@@ -89,16 +89,16 @@ async def test_what_failed_is_asked_again() -> None:
 
 
 def test_those_used_last_are_kept() -> None:
-    kept = QueryVectors(size=2)
-    one: Any = [1.0]
-    assert kept.get("a") is None
-    assert kept.keep("a", one) is one
-    kept.keep("b", [2.0])
-    assert kept.get("a") is one
-    kept.keep("c", [3.0])
-    assert kept.get("b") is None
-    assert kept.get("a") is one
-    assert kept.get("c") == [3.0]
-    kept.keep("\ud800", [4.0])
-    assert kept.get("\ud800") == [4.0]
+    cache = RecentItems[bytes, list[float]](2)
+    a, b, c, lone = (text_key(text) for text in ("a", "b", "c", "\ud800"))
+    vector = [1.0]
+    assert cache.get([a]) == {}
+    cache.put({a: vector})
+    assert cache.get([a])[a] is vector
+    cache.put({b: [2.0]})
+    assert cache.get([a])[a] is vector
+    cache.put({c: [3.0]})
+    assert cache.get([a, b, c]) == {a: vector, c: [3.0]}
+    cache.put({lone: [4.0]})
+    assert cache.get([lone]) == {lone: [4.0]}
     assert MAX_QUERIES < 100

@@ -216,11 +216,11 @@ def test_calibrate_prints_and_notes_and_doctor_reads(cli: Cli) -> None:
         assert "in force" in out
         assert "40 calls" in out
         assert "chance" not in out
-        assert "noted in s/calibration.json" in out
+        assert "saved in s/calibration.json" in out
         checks = cli.json("doctor", *ask_for(server))
         assert checks["calibration"]["state"] == "ok"
         assert "AUC 1.00" in checks["calibration"]["found"]
-        assert checks["store"]["found"].endswith("the first write makes it")
+        assert checks["store"]["found"].endswith("the first write creates it")
         assert [file.name for file in Path("s").iterdir()] == ["calibration.json"]
 
 
@@ -277,7 +277,7 @@ def test_a_judge_without_usable_answers_has_no_figures(cli: Cli) -> None:
     with LoopbackModelServer(lambda _: "No comment.") as server:
         out = cli.run("calibrate", *ask_for(server), "--limit", "4", "--k", "1")
     assert "No figures" in out
-    assert "2 supported, 2 changed (counted apart, not as 0)" in out
+    assert "2 supported, 2 changed (counted separately, not as 0)" in out
     assert "parse_failure: No comment." in out
     assert not Path("s").exists()
 

@@ -52,10 +52,10 @@ def test_a_read_with_no_model_says_what_may_be_used_and_why(run: Run) -> None:
     withheld, _, section = rest.partition("The section, exactly as it goes into the prompt")
     assert "APPLY_CONSTRAINT: the answer must keep to it" in used
     assert "The user has a peanut allergy." in used
-    assert "row constraint: said, current and to be kept" in used
+    assert "row constraint: stated, current and to be respected" in used
     assert "The user owns a sailing boat." in withheld
     assert "row irrelevant: has no bearing on the query" in withheld
-    assert "MENTION_VIEW: may be named as the user's view" in used
+    assert "MENTION_VIEW: may be mentioned as the user's view" in used
     assert "<memguard-memory>\n" in section
     assert '"The user loves green curry."' in section
     assert "sailing" not in section
@@ -101,7 +101,7 @@ def test_settings_reach_the_read(run: Run, tmp_path: Path) -> None:
 
 
 MISTAKES = (
-    (["--admission", "magic"], "no admission 'magic'"),
+    (["--admission", "magic"], "no admission named 'magic'"),
     (["--rendering", "loud"], "no rendering 'loud'"),
     (["--preset", "best"], "no preset 'best'"),
     (["--since", "soon"], "give days as 2026-03-01"),

@@ -25,7 +25,7 @@ from memguard.local import (
     LocalEmbeddings,
     MiniLmEncoder,
     SupportVerifier,
-    Weights,
+    WeightsFile,
 )
 from memguard.local import encoder as module
 from memguard.local.encoder import MAX_TOKENS
@@ -225,12 +225,12 @@ class TestCache:
 
 
 @pytest.fixture
-def loads(monkeypatch: pytest.MonkeyPatch) -> list[Weights]:
+def loads(monkeypatch: pytest.MonkeyPatch) -> list[WeightsFile]:
     """Weights that are loaded during a test, in a process that has loaded none."""
-    loads: list[Weights] = []
+    loads: list[WeightsFile] = []
     opened = module._open
 
-    def record(weights: Weights, *, threads: int) -> object:
+    def record(weights: WeightsFile, *, threads: int) -> object:
         loads.append(weights)
         return opened(weights, threads=threads)
 
@@ -241,7 +241,7 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[Weights]:
 
 @needs_weights
 class TestOneModelPerProcess:
-    def test_stores_a_judge_and_a_verifier_use_one(self, loads: list[Weights]) -> None:
+    def test_stores_a_judge_and_a_verifier_use_one(self, loads: list[WeightsFile]) -> None:
         with ChromaStore.memory(shards=1) as store, ChromaStore.memory(shards=1) as other:
             for one in (store, other):
                 one.put(("a",), "k", {"text": "Ana lives in Lyon"})
@@ -253,7 +253,7 @@ class TestOneModelPerProcess:
             assert len(other.search(("a",), query="Where does Ana live?")) == 1
         assert len(loads) == 1
 
-    def test_closing_a_store_leaves_the_model_to_the_others(self, loads: list[Weights]) -> None:
+    def test_closing_a_store_leaves_the_model_to_the_others(self, loads: list[WeightsFile]) -> None:
         with ChromaStore.memory(shards=1) as store:
             with ChromaStore.memory(shards=1) as other:
                 other.put(("a",), "k", {"text": "Ana lives in Lyon"})
@@ -261,12 +261,14 @@ class TestOneModelPerProcess:
             assert len(store.search(("a",), query="Lyon")) == 1
         assert len(loads) == 1
 
-    def test_another_number_of_threads_is_another_model(self, loads: list[Weights]) -> None:
+    def test_another_number_of_threads_is_another_model(self, loads: list[WeightsFile]) -> None:
         for threads in (1, 2, 1, 2):
             MiniLmEncoder(threads=threads).warm()
         assert len(loads) == 2
 
-    def test_a_named_path_of_the_same_file_is_the_same_model(self, loads: list[Weights]) -> None:
+    def test_a_named_path_of_the_same_file_is_the_same_model(
+        self, loads: list[WeightsFile]
+    ) -> None:
         path = MiniLmEncoder().warm().path
         MiniLmEncoder(path=path).warm()
         assert len(loads) == 1
@@ -293,7 +295,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 @needs_weights
 class TestConcurrency:
-    def test_threads_load_once_and_agree(self, loads: list[Weights]) -> None:
+    def test_threads_load_once_and_agree(self, loads: list[WeightsFile]) -> None:
         embeddings = LocalEmbeddings(cache_size=0)
         texts = [f"person {n} lives in town {n % 7}" for n in range(24)]
         with ThreadPoolExecutor(8) as pool:

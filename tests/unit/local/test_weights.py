@@ -10,7 +10,7 @@ import pytest
 
 from memguard.errors import ConfigurationError, ErrorCode
 from memguard.local import weights as module
-from memguard.local.weights import PINNED, Weights, find_weights, read_weights
+from memguard.local.weights import PINNED, WeightsFile, find_weights, read_weights
 
 CONTENT = b"not really a model"
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -56,7 +56,7 @@ def pin_archive(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_path_vouched_for_by_its_digest_is_used(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(CONTENT)
-    assert find_weights(path=path, sha256=DIGEST.upper()) == Weights(
+    assert find_weights(path=path, sha256=DIGEST.upper()) == WeightsFile(
         source="path", path=path, sha256=DIGEST, precision="unknown"
     )
 
@@ -115,7 +115,9 @@ def test_the_package_comes_before_the_cache(home: Path, monkeypatch: pytest.Monk
     monkeypatch.syspath_prepend(home / "site")
     monkeypatch.setattr(module, "PACKAGE", "memguard-fake-weights")
     monkeypatch.setattr(module, "_PACKAGE_SHA256", DIGEST)
-    assert find_weights() == Weights(source="package", path=model, sha256=DIGEST, precision="int8")
+    assert find_weights() == WeightsFile(
+        source="package", path=model, sha256=DIGEST, precision="int8"
+    )
 
 
 @pytest.mark.parametrize("content", [CONTENT[:5], b"", None], ids=["truncated", "empty", "gone"])
@@ -136,7 +138,7 @@ def test_chromas_cache_is_used_when_it_matches_its_archive(
 ) -> None:
     model = fill_chroma_cache(home / module._CHROMA_CACHE)
     pin_archive(home / module._CHROMA_CACHE, monkeypatch)
-    assert find_weights() == Weights(
+    assert find_weights() == WeightsFile(
         source="chroma-cache", path=model, sha256=DIGEST, precision="fp32"
     )
 
@@ -201,7 +203,7 @@ def test_a_failed_download_says_what_else_to_do(
     chroma = functions.ONNXMiniLM_L6_V2
     monkeypatch.setattr(chroma, "DOWNLOAD_PATH", home / "fetched")
     monkeypatch.setattr(chroma, "MODEL_DOWNLOAD_URL", "http://127.0.0.1:9/onnx.tar.gz")
-    with pytest.raises(ConfigurationError, match="could not fetch") as caught:
+    with pytest.raises(ConfigurationError, match="could not download") as caught:
         find_weights(download=True)
     assert caught.value.__cause__ is not None
 

@@ -13,8 +13,8 @@ from memguard.methods.adjudication.answers import (
     read_answer_rows,
     read_situation,
 )
-from memguard.methods.adjudication.decomposer import DecomposeAnswer
 from memguard.methods.adjudication.model import ConflictsAnswer
+from memguard.methods.permission_semantic.graph import DecomposeAnswer
 from memguard.schema.decision import Inconclusive
 from memguard.schema.read import Situation
 from memguard.schema.units import FactorAttributes, Kind, UnitAttributes

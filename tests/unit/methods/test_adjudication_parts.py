@@ -3,7 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memguard.methods.adjudication.case import clip_evidence, estimate_tokens, split_parts
+from memguard.methods.adjudication.model import split_parts
+from memguard.methods.adjudication.rendering import estimate_tokens
+from memguard.methods.adjudication.state import clip_evidence
 from memguard.schema.read import Evidence
 
 

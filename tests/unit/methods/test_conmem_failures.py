@@ -146,7 +146,7 @@ def test_inconclusive_can_raise() -> None:
 def test_a_tie_that_nobody_breaks_is_inconclusive() -> None:
     result = run(ConMemScript(answers={"tie_break": "I cannot say."}))
     assert (result["decision"].outcome, result["decision"].reason) == ("quarantine", "inconclusive")
-    assert "the tie-break judge gave nothing usable: parse_failure" in str(result["decision"])
+    assert "the tie-break judge gave no usable answer: parse_failure" in str(result["decision"])
 
 
 def test_a_reason_that_cannot_be_read_leaves_the_decision() -> None:

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from memguard import FactorCompiled, create_factor_compiled_graph
-from memguard.methods.adjudication.tables import FC_TABLE, TableRow
+from memguard.methods.adjudication.permissions import FC_TABLE
+from memguard.methods.adjudication.tables import TableRow
 from memguard.schema.read import FACTOR_COMPILED_PRESETS, PERMISSION_SEMANTIC_PRESETS
 from memguard.testing import ScriptedChatModel
 from tests.unit.methods.reading import answer, answer_of_key, entry_row, key_of_row

@@ -133,7 +133,7 @@ def test_of_several_rows_the_stricter_holds_whatever_their_order() -> None:
     for rows in ((good, bad), (bad, good)):
         ruling = ruled(*rows)
         assert ruling.row.id == "irrelevant"
-        assert ruling.notes == ("a: 2 rows that differ; the stricter holds",)
+        assert ruling.notes == ("a: 2 rows that differ; the strictest applies",)
     assert ruled(good, good).notes == ()
     assert ruled(good, Row(unit_id="a", attributes=LOST)).row.then == "DENY"
 

@@ -89,6 +89,7 @@ def item_value(draw: st.DrawFn) -> dict[str, Any]:
             },
         )
     )
+    # One item in five has no text, and so no vector.
     if draw(st.integers(0, 4)):
         value["text"] = draw(sentence())
     return value
@@ -103,7 +104,8 @@ def item_filter() -> st.SearchStrategy[dict[str, Any] | None]:
     equal = st.fixed_dictionaries({}, optional={"$eq": json_scalar(), "$ne": json_scalar()}).filter(
         bool
     )
-    one: dict[str, st.SearchStrategy[Any]] = {
+    # A condition that fits the field, so that filters match some items and not others.
+    conditions: dict[str, st.SearchStrategy[Any]] = {
         "kind": st.one_of(st.sampled_from(["fact", "note", None]), equal),
         "score": st.one_of(ordered, ordered, st.integers(0, 2), equal),
         "meta": st.fixed_dictionaries({"lang": st.sampled_from(["en", "de", None])}),
@@ -111,7 +113,9 @@ def item_filter() -> st.SearchStrategy[dict[str, Any] | None]:
         "odd key": equal,
         "": equal,
     }
-    any_field = st.sampled_from(FIELDS).flatmap(lambda name: st.tuples(st.just(name), one[name]))
+    any_field = st.sampled_from(FIELDS).flatmap(
+        lambda name: st.tuples(st.just(name), conditions[name])
+    )
     fields: st.SearchStrategy[Any] = st.lists(any_field, min_size=1, max_size=2).map(dict)
     return st.one_of(st.none(), st.just({}), fields)
 

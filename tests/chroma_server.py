@@ -6,11 +6,9 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from http import HTTPStatus
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 _HOST = "127.0.0.1"
@@ -22,8 +20,8 @@ class ChromaServer:
     """`chroma run` as a context manager; `restart` keeps the port and the data.
 
     Args:
-        path: The folder of the data, created if needed.
-        ready_seconds: Seconds that the server may take until it answers.
+        path: The folder of the data; created if it does not exist.
+        ready_seconds: Seconds to wait for the first answer.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, ready_seconds: float = 60.0) -> None:
@@ -43,18 +41,19 @@ class ChromaServer:
         log = self.path / "server.log"
         command = [_program(), "run", "--path", str(self.path), "--host", self.host]
         with log.open("ab") as output:
-            self._process = subprocess.Popen(  # noqa: S603  # our own command
+            self._process = subprocess.Popen(  # our own command
                 [*command, "--port", str(self.port)],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 env={**os.environ, "ANONYMIZED_TELEMETRY": "false"},
             )
+        # Starting takes seconds, so the server is asked until it answers.
         deadline = time.monotonic() + self._ready_seconds
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.stop()
-                msg = f"chroma run did not answer on port {self.port!r}; see {str(log)!r}"
+                msg = f"`chroma run` did not answer on port {self.port!r}. See {str(log)!r}"
                 raise RuntimeError(msg)
             time.sleep(_POLL_SECONDS)
         return self
@@ -79,12 +78,7 @@ class ChromaServer:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _answers(self) -> bool:
@@ -92,21 +86,22 @@ class ChromaServer:
         try:
             with urllib.request.urlopen(url, timeout=1.0) as answer:  # loopback
                 return answer.status == HTTPStatus.OK
-        except (OSError, urllib.error.URLError):
+        except OSError:
             return False
 
 
 def _program() -> str:
-    # The one of this environment first: another version may not read the data.
+    # First the program of this environment: another version may not read the data.
     folder = Path(sys.executable).parent
     program = shutil.which("chroma", path=str(folder)) or shutil.which("chroma")
     if program is None:
-        msg = f"there is no `chroma` command in {str(folder)!r}: install chromadb there"
+        msg = f"There is no `chroma` command in {str(folder)!r}. Install chromadb there"
         raise RuntimeError(msg)
     return program
 
 
 def _free_port() -> int:
+    # Chosen here and not by the server, so that a restart can use the same port.
     with socket.socket() as probe:
         probe.bind((_HOST, 0))
         return int(probe.getsockname()[1])
