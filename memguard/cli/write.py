@@ -57,7 +57,7 @@ def write(
     from memguard.conversations import load_conversation
     from memguard.presets import choose_gates
     from memguard.write.graph import create_write_guard
-    from memguard.write.outcome import first_error
+    from memguard.write.report import first_error
 
     parts = load_conversation(file, name=conversation)
     gates = choose_gates(gate or ["consistency"], presets=preset or ())

@@ -1,4 +1,4 @@
-"""What cannot be judged, told before any model is asked."""
+"""What every method refuses to judge, before any model call. Pure."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,15 @@ from memguard.schema.memory import Turn
 
 
 def refuse_text(text: str, *, max_chars: int | None = None) -> AdmissionDecision | None:
-    """The ruling on a text that is no memory, or `None`: blank, or longer than one fact is."""
+    """Refuse a text that cannot be a memory: a blank one, or one that is too long for a fact.
+
+    Args:
+        text: The candidate's text.
+        max_chars: Limit in characters; none by default.
+
+    Returns:
+        The decision, or `None` if the text can be judged.
+    """
     if is_blank(text):
         return _refusal("blank_text", "the candidate holds no visible text")
     if max_chars is not None and len(text) > max_chars:
@@ -19,15 +27,19 @@ def refuse_text(text: str, *, max_chars: int | None = None) -> AdmissionDecision
 
 
 def refuse_source(evidence: Sequence[Turn], *, required: bool) -> AdmissionDecision | None:
-    """The ruling on a source that supports nothing, or `None`.
+    """Refuse a source that cannot support a memory.
 
     Args:
         evidence: The turns that a memory may rest on.
         required: Whether there must be any.
+
+    Returns:
+        The decision, or `None` if the source can be judged.
     """
     if not evidence:
         no_source = "there is no source text to check the candidate against"
         return _refusal("no_source", no_source) if required else None
+    # An assistant's suggestion is not a fact about the user until the user confirms it.
     if all(turn.role == "assistant" for turn in evidence):
         return _refusal("no_user_words", "the source holds only what the assistant said")
     return None

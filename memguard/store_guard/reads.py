@@ -1,6 +1,10 @@
-"""Reading a guarded store by a query: what the query may not use is not in the results."""
+"""Judging the searches of a guarded store.
 
-from collections.abc import Callable, Mapping, Sequence
+A search with a query returns only what the admission of a read guard permits for that query. Of an
+item that may be used in part, the rest of its text is removed.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
@@ -21,19 +25,18 @@ from memguard.store_guard.writes import memory_text
 
 @dataclass(frozen=True, kw_only=True)
 class ReadGate:
-    """What a guarded store asks before it returns results."""
+    """Decides which results of a guarded store are returned."""
 
     backing: Backing
     admission: Admission
-    clock: Callable[[], datetime]
 
-    async def keep(
+    async def filter(
         self, query: str, items: Sequence[SearchItem], *, dialogue: Conversation
     ) -> list[SearchItem]:
         """The items that this query may use, in their order.
 
-        Where only a part of an item may be used, the rest is removed from its text. What cannot be
-        judged in time is treated as not judged: safety constraints stay, the rest does not.
+        If only a part of an item may be used, the rest is removed from its text. What cannot be
+        judged in time counts as not judged: safety constraints stay, everything else is withheld.
 
         Args:
             query: The search text.
@@ -45,20 +48,20 @@ class ReadGate:
                 similarity.
             ReceiptError: If the log failed.
         """
-        require_ranked(self.backing.store, items)
-        now = self.clock()
+        _require_ranked(self.backing.store, items)
+        now = self.backing.journal.now()  # one time for all items, so that they are aged alike
         memories = [memory_of(item, now=now) for item in items]
-        texts = tuple(memory for memory in memories if memory is not None)
-        if not texts:
+        judged = tuple(memory for memory in memories if memory is not None)
+        if not judged:
             return list(items)
-        admitted = await self._admit(query, texts, dialogue=dialogue, now=now)
-        permitted = {memory.id: _texts_of(memory, admitted) for memory in texts}
+        admitted = await self._admit(query, judged, dialogue=dialogue, now=now)
+        permitted = {memory.id: _permitted_texts(memory, admitted) for memory in judged}
         results: list[SearchItem] = []
         for item, memory in zip(items, memories, strict=True):
             if memory is None:  # it has no text, so there is nothing to withhold
                 results.append(item)
             elif permitted[memory.id]:
-                results.append(_only(item, permitted[memory.id], whole=memory.text))
+                results.append(_narrowed(item, permitted[memory.id], text=memory.text))
         return results
 
     async def _admit(
@@ -69,27 +72,28 @@ class ReadGate:
         dialogue: Conversation,
         now: datetime,
     ) -> tuple[UnitVerdict, ...]:
-        """The units that may be used; the receipt of the read is in the log by then."""
+        """The units that may be used; they are returned after the receipt of the read is logged."""
         result = await self.admission.judge(
             {"query": query, "memories": memories, "dialogue": dialogue, "now": now},
             journal=self.backing.journal,
             seconds=self.admission.deadline,
         )
         report: ReadReport = result.output["report"]
+        # What the deadline cut off is not on the graph's own report.
         update = {
             "flags": (*result.flags, *report.flags),
             "failures": (*report.failures, *result.failures),
         }
         await ReadLog(self.backing.journal).aappend(report.model_copy(update=update))
-        # As in the read guard: a mistake in the settings is raised once its receipt is written.
+        # As in the read guard: a mistake in the settings is raised after its receipt is written.
         for error in map(error_of, result.failures):
             if isinstance(error, ConfigurationError):
                 raise error
         return result.output["admitted"]
 
 
-def require_ranked(store: BaseStore, items: Sequence[SearchItem]) -> None:
-    """Refuse results that a store returns unranked: they would be an arbitrary choice.
+def _require_ranked(store: BaseStore, items: Sequence[SearchItem]) -> None:
+    """Refuse results without a ranking, because they would be an arbitrary choice.
 
     Raises:
         StoreConfigurationError: If no item has a score.
@@ -102,20 +106,20 @@ def require_ranked(store: BaseStore, items: Sequence[SearchItem]) -> None:
         raise StoreConfigurationError(msg, code=ErrorCode.STORE_INDEX)
 
 
-def _texts_of(memory: RecalledMemory, admitted: Sequence[UnitVerdict]) -> tuple[str, ...]:
-    """What may be used of a memory, in the order of its text."""
+def _permitted_texts(memory: RecalledMemory, admitted: Sequence[UnitVerdict]) -> tuple[str, ...]:
+    """The parts of a memory that may be used, in the order of its text."""
     units = [verdict.unit for verdict in admitted if verdict.unit.memory_id == memory.id]
     return tuple(unit.text for unit in sorted(units, key=lambda unit: unit.start or 0))
 
 
-def _only(item: SearchItem, texts: Sequence[str], *, whole: str) -> SearchItem:
-    """The item with these parts of its text alone; unchanged where they are the whole text."""
+def _narrowed(item: SearchItem, parts: Sequence[str], *, text: str) -> SearchItem:
+    """The item with these parts of its text only; unchanged if they are the whole text."""
     value = cast("Mapping[str, Any]", item.value)
-    if " ".join(texts).split() == whole.split():
+    part = " ".join(parts)
+    if part.split() == text.split():
         return item
-    field = next((name for name in ("content", "text", "memory") if value.get(name) == whole), None)
-    part = " ".join(texts)
-    # A value without a text field could repeat anywhere what is withheld, so only the part is left.
+    field = next((name for name in ("content", "text", "memory") if value.get(name) == text), None)
+    # Other fields of a value without a text field may repeat what is withheld, so they are dropped.
     narrowed = {**value, field: part} if field is not None else {"content": part}
     return SearchItem(
         namespace=tuple(item.namespace),

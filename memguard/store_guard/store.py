@@ -1,9 +1,14 @@
-"""What supports a memory that somebody puts into a store by hand: the conversation around it."""
+"""A guard around any LangGraph store: every write is judged before it is made.
+
+`guard_store` wraps a store. What is admitted reaches the store unchanged; what is not stays in the
+log, in quarantine or refused. With `read`, searches with a query return only what the query may
+use. A write needs a source, the conversation that supports it: from `use_source`, from a setting,
+or from the messages of the graph that is running.
+"""
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -24,7 +29,7 @@ from memguard import compat
 from memguard.conversations import read_conversation
 from memguard.conversations.messages import ConversationLike
 from memguard.errors import ErrorCode, GuardError
-from memguard.journal.backing import Backing, Backings
+from memguard.journal.backing import Backings
 from memguard.journal.journal import Journal
 from memguard.journal.quarantine import Quarantine
 from memguard.journal.receipts import ReceiptLog
@@ -35,7 +40,6 @@ from memguard.prompts import Prompt
 from memguard.read.admission import AdmissionLike, build_admission
 from memguard.schema.base import Namespace
 from memguard.schema.memory import Conversation
-from memguard.schema.receipt import Receipt
 from memguard.schema.usage import Budget
 from memguard.state_keys import check_names
 from memguard.store_guard.reads import ReadGate
@@ -43,90 +47,22 @@ from memguard.store_guard.writes import Write, WriteGate, digest_of_gates
 from memguard.write.gates import PROMPTS, STAGES, GateLike, Pipeline, build_gates
 
 SourceLike = Callable[[PutOp], ConversationLike | None] | ConversationLike
-"""A conversation, or a function that finds one for a write; `None` where there is none."""
-
-_SOURCE: ContextVar[Conversation | None] = ContextVar("memguard_source", default=None)
-
-_MESSAGES = "messages"
-_DIALOGUE = 10
-"""Turns before a search that its judge sees."""
-
-
-@contextmanager
-def use_source(source: ConversationLike, *, conversation_id: str = "") -> Generator[Conversation]:
-    """Set the source of the writes inside the block.
-
-    Args:
-        source: A conversation, chat messages, or a text that the user said.
-        conversation_id: Names the conversation on receipts.
-
-    Raises:
-        InvalidInputError: If the source cannot be read.
-    """
-    conversation = read_conversation(source, conversation_id=conversation_id)
-    token = _SOURCE.set(conversation)
-    try:
-        yield conversation
-    finally:
-        _SOURCE.reset(token)
-
-
-def find_source(op: PutOp, *, setting: "SourceLike | None", turns: int) -> Conversation | None:
-    """The conversation that a write rests on; `None` when nobody knows one.
-
-    Looked for in this order: `use_source`, the setting, the messages of the run in progress.
-
-    Args:
-        op: The write.
-        setting: The `source` of `guard_store`.
-        turns: The most recent turns that are kept.
-
-    Raises:
-        InvalidInputError: If what is found cannot be read.
-    """
-    source = _SOURCE.get()
-    if source is None and setting is not None:
-        conversation = setting(op) if callable(setting) else setting
-        source = None if conversation is None else read_conversation(conversation)
-    if source is None and setting is None:
-        source = _of_run()
-    if source is None or not source.evidence:
-        return None
-    return Conversation(turns=source.evidence[-turns:], id=source.id)
-
-
-def find_dialogue() -> Conversation:
-    """What was said in the run in progress; empty where nobody knows."""
-    source = _SOURCE.get() or _of_run() or Conversation()
-    return Conversation(turns=source.evidence[-_DIALOGUE:], id=source.id)
-
-
-def _of_run() -> Conversation | None:
-    """The messages in the state of the graph that runs here, if one does."""
-    try:
-        configurable = get_config().get("configurable", {})
-    except RuntimeError:
-        return None  # no graph runs here
-    read = compat.state_reader(configurable)
-    if read is None:
-        return None
-    try:
-        messages = read(_MESSAGES)
-    except KeyError:
-        return None  # a graph whose state has no messages
-    thread = str(configurable.get("thread_id") or "")
-    return read_conversation(messages, conversation_id=thread) if messages else None
-
+"""A conversation, or a function that returns the one of a write; `None` if there is none."""
 
 OnRefused = Literal["hold", "raise"]
 """What a writer sees of a write that is not admitted: nothing, or `GuardError`."""
 
+_SOURCE: ContextVar[Conversation | None] = ContextVar("memguard_source", default=None)
+_DIALOGUE_TURNS = 10
+"""Turns before a search that its judge sees."""
+
 
 class GuardedStore(BaseStore):
-    """A store whose writes are judged first; made by `guard_store`.
+    """A store whose writes are judged first; created by `guard_store`.
 
-    What it lets through reaches the store as it was given: key, value, index and time to live. All
-    else, reads and deletes too, is the store's own; so are attributes that are not of `BaseStore`.
+    What is admitted reaches the wrapped store unchanged: key, value, index and time to live. All
+    other operations are those of the wrapped store, and so are attributes that `BaseStore` does not
+    have.
     """
 
     def __init__(
@@ -141,7 +77,7 @@ class GuardedStore(BaseStore):
         on_refused: OnRefused,
     ) -> None:
         self.unguarded = store
-        """The store itself, past the guard."""
+        """The wrapped store, without the guard."""
         self._gate = gate
         self._reads = reads
         self._source = source
@@ -150,18 +86,19 @@ class GuardedStore(BaseStore):
         self._on_refused = on_refused
 
     def __getattr__(self, name: str) -> Any:
-        if name == "unguarded":  # while it is being made or unpickled
+        # `copy` and `pickle` look for methods before `__init__` has set the attribute.
+        if name == "unguarded":
             raise AttributeError(name)
         return getattr(self.unguarded, name)
 
     @property
     def supports_ttl(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Whether the store deletes by time to live."""
+        """Whether the wrapped store deletes by time to live."""
         return self.unguarded.supports_ttl
 
     @property
     def ttl_config(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The store's own."""
+        """The time-to-live settings of the wrapped store."""
         return self.unguarded.ttl_config
 
     @property
@@ -171,30 +108,32 @@ class GuardedStore(BaseStore):
 
     @property
     def quarantine(self) -> Quarantine:
-        """The writes that are held; release one and it is stored as it was put."""
+        """The writes in quarantine; a released one is stored as it was put."""
         return Quarantine(self._gate.backing.journal)
 
     # -- writes -------------------------------------------------------------------------------
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Carry out operations; a put that is not admitted is left out, its result is `None`."""
+        """Run operations; a put that is not admitted is left out, and its result is `None`."""
         operations = list(ops)
         writes = self._writes(operations)
         allowed = run_sync(self._allow(writes)) if writes else {}
-        admitted = [op for at, op in enumerate(operations) if allowed.get(at, True)]
+        admitted = [op for index, op in enumerate(operations) if allowed.get(index, True)]
         done = self.unguarded.batch(admitted) if admitted else []
         results = _spread(done, allowed, size=len(operations))
-        return run_sync(self._admit(operations, results)) if self._searches(operations) else results
+        if not any(map(self._is_judged_search, operations)):
+            return results
+        return run_sync(self._filter(operations, results))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """As `batch`."""
         operations = list(ops)
         writes = self._writes(operations)
         allowed = await self._allow(writes) if writes else {}
-        admitted = [op for at, op in enumerate(operations) if allowed.get(at, True)]
+        admitted = [op for index, op in enumerate(operations) if allowed.get(index, True)]
         done = await self.unguarded.abatch(admitted) if admitted else []
         results = _spread(done, allowed, size=len(operations))
-        return await self._admit(operations, results) if self._searches(operations) else results
+        return await self._filter(operations, results)
 
     def put(
         self,
@@ -227,11 +166,11 @@ class GuardedStore(BaseStore):
     # -- reads by a query ---------------------------------------------------------------------
 
     def search(self, *args: Any, query: str | None = None, **kwargs: Any) -> list[SearchItem]:
-        """The store's own; with `read` and a query only what the query may use."""
+        """Search the wrapped store; with `read` and a query, only for what the query may use."""
         items = self.unguarded.search(*args, query=query, **kwargs)
         if self._reads is None or not query:
             return items
-        return run_sync(self._reads.keep(query, items, dialogue=find_dialogue()))
+        return run_sync(self._reads.filter(query, items, dialogue=_find_dialogue()))
 
     async def asearch(
         self, *args: Any, query: str | None = None, **kwargs: Any
@@ -240,71 +179,65 @@ class GuardedStore(BaseStore):
         items = await self.unguarded.asearch(*args, query=query, **kwargs)
         if self._reads is None or not query:
             return items
-        return await self._reads.keep(query, items, dialogue=find_dialogue())
+        return await self._reads.filter(query, items, dialogue=_find_dialogue())
 
-    # -- all else is the store's own ----------------------------------------------------------
+    # -- operations of the wrapped store ------------------------------------------------------
+    # `BaseStore` would send them through `batch`, and lose parameters that a store adds.
 
     def get(self, *args: Any, **kwargs: Any) -> Item | None:
-        """The store's own."""
+        """Get an item from the wrapped store."""
         return self.unguarded.get(*args, **kwargs)
 
     async def aget(self, *args: Any, **kwargs: Any) -> Item | None:
-        """The store's own."""
+        """Get an item from the wrapped store."""
         return await self.unguarded.aget(*args, **kwargs)
 
     def delete(self, *args: Any, **kwargs: Any) -> None:
-        """The store's own."""
+        """Delete an item from the wrapped store."""
         self.unguarded.delete(*args, **kwargs)
 
     async def adelete(self, *args: Any, **kwargs: Any) -> None:
-        """The store's own."""
+        """Delete an item from the wrapped store."""
         await self.unguarded.adelete(*args, **kwargs)
 
     def list_namespaces(self, **kwargs: Any) -> list[tuple[str, ...]]:
-        """The store's own."""
+        """List the namespaces of the wrapped store."""
         return self.unguarded.list_namespaces(**kwargs)
 
     async def alist_namespaces(self, **kwargs: Any) -> list[tuple[str, ...]]:
-        """The store's own."""
+        """List the namespaces of the wrapped store."""
         return await self.unguarded.alist_namespaces(**kwargs)
 
-    # -- inside -------------------------------------------------------------------------------
+    # -- shared by the sync and async forms ---------------------------------------------------
 
     def _writes(self, ops: Sequence[Op]) -> dict[int, Write]:
-        """The writes to be judged, by place; their source is found here, in the caller's run."""
+        """The writes to judge, by index."""
+        # Their sources are found here and not on the portal: they belong to the caller's run.
         return {
-            at: Write(op=op, source=find_source(op, setting=self._source, turns=self._source_turns))
-            for at, op in enumerate(ops)
+            index: Write(
+                op=op, source=_find_source(op, setting=self._source, turns=self._source_turns)
+            )
+            for index, op in enumerate(ops)
+            # A put of `None` is a delete.
             if isinstance(op, PutOp) and isinstance(op.value, Mapping) and self._is_guarded(op)
         }
-
-    def _searches(self, ops: Sequence[Op]) -> bool:
-        return self._reads is not None and any(
-            isinstance(op, SearchOp) and bool(op.query) for op in ops
-        )
-
-    async def _admit(self, ops: Sequence[Op], results: Sequence[Result]) -> list[Result]:
-        dialogue = find_dialogue()
-        admitted: list[Result] = []
-        for op, result in zip(ops, results, strict=True):
-            if self._reads is not None and isinstance(op, SearchOp) and op.query:
-                items = cast("list[SearchItem]", result)
-                admitted.append(await self._reads.keep(op.query, items, dialogue=dialogue))
-            else:
-                admitted.append(result)
-        return admitted
 
     def _is_guarded(self, op: PutOp) -> bool:
         namespace = tuple(op.namespace)
         return any(namespace[: len(prefix)] == prefix for prefix in self._guards)
 
     async def _allow(self, writes: Mapping[int, Write]) -> dict[int, bool]:
-        receipts = await self._gate.rule(list(writes.values()))
-        allowed = [await self._gate.lets_through(receipt) for receipt in receipts]
+        """Whether each write may be made, by index.
+
+        Raises:
+            GuardError: If one may not and the guard is set to raise; none is made then.
+        """
+        receipts = await self._gate.decide(list(writes.values()))
+        allowed = [await self._gate.allows(receipt) for receipt in receipts]
         refused = [
-            cast("Receipt", receipt)
-            for receipt, ok in zip(receipts, allowed, strict=True)
-            if not ok
+            receipt
+            for receipt, is_allowed in zip(receipts, allowed, strict=True)
+            if receipt is not None and not is_allowed
         ]
         if refused and self._on_refused == "raise":
             first = refused[0]
@@ -315,6 +248,21 @@ class GuardedStore(BaseStore):
             )
             raise GuardError(msg, code=ErrorCode.WRITE_REFUSED)
         return dict(zip(writes, allowed, strict=True))
+
+    def _is_judged_search(self, op: Op) -> bool:
+        return self._reads is not None and isinstance(op, SearchOp) and bool(op.query)
+
+    async def _filter(self, ops: Sequence[Op], results: Sequence[Result]) -> list[Result]:
+        """The results, those of searches with a query without what it may not use."""
+        filtered: list[Result] = []
+        for op, result in zip(ops, results, strict=True):
+            if self._reads is not None and isinstance(op, SearchOp) and op.query:
+                items = cast("list[SearchItem]", result)
+                dialogue = _find_dialogue()
+                filtered.append(await self._reads.filter(op.query, items, dialogue=dialogue))
+            else:
+                filtered.append(result)
+        return filtered
 
 
 def guard_store(
@@ -334,27 +282,27 @@ def guard_store(
     budget: Budget | None = None,
     read: "AdmissionLike | None" = None,
 ) -> GuardedStore:
-    """Any store, with every write judged before it is made.
+    """A store that judges every write before it makes it.
 
     Args:
         store: Any LangGraph store.
         model: Serves every stage that `models` does not name: `"provider:model"`, a chat model, a
             resolved model, or `"local"`. Not needed without gates.
-        gates: What a write has to pass, in order; with none everything is let through and logged.
-        source: What writes rest on: a conversation, or a function of the `PutOp`. When left out,
-            the `messages` of the graph that is running. `use_source(...)` beats both.
-        source_turns: The most recent turns of the source that a judge sees.
-        needs_source: Whether a write without a source is held; switch it off for gates that need
-            none.
-        guards: The beginnings of the namespaces whose writes are judged; all when left out.
-        shadow: Only record what would have been done; every write goes through.
+        gates: What a write has to pass, in order; without gates every write is made and logged.
+        source: The conversation that supports writes, or a function of the `PutOp`; by default the
+            `messages` of the graph that is running. `use_source(...)` takes precedence over both.
+        source_turns: Number of most recent turns of the source that a judge sees.
+        needs_source: Whether a write without a source goes into quarantine; switch it off for gates
+            that need none.
+        guards: Prefixes of the namespaces whose writes are judged; all namespaces by default.
+        shadow: Only record the decisions; every write is made.
         on_refused: What the writer sees of a write that is not admitted: nothing, or `GuardError`.
         models: Models by stage; one never serves another stage.
         prompts: Your own prompts by name.
-        receipts: Where receipts and quarantine are kept; beside a local store when left out.
-        budget: Limit of one call of the store; beyond it the write raises.
+        receipts: Where receipts and quarantine are stored; by default alongside a local store.
+        budget: Limits of one call of the store; beyond them the write raises.
         read: What a search with a query has to pass: `"fc"`, `"ps"`, `"relevance"`, a spec, or a
-            graph of your own. When left out searches are the store's own.
+            graph of your own. By default searches are those of the wrapped store.
 
     Raises:
         ConfigurationError: If a model, gate or prompt cannot be used, or a stage has no model.
@@ -363,6 +311,7 @@ def guard_store(
     check_names(prompts or {}, allowed=PROMPTS, what="prompts")
     budget = budget or Budget()
     stages = resolve_stages(model, models)
+    # A second guard replaces the first one; both would judge and log every write twice.
     inner = store.unguarded if isinstance(store, GuardedStore) else store
     pipeline = Pipeline(build_gates(gates, models=stages, store=inner, prompts=prompts or {}))
     backing = Backings(inner, receipts).current()
@@ -374,10 +323,16 @@ def guard_store(
         shadow=shadow,
         budget=budget,
     )
+    reads = None
+    if read is not None:
+        admission = build_admission(
+            read, models=stages, prompts={}, budget=budget, deadline=None, clock=backing.journal.now
+        )
+        reads = ReadGate(backing=backing, admission=admission)
     return GuardedStore(
         inner,
         gate=gate,
-        reads=None if read is None else _read_gate(read, backing, models=stages, budget=budget),
+        reads=reads,
         source=source,
         source_turns=source_turns,
         guards=tuple(tuple(prefix) for prefix in guards),
@@ -385,20 +340,69 @@ def guard_store(
     )
 
 
-def _read_gate(
-    read: AdmissionLike, backing: Backing, *, models: Mapping[str, ModelLike], budget: Budget
-) -> ReadGate:
-    admission = build_admission(
-        read, models=models, prompts={}, budget=budget, deadline=None, clock=_now
-    )
-    return ReadGate(backing=backing, admission=admission, clock=_now)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 def _spread(results: Sequence[Result], allowed: Mapping[int, bool], *, size: int) -> list[Result]:
-    """Results in the order of the operations; `None` where a put was left out, as for any put."""
+    """Results in the order of the operations, with `None` for a put that was left out."""
     remaining = iter(results)
-    return [next(remaining) if allowed.get(at, True) else None for at in range(size)]
+    return [next(remaining) if allowed.get(index, True) else None for index in range(size)]
+
+
+@contextmanager
+def use_source(source: ConversationLike, *, conversation_id: str = "") -> Generator[Conversation]:
+    """Set the source of the writes to guarded stores inside the block.
+
+    Args:
+        source: A conversation, chat messages, or a text that the user said.
+        conversation_id: Id of the conversation on receipts.
+
+    Raises:
+        InvalidInputError: If the source cannot be read.
+    """
+    conversation = read_conversation(source, conversation_id=conversation_id)
+    token = _SOURCE.set(conversation)
+    try:
+        yield conversation
+    finally:
+        _SOURCE.reset(token)
+
+
+def _find_source(op: PutOp, *, setting: "SourceLike | None", turns: int) -> Conversation | None:
+    """The last turns of the conversation that supports a write; `None` if there is none.
+
+    `use_source` takes precedence over the setting. Only without a setting, the messages of the
+    running graph are used.
+
+    Raises:
+        InvalidInputError: If the source cannot be read.
+    """
+    source = _SOURCE.get()
+    if source is None and setting is not None:
+        conversation = setting(op) if callable(setting) else setting
+        source = None if conversation is None else read_conversation(conversation)
+    if source is None and setting is None:
+        source = _conversation_of_run()
+    if source is None or not source.evidence:
+        return None
+    return Conversation(turns=source.evidence[-turns:], id=source.id)
+
+
+def _find_dialogue() -> Conversation:
+    """The last turns of the conversation before a search; empty if there is none."""
+    source = _SOURCE.get() or _conversation_of_run() or Conversation()
+    return Conversation(turns=source.evidence[-_DIALOGUE_TURNS:], id=source.id)
+
+
+def _conversation_of_run() -> Conversation | None:
+    """The messages in the state of the graph that runs here; `None` without a graph."""
+    try:
+        configurable = get_config().get("configurable", {})
+    except RuntimeError:
+        return None  # no graph runs here
+    read = compat.state_reader(configurable)
+    if read is None:
+        return None
+    try:
+        messages = read("messages")
+    except KeyError:
+        return None  # a graph whose state has no messages
+    thread = str(configurable.get("thread_id") or "")
+    return read_conversation(messages, conversation_id=thread) if messages else None

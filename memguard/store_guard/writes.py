@@ -1,4 +1,9 @@
-"""What a new version of a text adds to the one before it. Pure."""
+"""Judging the writes of a guarded store.
+
+A write becomes a candidate: the text of its value, with the turns of its source as evidence. It
+passes the gates of the guard, and its decision is written to the log before the store is called.
+Of a text of several lines only what a new version adds is judged; `added_text` finds it.
+"""
 
 import asyncio
 import functools
@@ -13,13 +18,12 @@ from typing import Any, cast
 from langgraph.config import get_stream_writer
 from langgraph.store.base import GetOp, PutOp
 
-from memguard.errors import MemguardError
 from memguard.journal.backing import Backing
 from memguard.journal.receipts import record_decisions
 from memguard.llm.budget import Meter, use_meter
 from memguard.methods.admission import refuse_source, refuse_text
 from memguard.read.recall import text_of
-from memguard.schema.base import Namespace, is_blank
+from memguard.schema.base import is_blank
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import CandidateMemory, Conversation, speaker_roles, turn_time
 from memguard.schema.receipt import MethodReport, Receipt, ReceiptFactory
@@ -27,67 +31,25 @@ from memguard.schema.usage import Budget
 from memguard.store_calls import call_store
 from memguard.write.gates import Gate, Pipeline, digest_of
 
-_MOST_COMPARED = 1_000_000
-"""Pairs of lines that are compared; of longer texts all between the first and the last change is
-taken for new. Matching lines costs up to their product."""
-
-
-def added_text(new: str, *, old: str) -> str:
-    """The lines of a text that the version before did not have, each under its heading.
-
-    A line that was moved counts as new: it may say something else where it stands now. What was
-    only taken out adds nothing, and the result is empty.
-
-    Args:
-        new: The new version.
-        old: The version before.
-    """
-    after, before = new.splitlines(), old.splitlines()
-    added = [at for at in _added(after, before) if after[at].strip()]
-    return "\n".join(after[at] for at in sorted({*added, *_headings(after, added)}))
-
-
-def _added(after: Sequence[str], before: Sequence[str]) -> list[int]:
-    """Places of the lines that are new."""
-    start = 0
-    while start < min(len(after), len(before)) and after[start] == before[start]:
-        start += 1
-    end = 0
-    while end < min(len(after), len(before)) - start and after[-1 - end] == before[-1 - end]:
-        end += 1
-    changed, was = after[start : len(after) - end], before[start : len(before) - end]
-    if len(changed) * len(was) > _MOST_COMPARED:
-        return list(range(start, start + len(changed)))
-    steps = SequenceMatcher(None, was, changed, autojunk=False).get_opcodes()
-    return [start + at for kind, _, _, i, j in steps if kind != "equal" for at in range(i, j)]
-
-
-def _headings(lines: Sequence[str], added: Sequence[int]) -> set[int]:
-    """Places of the headings that these lines stand under."""
-    wanted, found, last = set(added), set[int](), -1
-    for at, line in enumerate(lines):
-        if at in wanted and last >= 0:
-            found.add(last)
-        if line.startswith("#"):
-            last = at
-    return found
-
-
 METHOD = "guard_store"
+"""The actor of its events and the name of its policy; it is in the digest of every receipt."""
 _NO_SOURCE = (
-    "not judged: nobody said what it rests on; write inside a graph run with `messages`, inside "
+    "not judged: the write has no source; write inside a graph run with `messages`, inside "
     "`use_source(...)`, or give `guard_store` a `source`"
 )
-
 _NO_TEXT = (
     "not judged: the file is stored as base64 and holds no text; release it, or leave its "
     "namespace out of `guards`"
 )
 
+_MAX_COMPARED_PAIRS = 1_000_000
+"""Limit of the pairs of lines that are compared, because matching lines takes up to their product.
+Of longer texts, everything between the first and the last change counts as new."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Write:
-    """One write, and the conversation it rests on."""
+    """One write, and the conversation that supports it; `None` if there is none."""
 
     op: PutOp
     source: Conversation | None
@@ -95,7 +57,7 @@ class Write:
 
 @dataclass(frozen=True, kw_only=True)
 class WriteGate:
-    """What a guarded store asks before it writes."""
+    """Decides which writes of a guarded store are made."""
 
     backing: Backing
     pipeline: Pipeline
@@ -104,30 +66,35 @@ class WriteGate:
     shadow: bool
     budget: Budget
 
-    async def rule(self, writes: Sequence[Write]) -> tuple[Receipt | None, ...]:
-        """The decision on each write; `None` for one that holds no text and is let through.
+    async def decide(self, writes: Sequence[Write]) -> tuple[Receipt | None, ...]:
+        """The receipt of each write; `None` for one without a text, which is allowed.
 
         Raises:
-            MemguardError: If a gate cannot judge; nothing may be written then. Never in shadow.
+            MemguardError: If a gate cannot judge; nothing may be written then. In shadow mode
+                such an error is recorded instead.
         """
         run_id = uuid.uuid4().hex
+        # One meter for all writes of a call, so that the budget limits the call.
         with use_meter(Meter(self.budget)):
             return tuple(
-                await asyncio.gather(*(self._rule_one(write, run_id=run_id) for write in writes))
+                await asyncio.gather(*(self._decide(write, run_id=run_id) for write in writes))
             )
 
-    async def lets_through(self, receipt: Receipt | None) -> bool:
-        """Whether the write may be made: it was admitted, or a person released it since."""
+    async def allows(self, receipt: Receipt | None) -> bool:
+        """Whether the write may be made: it was admitted, or a person has released it since."""
         if receipt is None or self.shadow or receipt.outcome == "stored":
             return True
+        # Not on the receipt, which is never changed: the log has the state of a quarantined write.
         state = await self.backing.receipts.astate(receipt.id)
         return state in {"releasing", "released"}
 
-    async def _rule_one(self, write: Write, *, run_id: str) -> Receipt | None:
+    async def _decide(self, write: Write, *, run_id: str) -> Receipt | None:
         text = await self._judged_text(write.op)
+        # An empty value, or a new version of a file that only deletes lines: it adds no memory.
         if is_blank(text):
             return None
         candidate = _candidate(text, write=write)
+        # The same write may come again, for example from a retried tool call; it is judged once.
         earlier = await self.backing.receipts.afind(candidate.id, policy_digest=self.policy_digest)
         if earlier is not None:
             return earlier
@@ -141,33 +108,30 @@ class WriteGate:
             decision,
             reports=reports,
             run_id=run_id,
-            record_key=_writable(write.op.key),
+            record_key=_encodable(write.op.key),
             policy_digest=self.policy_digest,
             effect="shadow" if self.shadow else "caller",
-            value=_plain(value),
+            value=_as_json(value),
         )
-        (logged,) = await self.backing.journal.awrite(
-            functools.partial(
-                record_decisions,
-                receipts=[receipt],
-                actor=METHOD,
-                at=self.backing.journal.now(),
-            )
+        journal = self.backing.journal
+        record = functools.partial(
+            record_decisions, receipts=[receipt], actor=METHOD, at=journal.now()
         )
-        _tell(logged)
+        (logged,) = await journal.awrite(record)
+        _emit(logged)
         return logged
 
     async def _judged_text(self, op: PutOp) -> str:
-        """What the write adds to the store.
+        """The text that the write adds to the store.
 
-        Of a text of several lines, such as a file, what lies under its key already is not judged
-        again: it rests on earlier conversations, which nobody shows here.
+        Of a text of several lines, such as a file, lines that are stored under its key already are
+        not judged again: their sources are earlier conversations, which are not available here.
         """
         value = cast("Mapping[str, Any]", op.value)
         if is_encoded(value):
-            # Named by its bytes: another file under the same key is another candidate.
-            named = hashlib.sha256(str(value.get("content")).encode()).hexdigest()
-            return f"{op.key}: a file that is no text, sha256 of its base64 {named[:16]}"
+            # The hash makes another file under the same key another candidate.
+            digest = hashlib.sha256(str(value.get("content")).encode()).hexdigest()
+            return f"{op.key}: a file that is no text, sha256 of its base64 {digest[:16]}"
         text = memory_text(value)
         if "\n" not in text.strip():
             return text
@@ -186,7 +150,7 @@ class WriteGate:
         if refused is not None or not self.pipeline.gates or not self.needs_source:
             return refused
         if source is None:
-            # Held, not refused: a person may know what it rests on.
+            # In quarantine rather than refused: a person may know what supports it.
             return AdmissionDecision(
                 outcome="quarantine", reason="no_source", explanation=_NO_SOURCE
             )
@@ -200,20 +164,77 @@ class WriteGate:
         )
         if judgement.decision is not None:
             return judgement.decision, judgement.reports
-        if judgement.error is None:
+        error = judgement.error
+        if error is None:
             msg = "a judgement has a decision or an error"
             raise AssertionError(msg)
         if not self.shadow:
-            raise judgement.error
-        # Shadow only watches: what fails here must not fail the write.
-        return _unjudged(judgement.error), judgement.reports
+            raise error
+        # Shadow mode only observes: an error here must not fail the write.
+        decision = AdmissionDecision(
+            outcome="quarantine",
+            reason="inconclusive",
+            explanation=f"not judged: {error.message} [{error.code}]",
+        )
+        return decision, judgement.reports
+
+
+def digest_of_gates(gates: Sequence[Gate], *, needs_source: bool, shadow: bool) -> str:
+    """The digest of the policy: a text from the same source is judged once under each policy."""
+    settings = f"{METHOD}:{needs_source}:{'shadow' if shadow else 'guard'}"
+    return digest_of(settings, *(gate.fingerprint for gate in gates))
+
+
+def _candidate(text: str, *, write: Write) -> CandidateMemory:
+    """The write as a candidate that is based on all turns of its source."""
+    turns = write.source.turns if write.source is not None else ()
+    return CandidateMemory(
+        text=text,
+        namespace=tuple(_encodable(str(label)) for label in write.op.namespace),
+        turn_ids=tuple(turn.id for turn in turns),
+        said_by=speaker_roles(turns),
+        said_at=turn_time(turns),
+        conversation_id=write.source.id if write.source is not None else "",
+    )
+
+
+def _encodable(text: str) -> str:
+    """The text with unpaired surrogates as escape sequences, because UTF-8 cannot encode them."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _as_json(value: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The value for the receipt; `None` if JSON would not return it unchanged."""
+    # Compared with the original: JSON turns tuples into lists, and keys into strings.
+    try:
+        plain = json.loads(json.dumps(value, allow_nan=False, ensure_ascii=False).encode())
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return plain if plain == value else None
+
+
+def _emit(receipt: Receipt) -> None:
+    try:
+        writer = get_stream_writer()
+    except (RuntimeError, KeyError):
+        return  # no graph runs here, so there is no stream
+    writer(
+        {
+            "memguard": "store",
+            "step": "gated",
+            "candidate": receipt.candidate.id,
+            "text": receipt.candidate.text,
+            "outcome": receipt.outcome,
+            "shadow": receipt.effect == "shadow",
+        }
+    )
 
 
 def memory_text(value: Mapping[str, Any]) -> str:
-    """What a value says, whoever shaped it: memguard, langmem, deepagents, a hand-written `put`.
+    """The text of a value of memguard, langmem, deepagents, or of your own `put`.
 
-    A text field (`content`, `text`, `memory`), lines of a file as one text, else the value as
-    JSON. Empty for a value that holds nothing.
+    A text field (`content`, `text` or `memory`), or the lines of a file as one text, else the value
+    as JSON. Empty for an empty value.
     """
     lines = value.get("content")
     if isinstance(lines, list) and all(isinstance(line, str) for line in cast("list[Any]", lines)):
@@ -225,67 +246,48 @@ def memory_text(value: Mapping[str, Any]) -> str:
 
 
 def is_encoded(value: Mapping[str, Any]) -> bool:
-    """Whether it is a file whose bytes are no text, as deepagents stores an image."""
+    """Whether the value is a binary file, as deepagents stores an image."""
     return value.get("encoding") == "base64"
 
 
-def digest_of_gates(gates: Sequence[Gate], *, needs_source: bool, shadow: bool) -> str:
-    """Names the policy: a text from the same source is judged once under each."""
-    settings = f"{METHOD}:{needs_source}:{'shadow' if shadow else 'guard'}"
-    return digest_of(settings, *(gate.fingerprint for gate in gates))
+def added_text(new: str, *, old: str) -> str:
+    """The lines of a text that the previous version did not have, each under its heading.
+
+    A line that was moved counts as new, because it may have another meaning in its new context.
+    Deletions add nothing; if there is nothing else, the result is empty.
+
+    Args:
+        new: The new version.
+        old: The previous version.
+    """
+    after, before = new.splitlines(), old.splitlines()
+    added = [index for index in _added_lines(after, before) if after[index].strip()]
+    return "\n".join(after[index] for index in sorted({*added, *_headings(after, added)}))
 
 
-def _candidate(text: str, *, write: Write) -> CandidateMemory:
-    """The write as a candidate that rests on all it was shown with."""
-    turns = write.source.turns if write.source is not None else ()
-    return CandidateMemory(
-        text=text,
-        namespace=_labels(write.op.namespace),
-        turn_ids=tuple(turn.id for turn in turns),
-        said_by=speaker_roles(turns),
-        said_at=turn_time(turns),
-        conversation_id=write.source.id if write.source is not None else "",
-    )
+def _added_lines(after: Sequence[str], before: Sequence[str]) -> list[int]:
+    """Indexes of the lines that are new."""
+    # Equal beginnings and ends are skipped first: most changes are small, and files are long.
+    start = 0
+    while start < min(len(after), len(before)) and after[start] == before[start]:
+        start += 1
+    end = 0
+    while end < min(len(after), len(before)) - start and after[-1 - end] == before[-1 - end]:
+        end += 1
+    changed, replaced = after[start : len(after) - end], before[start : len(before) - end]
+    if len(changed) * len(replaced) > _MAX_COMPARED_PAIRS:
+        return list(range(start, start + len(changed)))
+    # Without `autojunk`, which ignores frequent lines: a repeated line may be new.
+    steps = SequenceMatcher(None, replaced, changed, autojunk=False).get_opcodes()
+    return [start + line for kind, _, _, i, j in steps if kind != "equal" for line in range(i, j)]
 
 
-def _labels(namespace: Sequence[Any]) -> Namespace:
-    return tuple(_writable(str(label)) for label in namespace)
-
-
-def _writable(text: str) -> str:
-    """The text as a receipt can hold it: an unpaired surrogate, which no file can, is spelled."""
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
-def _plain(value: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The value as a receipt can keep it; `None` when JSON would not give it back as it was."""
-    try:
-        plain = json.loads(json.dumps(value, allow_nan=False, ensure_ascii=False).encode())
-    except (TypeError, ValueError, RecursionError):
-        return None
-    return plain if plain == value else None
-
-
-def _unjudged(error: MemguardError) -> AdmissionDecision:
-    return AdmissionDecision(
-        outcome="quarantine",
-        reason="inconclusive",
-        explanation=f"not judged: {error.message} [{error.code}]",
-    )
-
-
-def _tell(receipt: Receipt) -> None:
-    try:
-        writer = get_stream_writer()
-    except (RuntimeError, KeyError):
-        return  # no graph runs here, so nobody streams
-    writer(
-        {
-            "memguard": "store",
-            "step": "gated",
-            "candidate": receipt.candidate.id,
-            "text": receipt.candidate.text,
-            "outcome": receipt.outcome,
-            "shadow": receipt.effect == "shadow",
-        }
-    )
+def _headings(lines: Sequence[str], added: Sequence[int]) -> set[int]:
+    """Indexes of the nearest headings above these lines."""
+    new, headings, latest = set(added), set[int](), -1
+    for index, line in enumerate(lines):
+        if index in new and latest >= 0:
+            headings.add(latest)
+        if line.startswith("#"):
+            latest = index
+    return headings

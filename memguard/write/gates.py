@@ -1,4 +1,9 @@
-"""From what a user lists in `gates=[...]` to graphs that can be run."""
+"""The gates of a guard: built from what a user lists, run as one graph.
+
+`build_gates` turns specs, names and graphs into gates. `Pipeline` compiles them into a graph in
+which each gate is a node, and judges a candidate with it. The write guard and the guard around a
+store use the same pipeline.
+"""
 
 import hashlib
 import json
@@ -19,7 +24,7 @@ from memguard.methods.conmem.config import ROLES, ConMem
 from memguard.methods.conmem.config import STAGES as CONMEM_STAGES
 from memguard.methods.conmem.graph import build_conmem_graph
 from memguard.methods.conmem.models import JUDGE_STAGES, prompt_names, resolve_stage_models
-from memguard.methods.consistency_gate import build_consistency_gate_graph, make_judge
+from memguard.methods.consistency_gate import build_consistency_gate_graph, build_judge
 from memguard.methods.consistency_gate.config import ConsistencyGate
 from memguard.portal import dual
 from memguard.prompts import Prompt
@@ -39,7 +44,6 @@ BY_NAME: dict[str, ConsistencyGate | ConMem] = {
 }
 """The default spec of each method, by its short name."""
 
-
 STAGES = ("default", "writer", "judge", *CONMEM_STAGES)
 """Stages that `models` can name; `judge` also serves the stages of ConMem that judge, and `default`
 every stage without a model of its own."""
@@ -52,25 +56,27 @@ PROMPTS = (
 )
 """The prompts that can be replaced."""
 
+ADMITTED = "admitted: next gate"
+"""Label of the edge from a gate to the next one."""
 
-RESERVED_NAMES = frozenset(
+_RESERVED_NAMES = frozenset(
     {"candidate", "context", "run_id", "decision", "report", "conclusion", "conclude"}
 )
-"""State keys and a node of the graph of all gates; no gate can have the same name."""
+"""State keys and a node of the graph of all gates; LangGraph refuses a gate of the same name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gate:
-    """A method ready to be run."""
+    """A method that is ready to judge."""
 
     name: str
-    """Names its node: the method's name, with a number for a second gate of the same name."""
+    """Name of its node: the method's name, with a number for a second gate of the same name."""
     graph: GateGraph
     """The method."""
     fingerprint: str
-    """Of all that can change its ruling: settings, model, prompt."""
+    """Changes with everything that can change a ruling: settings, model, prompt."""
     min_calls: int = 0
-    """Model calls that a candidate costs here at least; 0 where that is not known."""
+    """Model calls that a candidate costs here at least; 0 if unknown."""
 
 
 def build_gates(
@@ -92,44 +98,26 @@ def build_gates(
         ConfigurationError: If a gate is unknown or cannot be built, or a stage has no model.
     """
     built: list[Gate] = []
-    for like in gates:
-        gate = _build(like, models=models, store=store, prompts=prompts)
-        names = {gate.name for gate in built}
+    for gate_like in gates:
+        spec = _spec_named(gate_like) if isinstance(gate_like, str) else gate_like
+        if isinstance(spec, ConMem):
+            gate = _conmem(spec, models=models, prompts=prompts)
+        elif isinstance(spec, ConsistencyGate):
+            gate = _consistency(spec, models=models, store=store, prompts=prompts)
+        else:
+            # The name is all that is known of a user's graph: a new version needs a new name.
+            gate = Gate(name=spec.get_name(), graph=spec, fingerprint=f"graph:{spec.get_name()}")
+        names = {earlier.name for earlier in built}
         built.append(replace(gate, name=_node_name(gate.name, names)))
     return tuple(built)
 
 
-def _node_name(name: str, names: Collection[str]) -> str:
-    """A name that LangGraph takes for a node and that no earlier gate has."""
-    # Both characters separate the parts of a checkpoint namespace.
-    base = name.replace(":", "_").replace("|", "_")
-    if base in RESERVED_NAMES:
-        base = f"{base}_gate"
-    number, unique = 1, base
-    while unique in names:
-        number += 1
-        unique = f"{base}_{number}"
-    return unique
-
-
-def digest_of(*parts: str) -> str:
-    """A short name for settings: equal parts give equal digests."""
-    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:12]
-
-
-def _build(
-    gate: GateLike,
-    *,
-    models: Mapping[str, ModelLike],
-    store: BaseStore | None,
-    prompts: Mapping[str, Prompt],
-) -> Gate:
-    if isinstance(gate, CompiledStateGraph):
-        return Gate(name=gate.get_name(), graph=gate, fingerprint=f"graph:{gate.get_name()}")
-    spec = _spec_named(gate) if isinstance(gate, str) else gate
-    if isinstance(spec, ConMem):
-        return _conmem(spec, models=models, prompts=prompts)
-    return _consistency(spec, models=models, store=store, prompts=prompts)
+def _spec_named(name: str) -> ConsistencyGate | ConMem:
+    try:
+        return BY_NAME[name]
+    except KeyError:
+        msg = f"there is no gate named {name!r}: use one of {sorted(BY_NAME)}, or pass a spec"
+        raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID) from None
 
 
 def _consistency(
@@ -141,12 +129,14 @@ def _consistency(
 ) -> Gate:
     prompt_name = "support" if spec.variant == "soft" else "support_yes_no"
     model = model_of(models, "judge")
-    judge = make_judge(model, spec=spec, prompt=prompts.get(f"consistency_gate/{prompt_name}"))
+    judge = build_judge(model, spec=spec, prompt=prompts.get(f"consistency_gate/{prompt_name}"))
+    # All settings, so that a candidate is judged again under a setting that was changed.
     settings = json.dumps(spec.model_dump(mode="json"), sort_keys=True)
     return Gate(
         name="consistency_gate",
         graph=build_consistency_gate_graph(judge, store=store),
         fingerprint=f"consistency_gate:{settings}:{judge.fingerprint}",
+        # With `local_first` the local judge may decide alone.
         min_calls=0 if model == LOCAL or spec.local_first else 1,
     )
 
@@ -154,12 +144,12 @@ def _consistency(
 def _conmem(
     spec: ConMem, *, models: Mapping[str, ModelLike], prompts: Mapping[str, Prompt]
 ) -> Gate:
-    chosen = {
+    stage_models = {
         stage: model_of(models, stage, *(("judge",) if stage in JUDGE_STAGES else ()))
         for stage in CONMEM_STAGES
     }
     overrides = {name: prompt for name, prompt in prompts.items() if name.startswith("conmem/")}
-    resolved = resolve_stage_models(None, spec=spec, models=chosen, prompts=overrides)
+    resolved = resolve_stage_models(None, spec=spec, models=stage_models, prompts=overrides)
     settings = json.dumps(spec.model_dump(mode="json"), sort_keys=True)
     return Gate(
         name="conmem",
@@ -170,46 +160,35 @@ def _conmem(
     )
 
 
-def _spec_named(name: str) -> ConsistencyGate | ConMem:
-    try:
-        return BY_NAME[name]
-    except KeyError:
-        msg = f"there is no gate named {name!r}: use one of {sorted(BY_NAME)}, or pass a spec"
-        raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID) from None
+def _node_name(name: str, names: Collection[str]) -> str:
+    """A name that LangGraph accepts for a node and that no earlier gate has."""
+    # Both characters separate the parts of a checkpoint namespace.
+    base = name.replace(":", "_").replace("|", "_")
+    if base in _RESERVED_NAMES:
+        base = f"{base}_gate"
+    number, unique = 1, base
+    while unique in names:
+        number += 1
+        unique = f"{base}_{number}"
+    return unique
 
 
-def cascade_notes(receipts: Sequence[Receipt], *, gates: Sequence[Gate]) -> tuple[str, ...]:
-    """For each gate but the first: how many candidates never came to it, and what that saved.
-
-    Args:
-        receipts: Of one run; those of candidates that no gate judged do not count.
-        gates: In the order in which they are run.
-    """
-    judged = [receipt for receipt in receipts if receipt.reports]
-    notes: list[str] = []
-    for position, gate in enumerate(gates):
-        spared = sum(len(receipt.reports) <= position for receipt in judged)
-        if spared and gate.min_calls:
-            notes.append(
-                f"cascade: {spared} of {len(judged)} candidates ended before {gate.name}; "
-                f"at least {spared * gate.min_calls} model calls saved"
-            )
-    return tuple(notes)
+def digest_of(*parts: str) -> str:
+    """A short name for settings: equal parts give equal digests."""
+    # Joined by a control character, so that moving text from one part to the next changes it.
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:12]
 
 
-NAME = "gates"
-ADMITTED = "admitted: next gate"
-"""Label of the edge from a gate to the next one."""
-
-T = TypeVar("T")
+_Item = TypeVar("_Item")
 
 
-def _append(items: tuple[T, ...], item: T) -> tuple[T, ...]:
+# With `operator.add` as reducer, every gate would have to return a tuple with one entry.
+def _append(items: tuple[_Item, ...], item: _Item) -> tuple[_Item, ...]:
     return (*items, item)
 
 
 class GatesInput(BaseModel):
-    """What every gate reads."""
+    """The input of the graph, and of every gate in it."""
 
     candidate: CandidateMemory
     context: Conversation = Conversation()
@@ -225,7 +204,7 @@ class GatesOutput(BaseModel):
 
 
 class GatesState(GatesInput, GatesOutput):
-    """What passes from gate to gate."""
+    """The state of the graph."""
 
     decision: Annotated[tuple[AdmissionDecision, ...], _append] = ()
     """One per gate that was run."""
@@ -233,14 +212,14 @@ class GatesState(GatesInput, GatesOutput):
 
 @dataclass(frozen=True, kw_only=True)
 class GatesResult:
-    """What the gates decided about one candidate: either a decision or an error."""
+    """The result for one candidate: either a decision or an error."""
 
     decision: AdmissionDecision | None = None
     """Of the last gate that was run; `None` after an error."""
     reports: tuple[MethodReport, ...] = ()
     """One per gate that finished."""
     error: MemguardError | None = None
-    """What stopped a gate."""
+    """The error that stopped a gate."""
 
 
 class Pipeline:
@@ -263,8 +242,12 @@ class Pipeline:
         An error is part of the result, so that one candidate does not stop the others.
         """
         if self.graph is None:
-            return GatesResult(decision=_admit_without_gate())
+            no_gate = "the guard has no gate: all is stored"
+            return GatesResult(
+                decision=AdmissionDecision(outcome="admit", reason="no_gate", explanation=no_gate)
+            )
         state: dict[str, Any] = {}
+        error: MemguardError | None = None
         try:
             # Streamed rather than invoked, to keep the reports of the gates before an error.
             async for values in self.graph.astream(
@@ -272,24 +255,29 @@ class Pipeline:
                 stream_mode="values",
             ):
                 state = values
-        except MemguardError as error:
-            return GatesResult(reports=tuple(state.get("report", ())), error=error)
-        if state.get("conclusion") is None:
+        except MemguardError as gate_error:
+            error = gate_error
+        if error is None and state.get("conclusion") is None:
             # LangGraph ends a run at an interrupt where there is no checkpointer to wait with.
             msg = (
                 "the gates ended without a decision: a gate that interrupts its run needs a host "
                 "graph with a checkpointer"
             )
             error = GuardError(msg, code=ErrorCode.JUDGE_INCONCLUSIVE)
-            return GatesResult(reports=tuple(state.get("report", ())), error=error)
-        return GatesResult(decision=state["conclusion"], reports=tuple(state["report"]))
+        return GatesResult(
+            decision=state.get("conclusion") if error is None else None,
+            reports=tuple(state.get("report", ())),
+            error=error,
+        )
 
 
 def _compile(gates: Sequence[Gate]) -> GateGraph:
     builder = StateGraph(GatesState, input_schema=GatesInput, output_schema=GatesOutput)
     for gate in gates:
+        # The method is a subgraph, so that drawings, streams and traces show its steps.
         builder.add_node(gate.name, gate.graph, input_schema=GatesInput)
-    # A node of its own: LangGraph does not draw a subgraph that contains one subgraph only.
+    # A node of its own: LangGraph does not draw a subgraph that contains one subgraph only. What
+    # it costs cannot be told from the noise of `benchmarks.perf cpu`.
     names = tuple(gate.name for gate in gates)
     builder.add_node("conclude", dual(partial(conclude, names=names)))
     builder.add_edge(START, gates[0].name)
@@ -299,17 +287,18 @@ def _compile(gates: Sequence[Gate]) -> GateGraph:
         builder.add_conditional_edges(gate.name, route, ends)
     builder.add_edge(gates[-1].name, "conclude")
     builder.add_edge("conclude", END)
-    return builder.compile(name=NAME)
+    return builder.compile(name="gates")
 
 
 async def next_gate(state: GatesState, *, position: int) -> str:
-    """To the next gate only if this one, the `position`th, admitted the candidate."""
+    """Continue only if this gate, the `position`th, admitted the candidate."""
+    # A gate without a decision must not pass for one that admitted; `conclude` raises then.
     complete = len(state.decision) == len(state.report) == position
     return ADMITTED if complete and state.decision[-1].outcome == "admit" else "conclude"
 
 
 async def conclude(state: GatesState, *, names: Sequence[str]) -> dict[str, Any]:
-    """The decision of the last gate is that of the guard.
+    """Take the decision of the last gate that was run as that of the guard.
 
     Raises:
         ConfigurationError: If a gate, which may be a graph of the user's own, returned none.
@@ -326,7 +315,20 @@ async def conclude(state: GatesState, *, names: Sequence[str]) -> dict[str, Any]
     raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID)
 
 
-def _admit_without_gate() -> AdmissionDecision:
-    return AdmissionDecision(
-        outcome="admit", reason="no_gate", explanation="the guard has no gate: all is stored"
-    )
+def cascade_notes(receipts: Sequence[Receipt], *, gates: Sequence[Gate]) -> tuple[str, ...]:
+    """For each gate after the first: how many candidates were decided before it, and the saving.
+
+    Args:
+        receipts: Of one run; those of candidates that no gate judged do not count.
+        gates: In the order in which they are run.
+    """
+    judged = [receipt for receipt in receipts if receipt.reports]
+    notes: list[str] = []
+    for position, gate in enumerate(gates):
+        skipped = sum(len(receipt.reports) <= position for receipt in judged)
+        if skipped and gate.min_calls:
+            notes.append(
+                f"cascade: {skipped} of {len(judged)} candidates ended before {gate.name}; "
+                f"at least {skipped * gate.min_calls} model calls saved"
+            )
+    return tuple(notes)

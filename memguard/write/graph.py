@@ -1,36 +1,48 @@
-"""The write guard: a conversation goes in, what is supported is durably stored.
+"""The write guard: reads a conversation and durably stores the memories that it supports.
 
 ```text
 START -> prepare -> extract (one branch per pass) -> screen -> gates (one per candidate) -> report
 ```
 
 `gates` is a graph in which each gate is a node; see `memguard.write.gates`. With
-`review="interrupt"` a person is asked about quarantined candidates before `report`; see
-`memguard.write.review`.
+`review="interrupt"` the nodes `hold` and `review` follow it: they ask a person about quarantined
+candidates; see `memguard.write.review`.
+
+An error in one branch is recorded and does not stop the others. Every decision is durable before
+the next node runs, and `report` raises the first error at the end.
 """
 
+import threading
 import uuid
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from langgraph.config import get_config
+from langgraph.config import get_config, get_stream_writer
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
-from langgraph.types import Overwrite, Send
+from langgraph.types import Overwrite, Send, interrupt
+from pydantic import JsonValue
 
+from memguard import compat
 from memguard.conversations import read_conversation
-from memguard.errors import BudgetExhaustedError, MemguardError
+from memguard.errors import (
+    BudgetExhaustedError,
+    ConfigurationError,
+    ErrorCode,
+    MemguardError,
+)
 from memguard.journal.backing import IN_MEMORY_NOTE, Backings
 from memguard.journal.commit import duplicate_decision
 from memguard.journal.journal import Journal
-from memguard.llm.budget import use_meter
+from memguard.llm.budget import Meter, use_meter
 from memguard.llm.models import ModelLike, model_of, resolve_stages
 from memguard.methods.consistency_gate.config import ConsistencyGate
-from memguard.methods.writer import build_writer_graph, make_reader
+from memguard.methods.writer import build_reader, build_writer_graph
 from memguard.methods.writer.config import Writer
 from memguard.namespaces import NamespaceLike, resolve_namespace
 from memguard.portal import dual
@@ -38,10 +50,9 @@ from memguard.prompts import Prompt
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.failures import failure_of
 from memguard.schema.memory import CandidateMemory, Conversation, record_key
-from memguard.schema.receipt import MethodReport, ReceiptFactory
+from memguard.schema.receipt import MethodReport, Receipt, ReceiptFactory
 from memguard.schema.usage import Budget, Usage
 from memguard.state_keys import check_names, rename_keys
-from memguard.write.extraction import Meters, plan_passes, propose, read_pass
 from memguard.write.gates import (
     PROMPTS,
     STAGES,
@@ -52,9 +63,16 @@ from memguard.write.gates import (
     cascade_notes,
     digest_of,
 )
-from memguard.write.outcome import build_report, emit, first_error, receipts_of
-from memguard.write.review import Reviewing, ReviewMode, add_review, check_mode
-from memguard.write.screening import merge_repeats, refuse, stored_keys
+from memguard.write.proposals import (
+    merge_repeats,
+    plan_passes,
+    propose,
+    read_pass,
+    refuse,
+    stored_keys,
+)
+from memguard.write.report import Review, WriteReport, first_error
+from memguard.write.review import ReviewAnswer, answer_type, carry_out, review_request, reviewer
 from memguard.write.state import (
     CandidateResult,
     CandidateState,
@@ -67,11 +85,46 @@ from memguard.write.state import (
 )
 
 NAME = "write_guard"
-OnFailure = Literal["raise", "report"]
+OnWriteFailure = Literal["raise", "report"]
+ReviewMode = Literal["quarantine", "interrupt"]
+"""Whether quarantined candidates only wait in quarantine, or the run also pauses and asks."""
+
+_MAX_METERS = 10_000
+"""Limit of meters; those of runs in which a node raised are never closed."""
+
+
+class Meters:
+    """One meter per run, each with the same budget, found by the run's id.
+
+    The branches of a run are separate tasks, possibly in separate threads, that share only its id.
+    """
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._lock = threading.Lock()
+        self._by_run: OrderedDict[str, Meter] = OrderedDict()
+
+    def of(self, run_id: str) -> Meter:
+        """The meter of a run; a new one for a run that started now or in another process."""
+        with self._lock:
+            meter = self._by_run.get(run_id)
+            if meter is None:
+                meter = self._by_run[run_id] = Meter(self._budget)
+                if len(self._by_run) > _MAX_METERS:
+                    # The oldest; if that run still goes on, its count starts again.
+                    self._by_run.popitem(last=False)
+            return meter
+
+    def close(self, run_id: str) -> Usage:
+        """Remove the meter of a run, and return what it counted."""
+        meter = self.of(run_id)
+        with self._lock:
+            self._by_run.pop(run_id, None)
+        return meter.usage
 
 
 @dataclass(frozen=True, kw_only=True)
-class Guard:
+class WriteGuard:
     """What the nodes share: built once, bound to no event loop."""
 
     backings: Backings
@@ -82,21 +135,40 @@ class Guard:
     pipeline: Pipeline
     policy_digest: str
     meters: Meters
-    on_failure: OnFailure
-    asks_person: bool
+    on_failure: OnWriteFailure
+    review: ReviewMode
     receipts: ReceiptFactory = field(default_factory=ReceiptFactory)
 
 
-async def prepare(state: WriteState, *, guard: Guard) -> dict[str, Any]:
+WriteStep = Literal["planned", "extracted", "screened", "gated", "held", "reviewed", "reported"]
+"""The step that a progress event reports as done.
+
+* `planned`: the number of turns to read, and of passes.
+* `extracted`: one pass was read; the number of its candidates.
+* `screened`: the number of candidates for the gates, and of those already decided.
+* `gated`: one candidate was decided, durably.
+* `held`: the number of candidates that wait for a person, and whether the run can ask.
+* `reviewed`: a person decided about one of them, and the decision was carried out.
+* `reported`: the run is over.
+"""
+
+
+def _emit(step: WriteStep, **details: JsonValue) -> None:
+    """Send `{"memguard": "write", "step": ..., ...}` to consumers of custom stream events."""
+    get_stream_writer()({"memguard": "write", "step": step, **details})
+
+
+async def prepare(state: WriteState, *, guard: WriteGuard) -> dict[str, Any]:
     """Read the input, resolve the namespace, recover from a crash, plan the passes."""
     # A turn is recognized within its thread, where the host has threads.
     thread = str(get_config().get("configurable", {}).get("thread_id") or "")
     conversation = state.conversation or read_conversation(state.messages, conversation_id=thread)
     backing = guard.backings.current()
     namespace = resolve_namespace(guard.namespace, store=backing.store)
+    # First of all: a crash may have left a decision in the log whose record is not stored.
     problems = await backing.recover_once()
     run_id = uuid.uuid4().hex
-    guard.meters.open(run_id)
+    guard.meters.of(run_id)  # starts the clock of the budget
     passes: tuple[PassState, ...] = ()
     proposals: tuple[Proposal, ...] = ()
     if state.candidates is not None:
@@ -111,13 +183,14 @@ async def prepare(state: WriteState, *, guard: Guard) -> dict[str, Any]:
             digest=guard.writer_digest,
             run_id=run_id,
         )
-    emit("planned", passes=len(passes), turns=sum(len(p.new.turns) for p in passes))
+    _emit("planned", passes=len(passes), turns=sum(len(p.new.turns) for p in passes))
     return {
         "run_id": run_id,
         "namespace": namespace,
+        # As it was read, so that `screen` orders turns by the same ids when the run is resumed.
         "conversation": conversation,
         "passes": passes,
-        # A thread with a checkpointer still has the entries of the last run.
+        # A thread with a checkpointer still has the values of the last run.
         "extracted": Overwrite([PassReport(proposals=proposals, notes=problems)]),
         "ruled": Overwrite([]),
         "spent": Usage(),
@@ -131,8 +204,8 @@ def to_extract(state: WriteState) -> Sequence[Send | str]:
     return [Send("extract", planned) for planned in state.passes] or ["screen"]
 
 
-async def extract(state: PassState, *, guard: Guard) -> dict[str, Any]:
-    """Draw candidates from one pass."""
+async def extract(state: PassState, *, guard: WriteGuard) -> dict[str, Any]:
+    """Extract candidates from one pass."""
     extraction = await read_pass(
         state,
         backing=guard.backings.current(),
@@ -140,21 +213,24 @@ async def extract(state: PassState, *, guard: Guard) -> dict[str, Any]:
         digest=guard.writer_digest,
         meter=guard.meters.of(state.run_id),
     )
-    emit("extracted", turns=len(state.new.turns), candidates=len(extraction.proposals))
+    _emit("extracted", turns=len(state.new.turns), candidates=len(extraction.proposals))
     return {"extracted": [extraction]}
 
 
-async def screen(state: WriteState, *, guard: Guard) -> dict[str, Any]:
-    """Leave out what was decided before, and decide at once what needs no gate."""
+async def screen(state: WriteState, *, guard: WriteGuard) -> dict[str, Any]:
+    """Leave out candidates that were decided before, and decide those that need no gate."""
     backing = guard.backings.current()
     proposals = merge_repeats(
         [proposal for extraction in state.extracted for proposal in extraction.proposals],
         conversation=state.conversation or Conversation(),
     )
+    # A candidate is decided once under each policy, also if an earlier run was interrupted.
     decided = await backing.receipts.afind_all(
         [p.candidate.id for p in proposals], policy_digest=guard.policy_digest
     )
     undecided = [p for p in proposals if p.candidate.id not in decided]
+    to_judge: list[Proposal] = []
+    results: list[CandidateResult] = []
     try:
         keys = await stored_keys(backing.store, state.namespace, undecided)
     except MemguardError as error:
@@ -162,9 +238,8 @@ async def screen(state: WriteState, *, guard: Guard) -> dict[str, Any]:
         failure = failure_of(error, step="screen")
         results = [CandidateResult(unjudged=p.candidate, failure=failure) for p in undecided]
         return {"proposals": (), "resumed": len(decided), "ruled": results}
-    to_judge: list[Proposal] = []
-    results: list[CandidateResult] = []
     for proposal in undecided:
+        # A text that cannot be a memory is refused even if it is stored.
         decision = refuse(proposal, spec=guard.writer_spec)
         if decision is None and record_key(proposal.candidate.text) in keys:
             decision = duplicate_decision()
@@ -174,7 +249,7 @@ async def screen(state: WriteState, *, guard: Guard) -> dict[str, Any]:
             results.append(
                 await _commit(proposal.candidate, decision, run_id=state.run_id, guard=guard)
             )
-    emit("screened", to_gate=len(to_judge), decided=len(results), resumed=len(decided))
+    _emit("screened", to_gate=len(to_judge), decided=len(results), resumed=len(decided))
     return {"proposals": tuple(to_judge), "resumed": len(decided), "ruled": results}
 
 
@@ -186,9 +261,10 @@ def to_gates(state: WriteState) -> Sequence[Send | str]:
     ] or ["report"]
 
 
-async def judge(state: CandidateState, *, guard: Guard) -> dict[str, Any]:
+async def judge(state: CandidateState, *, guard: WriteGuard) -> dict[str, Any]:
     """Run the gates on one candidate, then make the decision durable."""
     candidate = state.proposal.candidate
+    # A scope of its own, so that a report counts only the model calls of its candidate.
     with use_meter(guard.meters.of(state.run_id).scope()):
         judgement = await guard.pipeline.judge(
             candidate, source=state.proposal.source, run_id=state.run_id
@@ -202,28 +278,134 @@ async def judge(state: CandidateState, *, guard: Guard) -> dict[str, Any]:
             guard=guard,
         )
     elif judgement.error is None or isinstance(judgement.error, BudgetExhaustedError):
-        # No failure: the caller set the budget, and a later run judges the candidate.
+        # Not a failure: the caller set the budget, and a later run judges the candidate.
         result = CandidateResult(unjudged=candidate)
     else:
         failure = failure_of(judgement.error, step="gate")
         result = CandidateResult(unjudged=candidate, failure=failure)
     outcome = result.receipt.outcome if result.receipt else "unjudged"
-    emit("gated", candidate=candidate.id, text=candidate.text, outcome=outcome)
+    _emit("gated", candidate=candidate.id, text=candidate.text, outcome=outcome)
     return {"ruled": [result]}
 
 
-async def report(state: WriteState, *, guard: Guard) -> dict[str, Any]:
-    """Report on every candidate; raise what stopped the run, now that all else is safe."""
-    usage = state.spent + guard.meters.close(state.run_id).usage
+async def _commit(
+    candidate: CandidateMemory,
+    decision: AdmissionDecision,
+    *,
+    reports: tuple[MethodReport, ...] = (),
+    run_id: str,
+    guard: WriteGuard,
+) -> CandidateResult:
+    """Write the receipt, and the record of an admitted candidate."""
+    receipt = guard.receipts.create(
+        candidate,
+        decision,
+        reports=reports,
+        run_id=run_id,
+        record_key=record_key(candidate.text),
+        policy_digest=guard.policy_digest,
+    )
+    try:
+        # The committer groups the commits of branches, and may return another receipt: that of an
+        # earlier run, or of a duplicate that another run has stored since.
+        receipt = await guard.backings.current().committer.commit(receipt)
+    except MemguardError as error:
+        return CandidateResult(unjudged=candidate, failure=failure_of(error, step="commit"))
+    return CandidateResult(receipt=receipt)
+
+
+async def hold(state: WriteState, *, guard: WriteGuard) -> dict[str, Any]:
+    """Save the usage in the state: the run may continue in another process, days later."""
+    # Not in `review`, which runs from its beginning again after the interrupt, with no meter.
+    quarantined = _quarantined(state)
+    can_wait = compat.has_checkpointer(get_config().get("configurable", {}))
+    _emit("held", candidates=len(quarantined), asks=can_wait)
+    not_asked = (
+        f"nobody was asked about {len(quarantined)} held candidates, because the graph has no "
+        "checkpointer to wait with: compile it with `checkpointer=`, or rule with `memguard "
+        "quarantine list`"
+    )
+    return {
+        "spent": guard.meters.close(state.run_id),
+        "waiting": tuple(receipt.id for receipt in quarantined) if can_wait else (),
+        "notes": (not_asked,) if quarantined and not can_wait else (),
+    }
+
+
+def to_review(state: WriteState) -> Literal["review", "report"]:
+    """Ask a person if there is a question and the run can wait for the answer."""
+    return "review" if state.waiting else "report"
+
+
+async def review(state: WriteState, *, guard: WriteGuard) -> dict[str, Any]:
+    """Ask a person about all quarantined candidates, and carry out the answer."""
+    quarantined = _quarantined(state)
+    # `interrupt` raises the first time. When the answer is there, the node runs from its beginning.
+    answer: ReviewAnswer = interrupt(
+        review_request(quarantined),
+        response_schema=answer_type(
+            len(quarantined), max_chars=guard.writer_spec.max_candidate_chars
+        ),
+    )
+    backing = guard.backings.current()
+    reviews: list[Review] = []
+    results: list[CandidateResult] = []
+    for receipt, decision in zip(quarantined, answer.decisions, strict=True):
+        # Each on its own: what fails for one candidate must not undo the decision on another.
+        try:
+            done, edited = await carry_out(
+                decision, receipt=receipt, backing=backing, actor=reviewer()
+            )
+        except MemguardError as error:
+            failure = failure_of(error, step="review", about=receipt.id)
+            results.append(CandidateResult(failure=failure))
+            continue
+        reviews.append(done)
+        if edited is not None:
+            results.append(CandidateResult(receipt=edited))
+        _emit("reviewed", receipt=receipt.id, ruling=done.ruling, outcome=done.outcome)
+    return {"reviews": tuple(reviews), "ruled": results}
+
+
+async def report(state: WriteState, *, guard: WriteGuard) -> dict[str, Any]:
+    """Report on every candidate; raise the first error, now that everything else is durable."""
+    passes, results = state.extracted, state.ruled
+    receipts = _receipts(state)
+    failures = [failure for entry in passes for failure in entry.failures]
+    failures += [result.failure for result in results if result.failure is not None]
+    # `hold` has closed the meter and saved its usage in `spent`; a new one counts from there.
+    usage = state.spent + guard.meters.close(state.run_id)
     in_memory = guard.backings.current().journal.path is None
-    saved = cascade_notes(receipts_of(state), gates=guard.pipeline.gates)
-    notes = (IN_MEMORY_NOTE, *saved) if in_memory else saved
-    writes = build_report(state, usage=usage, notes=notes)
-    emit("reported", **writes.counts)
+    notes = [IN_MEMORY_NOTE] if in_memory else []
+    notes += [*cascade_notes(receipts, gates=guard.pipeline.gates), *state.notes]
+    notes += [note for entry in passes for note in entry.notes]
+    writes = WriteReport(
+        run_id=state.run_id,
+        namespace=state.namespace,
+        receipts=receipts,
+        reviews=state.reviews,
+        resumed=state.resumed,
+        unjudged=tuple(result.unjudged for result in results if result.unjudged is not None),
+        unread=tuple(turn_id for entry in passes for turn_id in entry.unread),
+        failures=tuple(dict.fromkeys(failures)),
+        usage=usage,
+        notes=tuple(dict.fromkeys(notes)),
+    )
+    _emit("reported", **writes.counts)
     error = first_error(writes.failures)
     if error is not None and guard.on_failure == "raise":
         raise error
     return {"writes": writes}
+
+
+def _receipts(state: WriteState) -> tuple[Receipt, ...]:
+    """The decisions of the run, in order."""
+    return tuple(result.receipt for result in state.ruled if result.receipt is not None)
+
+
+def _quarantined(state: WriteState) -> tuple[Receipt, ...]:
+    """The decisions of the run that put a candidate into quarantine, in order."""
+    return tuple(receipt for receipt in _receipts(state) if receipt.outcome == "quarantined")
 
 
 def create_write_guard(
@@ -239,29 +421,29 @@ def create_write_guard(
     budget: Budget | None = None,
     keys: Mapping[str, str] | None = None,
     review: ReviewMode = "quarantine",
-    on_failure: OnFailure = "raise",
+    on_failure: OnWriteFailure = "raise",
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
-    """A graph that remembers what a conversation supports; a node of any host graph.
+    """A graph that stores the memories that a conversation supports; a node of any host graph.
 
     Args:
         model: Serves every stage that `models` does not name: `"provider:model"`, a chat model,
             a resolved model, or `"local"`, which needs no language model and is weaker.
-        store: Where memories go; the host graph's store when left out.
+        store: Where memories are stored; the host graph's store by default.
         namespace: Template with placeholders, or a function of the run's `Runtime`.
         gates: What a candidate has to pass, in order, up to the first that does not admit it. Each
             is a node under its own name. Without gates everything is stored.
-        writer: How the conversation is read.
+        writer: Settings for reading the conversation.
         models: Models by stage, `writer` and `judge`; one never serves another stage.
         prompts: Your own prompts by name: `writer/extract`, `consistency_gate/support`.
-        receipts: Where receipts and quarantine are stored; alongside a local store when left out.
-        budget: The most one run may spend; what is over stays undecided and is taken up again.
-        keys: The host's state keys for the guard's, for example `{"messages": "chat"}`; what is
-            not named, `messages` aside, is then not read from the host's state.
+        receipts: Where receipts and quarantine are stored; by default alongside a local store.
+        budget: Limits of one run; candidates beyond it stay undecided, and a later run judges them.
+        keys: The host's state keys for the guard's, for example `{"messages": "chat"}`. Other keys
+            of the guard, except `messages`, are then not read from the host's state.
         review: `quarantine` stores candidates in doubt for later. `interrupt` also pauses the run
             and asks a person, in the shape of LangChain's human-in-the-loop middleware, if the
             graph has a checkpointer to wait with.
-        on_failure: `raise` what stopped a part of the run once all else is safe, or only
-            `report` it in `writes.failures`.
+        on_failure: `raise` the error that stopped a part of the run, after everything else was
+            stored; or only `report` it in `writes.failures`.
 
     Returns:
         A graph that takes `messages`, `conversation` or `candidates`, and returns `writes`, a
@@ -270,24 +452,28 @@ def create_write_guard(
     Raises:
         ConfigurationError: If a model, gate or prompt cannot be used, or a stage has no model.
     """
+    if review not in get_args(ReviewMode):
+        msg = f"`review` is {review!r}: use one of {', '.join(get_args(ReviewMode))}"
+        raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID)
     check_names(models or {}, allowed=STAGES, what="models")
     check_names(prompts or {}, allowed=PROMPTS, what="prompts")
     stages = resolve_stages(model, models)
     overrides = prompts or {}
     spec = writer or Writer()
-    reader = make_reader(model_of(stages, "writer"), prompt=overrides.get("writer/extract"))
+    reader = build_reader(model_of(stages, "writer"), prompt=overrides.get("writer/extract"))
     pipeline = Pipeline(build_gates(gates, models=stages, store=store, prompts=overrides))
-    guard = Guard(
+    guard = WriteGuard(
         backings=Backings(store, receipts),
         namespace=namespace,
         writer=build_writer_graph(reader, spec=spec),
         writer_spec=spec,
+        # Under another reader or other settings all turns are read again.
         writer_digest=digest_of(reader.fingerprint, spec.model_dump_json()),
         pipeline=pipeline,
         policy_digest=digest_of(*(gate.fingerprint for gate in pipeline.gates)),
         meters=Meters(budget or Budget()),
         on_failure=on_failure,
-        asks_person=check_mode(review) == "interrupt",
+        review=review,
     )
     graph = _compile(guard)
     if keys is None:
@@ -295,7 +481,7 @@ def create_write_guard(
     return rename_keys(graph, keys=keys, takes=WriteInput, gives=WriteOutput)
 
 
-def _compile(guard: Guard) -> CompiledStateGraph[Any, Any, Any, Any]:
+def _compile(guard: WriteGuard) -> CompiledStateGraph[Any, Any, Any, Any]:
     builder = StateGraph(WriteState, input_schema=WriteInput, output_schema=WriteOutput)
     builder.add_node("prepare", dual(partial(prepare, guard=guard)))
     builder.add_node(
@@ -304,6 +490,8 @@ def _compile(guard: Guard) -> CompiledStateGraph[Any, Any, Any, Any]:
         input_schema=PassState,
     )
     builder.add_node("screen", dual(partial(screen, guard=guard)))
+    # A node that runs the graph of gates, rather than that graph itself, because it also counts
+    # the model calls and commits the decision. `asks` lets LangGraph draw and stream the graph.
     graph = guard.pipeline.graph
     builder.add_node(
         "gates",
@@ -315,38 +503,13 @@ def _compile(guard: Guard) -> CompiledStateGraph[Any, Any, Any, Any]:
     builder.add_conditional_edges("prepare", to_extract, ["extract", "screen"])
     builder.add_edge("extract", "screen")
     builder.add_conditional_edges("screen", to_gates, ["gates", "report"])
-    if guard.asks_person:
-        reviewing = Reviewing(
-            backings=guard.backings,
-            meters=guard.meters,
-            max_chars=guard.writer_spec.max_candidate_chars,
-        )
-        add_review(builder, reviewing)
+    if guard.review == "interrupt":
+        builder.add_node("hold", dual(partial(hold, guard=guard)))
+        builder.add_node("review", dual(partial(review, guard=guard)))
+        builder.add_edge("gates", "hold")
+        builder.add_conditional_edges("hold", to_review)
+        builder.add_edge("review", "report")
     else:
         builder.add_edge("gates", "report")
     builder.add_edge("report", END)
     return builder.compile(name=NAME)
-
-
-async def _commit(
-    candidate: CandidateMemory,
-    decision: AdmissionDecision,
-    *,
-    reports: tuple[MethodReport, ...] = (),
-    run_id: str,
-    guard: Guard,
-) -> CandidateResult:
-    """Write the receipt, and the record of an admitted candidate."""
-    receipt = guard.receipts.create(
-        candidate,
-        decision,
-        reports=reports,
-        run_id=run_id,
-        record_key=record_key(candidate.text),
-        policy_digest=guard.policy_digest,
-    )
-    try:
-        receipt = await guard.backings.current().committer.commit(receipt)
-    except MemguardError as error:
-        return CandidateResult(unjudged=candidate, failure=failure_of(error, step="commit"))
-    return CandidateResult(receipt=receipt)

@@ -1,11 +1,11 @@
-"""What a person ruled on a candidate that was held."""
+"""What a write guard returns: the report on every candidate of a run, and a person's rulings."""
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Literal, get_args
 
-from pydantic import Field
-
+from memguard.errors import ErrorCode, MemguardError
 from memguard.schema.base import Frozen, Namespace, Text
-from memguard.schema.failures import Failure
+from memguard.schema.failures import Failure, error_of
 from memguard.schema.memory import CandidateMemory
 from memguard.schema.receipt import Receipt, WriteOutcome
 from memguard.schema.usage import Usage
@@ -14,32 +14,33 @@ ReviewRuling = Literal["approve", "edit", "reject", "respond"]
 """A person's ruling, in the words of LangChain's human-in-the-loop middleware.
 
 * `approve`: store the candidate as it is.
-* `edit`: store the person's own wording instead; it is not judged again.
-* `reject`: throw the candidate out of quarantine; its receipt stays.
-* `respond`: neither; it stays in quarantine, with the person's words on the report.
+* `edit`: store the person's text instead; it is not judged again.
+* `reject`: discard the candidate from quarantine; its receipt stays.
+* `respond`: leave it in quarantine, with the person's message on the report.
 """
 
 ReviewOutcome = Literal["stored", "discarded", "held"]
-"""Where the candidate is after the ruling."""
+"""The state of the candidate after the ruling."""
 
 
 class Review(Frozen):
-    """A person's ruling on one held candidate, and what came of it."""
+    """A person's ruling on one quarantined candidate, and its effect."""
 
     receipt_id: str
-    """The decision that held the candidate."""
+    """Id of the receipt that put the candidate into quarantine."""
     ruling: ReviewRuling
-    """What the person said."""
+    """The person's ruling."""
     outcome: ReviewOutcome
-    """What came of it; not what was asked for where the candidate had left quarantine already."""
+    """The effect; it differs from the ruling if the candidate had already left quarantine."""
     actor: str
-    """Who ruled, where the server knows; else `reviewer`."""
+    """The person's identity if the server knows it, else `reviewer`."""
     message: Text = ""
-    """The person's words: why, or what to do with it."""
+    """The person's reason or comment."""
     stored_as: str = ""
-    """The receipt of the person's own wording, after an edit."""
+    """Id of the receipt of the person's text, after an edit."""
 
 
+# What a review changes about the count of a candidate, whose receipt says `quarantined`.
 _AFTER_REVIEW: dict[ReviewOutcome, WriteOutcome] = {
     "stored": "stored",
     "discarded": "rejected",
@@ -47,50 +48,61 @@ _AFTER_REVIEW: dict[ReviewOutcome, WriteOutcome] = {
 }
 
 
-class WriteReport(Frozen):
-    """What became of every candidate of a run.
+# A budget is a limit that the caller set: reaching it is reported, but raises nothing.
+_ERROR_CODES = frozenset(code.value for code in ErrorCode) - {ErrorCode.BUDGET_EXHAUSTED.value}
 
-    Nothing is lost: a candidate has a receipt, or stands in `unjudged`; a turn that could not be
-    read stands in `unread`, and a later run takes both up again.
+
+class WriteReport(Frozen):
+    """The result of a run for every candidate.
+
+    Nothing is lost: a candidate has a receipt or is in `unjudged`, and a turn that could not be
+    read is in `unread`. A later run continues with both.
     """
 
     run_id: str
-    """The run; every receipt names it."""
+    """Id of the run; every receipt names it."""
     namespace: Namespace
-    """Where it wrote."""
+    """The namespace it wrote to."""
     receipts: tuple[Receipt, ...] = ()
-    """One per candidate decided in this run, in the order of the conversation; after a review one
-    more for each wording of a person's own."""
+    """One per candidate decided in this run, in the order of the conversation; after a review, one
+    more for each text that a person wrote."""
     reviews: tuple[Review, ...] = ()
-    """What a person ruled on held candidates, where the run asked."""
+    """A person's rulings on quarantined candidates, if the run asked for them."""
     resumed: int = 0
-    """Candidates that an earlier run had decided; their receipts are in the log."""
+    """Number of candidates that an earlier run had decided; their receipts are in the log."""
     unjudged: tuple[CandidateMemory, ...] = ()
-    """Candidates left undecided by the budget or by a failure."""
+    """Candidates left undecided because of the budget or a failure."""
     unread: tuple[str, ...] = ()
-    """Ids of turns that no usable answer came back for, and of those the budget left out."""
+    """Ids of turns without a usable answer of the writer, or left out because of the budget."""
     failures: tuple[Failure, ...] = ()
-    """What went wrong, each once."""
+    """What went wrong; equal failures are listed once."""
     usage: Usage = Usage()
     """Model calls of the run: writer and gates."""
-    notes: tuple[str, ...] = Field(default=())
-    """What a reader should know."""
+    notes: tuple[str, ...] = ()
+    """Remarks for a reader, such as the model calls that the order of the gates saved."""
 
     @property
     def counts(self) -> dict[WriteOutcome, int]:
-        """Candidates by outcome, after a person's review; what did not occur counts 0."""
-        counts: dict[WriteOutcome, int] = {
-            "stored": 0,
-            "duplicate": 0,
-            "quarantined": 0,
-            "rejected": 0,
-            "refused": 0,
-        }
-        reviewed = {review.receipt_id: review for review in self.reviews}
+        """Candidates by outcome, after a person's review; an outcome that did not occur is 0."""
+        counts: dict[WriteOutcome, int] = dict.fromkeys(get_args(WriteOutcome), 0)
+        # Receipts are never changed, so the effect of a review is counted from the review.
+        reviews = {review.receipt_id: review for review in self.reviews}
         for receipt in self.receipts:
-            review = reviewed.get(receipt.id)
+            review = reviews.get(receipt.id)
             if review is None:
                 counts[receipt.outcome] += 1
-            elif not review.stored_as:  # else the receipt of the new wording counts
+            elif not review.stored_as:  # after an edit, the receipt of the new text counts
                 counts[_AFTER_REVIEW[review.outcome]] += 1
         return counts
+
+
+def first_error(failures: Sequence[Failure]) -> MemguardError | None:
+    """The failure that stopped a run, as the error it was; `None` if nothing stopped it.
+
+    A pass without a usable answer is not an error: its turns stay unread, and the next run reads
+    them again. Neither is an exhausted budget, because the caller set the limit.
+    """
+    for failure in failures:
+        if failure.code in _ERROR_CODES:
+            return error_of(failure)
+    return None

@@ -1,116 +1,42 @@
-"""A person's own words, stored as they are: nobody judges them, and the receipt says so."""
+"""Reviews: a person decides about quarantined candidates, or writes a memory.
+
+The node `review` of the write guard interrupts its run with `review_request`, in the shape of
+LangChain's human-in-the-loop middleware, and carries out each decision of the answer. A text that
+a person wrote is stored as it is; no gate judges it, and its receipt says so.
+"""
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, Any, Literal, TypeAlias, get_args
 
-from langgraph.config import get_config
-from langgraph.graph import StateGraph
 from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore
-from langgraph.types import interrupt
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, JsonValue
 
-from memguard import compat
-from memguard.errors import ConfigurationError, ErrorCode, InvalidInputError, MemguardError
-from memguard.journal.backing import Backing, Backings
+from memguard.errors import ErrorCode, InvalidInputError
+from memguard.journal.backing import Backing
 from memguard.journal.commit import commit
 from memguard.journal.journal import Journal
 from memguard.journal.quarantine import Quarantine
 from memguard.methods.admission import refuse_text
 from memguard.methods.writer.config import Writer
-from memguard.portal import dual
 from memguard.schema.base import Namespace, Text
 from memguard.schema.decision import AdmissionDecision
-from memguard.schema.failures import failure_of
 from memguard.schema.memory import CandidateMemory, record_key
 from memguard.schema.receipt import MethodReport, Receipt, ReceiptFactory
-from memguard.write.extraction import Meters
 from memguard.write.gates import digest_of
-from memguard.write.outcome import emit, receipts_of
 from memguard.write.report import Review, ReviewOutcome, ReviewRuling
-from memguard.write.state import CandidateResult, WriteState
 
-METHOD = "human_wording"
+# Receipts name these two as their method.
+_WORDING_METHOD = "human_wording"
+_REVIEW_METHOD = "human_review"
 
-
-async def store_wording(
-    journal: Journal,
-    store: BaseStore,
-    text: str,
-    *,
-    namespace: Namespace,
-    actor: str,
-    instead_of: str = "",
-) -> Receipt:
-    """Store what a person wrote.
-
-    Args:
-        journal: The log.
-        store: The memory store.
-        text: The person's words.
-        namespace: Where they go.
-        actor: Who wrote them.
-        instead_of: The text that they replace; kept on the receipt.
-
-    Raises:
-        InvalidInputError: If the text is blank or too long for a memory.
-        StoreError: If the store failed; the next `recover` finishes what was begun.
-    """
-    refused = refuse_text(text, max_chars=Writer().max_candidate_chars)
-    if refused is not None:
-        raise InvalidInputError(refused.explanation, code=ErrorCode.INPUT_INVALID)
-    before = f", in place of {instead_of!r}" if instead_of else ""
-    receipt = worded_receipt(
-        CandidateMemory(text=text, namespace=namespace),
-        run_id=uuid.uuid4().hex,
-        method=METHOD,
-        explanation=f"worded by a person{before}; not judged",
-        evidence={"actor": actor, "instead_of": instead_of},
-        # A digest of its own: the same words may be taken back and written again.
-        policy_digest=digest_of(METHOD, uuid.uuid4().hex),
-    )
-    return (await commit(journal, store, [receipt], actor=actor)).receipts[0]
-
-
-def worded_receipt(
-    candidate: CandidateMemory,
-    *,
-    run_id: str,
-    method: str,
-    explanation: str,
-    evidence: Mapping[str, JsonValue],
-    policy_digest: str,
-) -> Receipt:
-    """The receipt of a person's own words, as admitted."""
-    decision = AdmissionDecision(
-        outcome="admit", reason="human_approved", explanation=explanation, method=method
-    )
-    report = MethodReport(method=method, spec={}, decision=decision, evidence={**evidence})
-    return ReceiptFactory().create(
-        candidate,
-        decision,
-        reports=(report,),
-        run_id=run_id,
-        record_key=record_key(candidate.text),
-        policy_digest=policy_digest,
-    )
-
-
-ReviewMode = Literal["quarantine", "interrupt"]
-"""What becomes of held candidates: they lie in quarantine, or the run also pauses and asks."""
-
-REVIEW_METHOD = "human_review"
-ACTION = "store_memory"
+_ACTION = "store_memory"
 """The action that a person is asked about; its one argument is `text`."""
-_RULINGS: tuple[ReviewRuling, ...] = ("approve", "edit", "reject", "respond")
-_REVIEWER = "reviewer"
 
 
 class _AnswerPart(BaseModel):
-    """A part of an answer; fields that a user interface adds are ignored."""
+    """A part of an answer; additional fields, which some user interfaces send, are ignored."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -134,6 +60,7 @@ class EditedAction(_AnswerPart):
     args: EditedArgs
 
 
+# The shape of LangChain's `EditDecision`, hence the nesting.
 class Edit(_AnswerPart):
     """Store another text instead."""
 
@@ -142,7 +69,7 @@ class Edit(_AnswerPart):
 
 
 class Reject(_AnswerPart):
-    """Throw the candidate out."""
+    """Discard the candidate."""
 
     type: Literal["reject"]
     message: Text = ""
@@ -158,117 +85,38 @@ class Respond(_AnswerPart):
 Decision: TypeAlias = Annotated[Approve | Edit | Reject | Respond, Discriminator("type")]
 
 
-class Answer(_AnswerPart):
+class ReviewAnswer(_AnswerPart):
     """One decision for each action request, in their order."""
 
     decisions: tuple[Decision, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reviewing:
-    """What the nodes of a review share."""
-
-    backings: Backings
-    meters: Meters
-    max_chars: int
-
-
-def check_mode(mode: ReviewMode) -> ReviewMode:
-    """Refuse an unknown setting.
-
-    Raises:
-        ConfigurationError: If it is not `quarantine` or `interrupt`.
-    """
-    if mode not in get_args(ReviewMode):
-        msg = f"`review` is {mode!r}: use one of {', '.join(get_args(ReviewMode))}"
-        raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID)
-    return mode
-
-
-def add_review(builder: StateGraph[Any, Any, Any, Any], reviewing: Reviewing) -> None:
-    """Put the review between `gates` and `report`."""
-    builder.add_node("hold", dual(partial(hold, reviewing=reviewing)))
-    builder.add_node("review", dual(partial(review, reviewing=reviewing)))
-    builder.add_edge("gates", "hold")
-    builder.add_conditional_edges("hold", to_review)
-    builder.add_edge("review", "report")
-
-
-async def hold(state: WriteState, *, reviewing: Reviewing) -> dict[str, Any]:
-    """Save the usage in the state: the run may go on in another process, days later."""
-    quarantined = held_receipts(state)
-    can_wait = compat.has_checkpointer(get_config().get("configurable", {}))
-    emit("held", candidates=len(quarantined), asks=can_wait)
-    unasked = (
-        f"nobody was asked about {len(quarantined)} held candidates, because the graph has no "
-        "checkpointer to wait with: compile it with `checkpointer=`, or rule with `memguard "
-        "quarantine list`"
-    )
-    return {
-        "spent": reviewing.meters.close(state.run_id).usage,
-        "waiting": tuple(receipt.id for receipt in quarantined) if can_wait else (),
-        "notes": (unasked,) if quarantined and not can_wait else (),
-    }
-
-
-def to_review(state: WriteState) -> Literal["review", "report"]:
-    """Ask a person where the run can wait for one."""
-    return "review" if state.waiting else "report"
-
-
-async def review(state: WriteState, *, reviewing: Reviewing) -> dict[str, Any]:
-    """Ask a person about all quarantined candidates, and carry out the answer."""
-    quarantined = held_receipts(state)
-    answer: Answer = interrupt(
-        make_request(quarantined),
-        response_schema=_schema_of(len(quarantined), max_chars=reviewing.max_chars),
-    )
-    backing = reviewing.backings.current()
-    reviews: list[Review] = []
-    ruled: list[CandidateResult] = []
-    for receipt, ruling in zip(quarantined, answer.decisions, strict=True):
-        try:
-            done, edited = await carry_out(ruling, receipt=receipt, backing=backing, actor=_actor())
-        except MemguardError as error:
-            failure = failure_of(error, step="review", about=receipt.id)
-            ruled.append(CandidateResult(failure=failure))
-            continue
-        reviews.append(done)
-        ruled += [CandidateResult(receipt=edited)] if edited is not None else []
-        emit("reviewed", receipt=receipt.id, ruling=done.ruling, outcome=done.outcome)
-    return {"reviews": tuple(reviews), "ruled": ruled}
-
-
-def held_receipts(state: WriteState) -> tuple[Receipt, ...]:
-    """The decisions of this run that put a candidate in quarantine, in order."""
-    return tuple(receipt for receipt in receipts_of(state) if receipt.outcome == "quarantined")
-
-
-def make_request(quarantined: Sequence[Receipt]) -> dict[str, Any]:
-    """The question, in the shape of LangChain's `HITLRequest`."""
+def review_request(quarantined: Sequence[Receipt]) -> dict[str, Any]:
+    """The question about some candidates, in the shape of LangChain's `HITLRequest`."""
     return {
         "action_requests": [
             {
-                "name": ACTION,
+                "name": _ACTION,
                 "args": {"text": receipt.candidate.text},
-                "description": describe(receipt),
+                "description": _describe(receipt),
             }
             for receipt in quarantined
         ],
         "review_configs": [
-            {"action_name": ACTION, "allowed_decisions": list(_RULINGS)} for _ in quarantined
+            {"action_name": _ACTION, "allowed_decisions": list(get_args(ReviewRuling))}
+            for _ in quarantined
         ],
     }
 
 
-def describe(receipt: Receipt) -> str:
-    """What a person needs to rule: the memory, why it was held, and who said what."""
+def _describe(receipt: Receipt) -> str:
+    """What a person needs to decide: the memory, why it is in quarantine, and its source."""
     candidate = receipt.candidate
     turns = [turn for report in receipt.reports for turn in report.context]
+    # The turns that the candidate is based on; the others would make the question too long.
     named = [turn for turn in turns if turn.id in candidate.turn_ids] or turns
-    statements = list(
-        dict.fromkeys(f"  {turn.speaker or turn.role}: {turn.content}" for turn in named)
-    )
+    # Several gates were shown the same turns.
+    statements = dict.fromkeys(f"  {turn.speaker or turn.role}: {turn.content}" for turn in named)
     lines = [
         f"Store this memory? {candidate.text}",
         f"Held because: {receipt.decision.explanation}",
@@ -279,58 +127,90 @@ def describe(receipt: Receipt) -> str:
     return "\n".join(lines)
 
 
+def answer_type(count: int, *, max_chars: int) -> Any:
+    """The type that an answer must fit; one that does not raises, and can be given again.
+
+    Args:
+        count: Number of action requests.
+        max_chars: Limit of an edited text, in characters.
+    """
+
+    def check(answer: ReviewAnswer) -> ReviewAnswer:
+        if len(answer.decisions) != count:
+            msg = f"{len(answer.decisions)} decisions for {count} action requests: give one each"
+            raise ValueError(msg)
+        for decision in answer.decisions:
+            # Checked before any decision is carried out, so that an answer is carried out whole.
+            if isinstance(decision, Edit):
+                refusal = refuse_text(decision.edited_action.args.text, max_chars=max_chars)
+                if refusal is not None:
+                    raise ValueError(refusal.explanation)
+        return answer
+
+    return Annotated[ReviewAnswer, AfterValidator(check)]
+
+
+def reviewer() -> str:
+    """The identity of the person who resumed the run if the server knows it, else `reviewer`."""
+    user = getattr(get_runtime().server_info, "user", None)
+    return str(getattr(user, "identity", "") or "reviewer")
+
+
 async def carry_out(
-    ruling: Decision, *, receipt: Receipt, backing: Backing, actor: str
+    decision: Decision, *, receipt: Receipt, backing: Backing, actor: str
 ) -> tuple[Review, Receipt | None]:
-    """Do what a person said of one candidate; doing it again changes nothing.
+    """Carry out a person's decision on one candidate; doing it again changes nothing.
 
     A candidate that left quarantine while the question was open stays as it is, and the review
-    says where.
+    gives its state.
 
     Returns:
-        The review, and the receipt of the person's own wording after an edit.
+        The review, and the receipt of the person's text after an edit.
 
     Raises:
-        StoreError: If the store failed; the next `recover` finishes what was begun.
+        StoreError: If the store failed; the next `recover` completes the decision.
     """
     quarantine = Quarantine(backing.journal)
     edited: Receipt | None = None
-    message = "" if isinstance(ruling, Approve | Edit) else ruling.message
-    if isinstance(ruling, Edit) and ruling.edited_action.args.text != receipt.candidate.text:
-        edited = await _store_wording(ruling.edited_action.args.text, receipt, backing, actor=actor)
-    elif isinstance(ruling, Approve | Edit) and await _is_open(receipt, backing):
+    message = "" if isinstance(decision, Approve | Edit) else decision.message
+    text = decision.edited_action.args.text if isinstance(decision, Edit) else None
+    if text is not None and text != receipt.candidate.text:
+        edited = await _store_edit(text, receipt, backing, actor=actor)
+    elif isinstance(decision, Approve | Edit) and await _outcome(receipt, backing) == "held":
         await quarantine.arelease(receipt.id, actor=actor, store=backing.store)
-    elif isinstance(ruling, Reject) and await _is_open(receipt, backing):
+    elif isinstance(decision, Reject) and await _outcome(receipt, backing) == "held":
         await quarantine.adiscard(receipt.id, actor=actor, reason=message or "rejected by a person")
+    # Read back rather than derived from the decision: somebody else may have ruled meanwhile.
     outcome: ReviewOutcome = "stored" if edited is not None else await _outcome(receipt, backing)
-    done = Review(
+    review = Review(
         receipt_id=receipt.id,
-        ruling=ruling.type,
+        ruling=decision.type,
         outcome=outcome,
         actor=actor,
         message=message,
         stored_as="" if edited is None else edited.id,
     )
-    return done, edited
+    return review, edited
 
 
-async def _store_wording(
+async def _store_edit(
     text: str, receipt: Receipt, backing: Backing, *, actor: str
 ) -> Receipt | None:
-    """Store a person's own words under a receipt that says so; the held candidate is done with."""
-    # One wording per review: found again under this digest when the node runs a second time.
-    digest = digest_of(REVIEW_METHOD, receipt.id)
+    """Store a person's text under a receipt that says so, and discard the quarantined candidate."""
+    # One text per review: this digest finds it again if the node runs a second time after a crash.
+    digest = digest_of(_REVIEW_METHOD, receipt.id)
     candidate = receipt.candidate.model_copy(update={"text": text})
     earlier = await backing.receipts.afind(candidate.id, policy_digest=digest)
-    if earlier is None and not await _is_open(receipt, backing):
+    if earlier is None and await _outcome(receipt, backing) != "held":
         return None
-    edited = earlier or worded_receipt(
+    edited = earlier or _text_receipt(
         candidate,
         run_id=receipt.run_id,
-        method=REVIEW_METHOD,
+        method=_REVIEW_METHOD,
         explanation=(
             f"worded by a person, in place of {receipt.candidate.text!r}; not judged again"
         ),
+        # Readers of receipts know these names, so they stay.
         evidence={
             "actor": actor,
             "held_receipt": receipt.id,
@@ -338,6 +218,7 @@ async def _store_wording(
         },
         policy_digest=digest,
     )
+    # Stored before the candidate is discarded: a crash in between must not lose the text.
     committed = await backing.committer.commit(edited)
     await Quarantine(backing.journal).adiscard(
         receipt.id, actor=actor, reason=f"worded by a person; stored under receipt {committed.id}"
@@ -345,39 +226,72 @@ async def _store_wording(
     return committed
 
 
-async def _is_open(receipt: Receipt, backing: Backing) -> bool:
-    return await backing.receipts.astate(receipt.id) in {"held", "releasing"}
-
-
 async def _outcome(receipt: Receipt, backing: Backing) -> ReviewOutcome:
+    # A release that did not finish counts as open: releasing again finishes it.
     state = await backing.receipts.astate(receipt.id)
     if state in {"held", "releasing"}:
         return "held"
     return "stored" if state == "released" else "discarded"
 
 
-def _schema_of(count: int, *, max_chars: int) -> Any:
-    """The type that a resume must fit; one that does not raises, and can be answered again."""
+async def store_wording(
+    journal: Journal,
+    store: BaseStore,
+    text: str,
+    *,
+    namespace: Namespace,
+    actor: str,
+    instead_of: str = "",
+) -> Receipt:
+    """Store a text that a person wrote.
 
-    def check(answer: Answer) -> Answer:
-        if len(answer.decisions) != count:
-            msg = f"{len(answer.decisions)} decisions for {count} action requests: give one each"
-            raise ValueError(msg)
-        for ruling in answer.decisions:
-            refused = (
-                refuse_text(ruling.edited_action.args.text, max_chars=max_chars)
-                if isinstance(ruling, Edit)
-                else None
-            )
-            if refused is not None:
-                raise ValueError(refused.explanation)
-        return answer
+    Args:
+        journal: The log.
+        store: The memory store.
+        text: The memory.
+        namespace: Where it is stored.
+        actor: Who wrote it.
+        instead_of: The text that it replaces, for the receipt.
 
-    return Annotated[Answer, AfterValidator(check)]
+    Raises:
+        InvalidInputError: If the text is blank or too long for a memory.
+        StoreError: If the store failed; the next `recover` completes the write.
+    """
+    refusal = refuse_text(text, max_chars=Writer().max_candidate_chars)
+    if refusal is not None:
+        raise InvalidInputError(refusal.explanation, code=ErrorCode.INPUT_INVALID)
+    before = f", in place of {instead_of!r}" if instead_of else ""
+    receipt = _text_receipt(
+        CandidateMemory(text=text, namespace=namespace),
+        run_id=uuid.uuid4().hex,
+        method=_WORDING_METHOD,
+        explanation=f"worded by a person{before}; not judged",
+        evidence={"actor": actor, "instead_of": instead_of},
+        # Never equal to an earlier one: the same text may be deleted and written again.
+        policy_digest=digest_of(_WORDING_METHOD, uuid.uuid4().hex),
+    )
+    return (await commit(journal, store, [receipt], actor=actor)).receipts[0]
 
 
-def _actor() -> str:
-    """The person, where a server knows who resumes the run."""
-    server = get_runtime().server_info
-    user = getattr(server, "user", None)
-    return str(getattr(user, "identity", "") or _REVIEWER)
+def _text_receipt(
+    candidate: CandidateMemory,
+    *,
+    run_id: str,
+    method: str,
+    explanation: str,
+    evidence: Mapping[str, JsonValue],
+    policy_digest: str,
+) -> Receipt:
+    """The receipt that admits a person's text."""
+    decision = AdmissionDecision(
+        outcome="admit", reason="human_approved", explanation=explanation, method=method
+    )
+    report = MethodReport(method=method, spec={}, decision=decision, evidence={**evidence})
+    return ReceiptFactory().create(
+        candidate,
+        decision,
+        reports=(report,),
+        run_id=run_id,
+        record_key=record_key(candidate.text),
+        policy_digest=policy_digest,
+    )

@@ -1,4 +1,4 @@
-"""What goes into the write guard, what comes out, and what passes in between."""
+"""The input, output and state of the write guard, and the inputs of its branches."""
 
 import operator
 from collections.abc import Mapping
@@ -16,19 +16,20 @@ from memguard.write.report import Review, WriteReport
 
 
 def _candidates(value: Any) -> Any:
-    """Plain texts are candidates too; one text is a list of one."""
+    """Accept plain texts as candidates, and a single candidate as a list with one entry."""
     if value is None:
         return None
+    # `None` as an entry is a blank text, which is refused with a receipt, not an error.
     entries = [value] if isinstance(value, str | Mapping | CandidateMemory) else value
     return tuple({"text": e} if e is None or isinstance(e, str) else e for e in entries)
 
 
 class WriteInput(BaseModel):
-    """A conversation to remember from. One of `messages` and `conversation` will do."""
+    """A conversation to remember from, as `messages` or as `conversation`."""
 
     messages: list[Any] = Field(
         default=[],
-        description="Chat messages; what was read before is not read again.",
+        description="Chat messages; turns that an earlier run read are not read again.",
         examples=[[{"role": "user", "content": "I moved to Porto in May."}]],
     )
     conversation: AnyConversation | None = Field(
@@ -36,13 +37,13 @@ class WriteInput(BaseModel):
     )
     candidates: Annotated[tuple[CandidateMemory, ...] | None, BeforeValidator(_candidates)] = Field(
         default=None,
-        description="Candidates of your own; the writer is then not asked.",
+        description="Your own candidates; the writer is then not called.",
         examples=[["The user lives in Porto."]],
     )
 
 
 class WriteOutput(BaseModel):
-    """What became of every candidate."""
+    """The report on every candidate."""
 
     writes: WriteReport
 
@@ -64,7 +65,7 @@ class PassReport(Frozen):
 
 
 class CandidateResult(Frozen):
-    """The result of one branch: a receipt, or a candidate that is left undecided."""
+    """The result of one branch of `gates`: a receipt, or a candidate left undecided and why."""
 
     receipt: Receipt | None = None
     unjudged: CandidateMemory | None = None
@@ -72,7 +73,7 @@ class CandidateResult(Frozen):
 
 
 class PassState(BaseModel):
-    """The input of one branch that reads."""
+    """The input of one branch of `extract`: the turns of one pass of the writer."""
 
     run_id: str
     namespace: Namespace
@@ -82,21 +83,24 @@ class PassState(BaseModel):
 
 
 class CandidateState(BaseModel):
-    """The input of one branch that judges."""
+    """The input of one branch of `gates`: one candidate."""
 
     run_id: str
     proposal: Proposal
 
 
+# Models rather than typed dictionaries: state that comes back as JSON, from a checkpoint or from
+# Studio, is validated into the same types.
 class WriteState(WriteInput):
-    """What passes from node to node.
+    """The state of a run.
 
-    Checkpoints of paused runs name these fields, so their names do not change.
+    Checkpoints of paused runs contain these fields by name, so their names must not change.
     """
 
     run_id: str = ""
     namespace: Namespace = ()
     passes: tuple[PassState, ...] = ()
+    # Branches run concurrently, so each adds its result through a reducer.
     extracted: Annotated[list[PassReport], operator.add] = []
     proposals: tuple[Proposal, ...] = ()
     resumed: int = 0

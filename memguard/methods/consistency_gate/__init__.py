@@ -4,6 +4,6 @@ from memguard.methods.consistency_gate.graph import (
     build_consistency_gate_graph,
     create_consistency_gate_graph,
 )
-from memguard.methods.consistency_gate.judges import make_judge
+from memguard.methods.consistency_gate.judges import build_judge
 
-__all__ = ["build_consistency_gate_graph", "create_consistency_gate_graph", "make_judge"]
+__all__ = ["build_consistency_gate_graph", "build_judge", "create_consistency_gate_graph"]

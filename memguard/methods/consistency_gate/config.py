@@ -1,4 +1,4 @@
-"""Frozen specs of the methods, and the named presets."""
+"""Settings of ConsistencyGate, and its named presets."""
 
 from typing import Annotated, Literal, Self
 
@@ -18,7 +18,7 @@ class ConsistencyGate(Frozen):
     variant: Literal["soft", "logprob"] = "soft"
     """`soft`: mean of K sampled scores; `logprob`: probability of yes at one answer token."""
     k: Annotated[int, Field(ge=1, le=64)] = 5
-    """Samples per candidate; `logprob` asks once whatever K is."""
+    """Samples per candidate; `logprob` needs one call, whatever K is."""
     threshold: Literal["fixed", "adaptive"] = "fixed"
     """`fixed`: admit from `tau`; `adaptive`: from a threshold that grows with the namespace."""
     tau: UnitInterval = 0.7
@@ -30,18 +30,19 @@ class ConsistencyGate(Frozen):
     capacity: Annotated[int, Field(gt=0)] = 500
     """Records at which a namespace counts as full. Nothing is evicted."""
     context: Literal["source", "memory", "both"] = "source"
-    """What supports: the source turns, stored memories, or both. With `memory`, a new true fact
-    has no support and is not admitted; that setting reproduces the paper's Contam protocol."""
+    """What may support a candidate: source turns, stored memories, or both. With `memory`, a new
+    true fact has no support and is not admitted; this reproduces the paper's Contam protocol."""
     memory_k: Annotated[int, Field(ge=1, le=100)] = 5
     """Stored memories taken as context with `memory` and `both`."""
     temperature: Annotated[float, Field(ge=0.0, le=2.0)] | None = None
     """Sampling temperature; `None`: 0.7 for K > 1, 0 for K = 1."""
+    # Exact, so it changes no decision; see `rules.is_settled`.
     early_stop: bool = True
     """Stop sampling when the rest cannot change the decision (concurrent sampling only)."""
     local_first: bool = False
-    """Ask the local judge first, and the language model only where the local one is in doubt."""
+    """Use the local judge first, and the language model only if the local one is in doubt."""
     on_inconclusive: OnInconclusive = "quarantine"
-    """What becomes of a candidate that could not be judged."""
+    """The outcome for a candidate that could not be judged."""
 
     @model_validator(mode="after")
     def _thresholds_in_order(self) -> Self:
@@ -52,7 +53,7 @@ class ConsistencyGate(Frozen):
 
     @classmethod
     def preset(cls, name: str) -> "ConsistencyGate":
-        """The named setting; see `CONSISTENCY_GATE_PRESETS`.
+        """The settings of a preset; see `CONSISTENCY_GATE_PRESETS`.
 
         Raises:
             KeyError: If there is no preset of that name.
@@ -61,9 +62,10 @@ class ConsistencyGate(Frozen):
 
     @property
     def sampling_temperature(self) -> float:
-        """The temperature in force."""
+        """The temperature that is applied."""
         if self.temperature is not None:
             return self.temperature
+        # Samples at temperature 0 would all be the same; a single one should be reproducible.
         return 0.7 if self.variant == "soft" and self.k > 1 else 0.0
 
 

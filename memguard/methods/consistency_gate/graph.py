@@ -1,9 +1,16 @@
-"""What a candidate is compared with: the text that may support it, and the threshold."""
+"""ConsistencyGate as a graph: is a candidate supported by its source?
+
+```text
+START -> judge -> decide -> END
+```
+
+`judge` collects the turns and stored memories that may support the candidate and the threshold it
+has to reach, and asks the judge for its samples. `decide` turns the samples into a decision.
+"""
 
 import uuid
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -18,12 +25,13 @@ from memguard.errors import ConfigurationError, ErrorCode, JudgeError
 from memguard.llm.models import ModelLike
 from memguard.methods.admission import refuse_source, refuse_text
 from memguard.methods.consistency_gate.config import ConsistencyGate
-from memguard.methods.consistency_gate.judges import Judge, make_judge
+from memguard.methods.consistency_gate.judges import Judge, build_judge
 from memguard.methods.consistency_gate.rules import (
     METHOD,
     adaptive_threshold,
     decide_on_support,
     rule_on_support,
+    score_of,
 )
 from memguard.methods.consistency_gate.state import (
     GateInput,
@@ -31,7 +39,6 @@ from memguard.methods.consistency_gate.state import (
     GateRuling,
     Judgement,
     SupportState,
-    score_of,
 )
 from memguard.portal import dual
 from memguard.prompts import Prompt
@@ -44,73 +51,47 @@ from memguard.schema.usage import Usage
 from memguard.store_calls import call_store
 
 
-@dataclass(frozen=True, kw_only=True)
-class SupportContext:
-    """What the judge needs."""
-
-    tau: float
-    """The threshold in force."""
-    source: tuple[Turn, ...] = ()
-    """The text that may support the candidate."""
-    occupancy: int | None = None
-    """Records in the namespace, where the threshold depends on it."""
-    refusal: AdmissionDecision | None = None
-    """The ruling on what cannot be judged."""
-
-
-async def gather(
-    state: SupportState, *, spec: ConsistencyGate, store: BaseStore | None, check_text: bool
-) -> SupportContext:
-    """Collect the text that may support the candidate, and the threshold it has to reach.
+async def judge(
+    state: SupportState, *, asker: Judge, store: BaseStore | None, check_text: bool
+) -> dict[str, Any]:
+    """Collect the source and the threshold, and ask the judge for its samples.
 
     Args:
-        state: The candidate and its source.
-        spec: Settings.
-        store: The memory store.
+        state: The candidate and its context.
+        asker: The judge.
+        store: The memory store; the graph's own store by default.
         check_text: Whether the text may be unusable; a guard has refused such texts before.
 
     Raises:
         ConfigurationError: If the spec needs stored memories and there is no store.
     """
+    spec, evidence = asker.spec, state.context.evidence
+    # With `both`, stored memories may support what no turn does, so no source is required.
     refusal = refuse_text(state.candidate.text) if check_text else None
     if refusal is None and spec.context != "memory":
-        refusal = refuse_source(state.context.evidence, required=spec.context == "source")
+        refusal = refuse_source(evidence, required=spec.context == "source")
     if refusal is not None:
-        return SupportContext(refusal=refusal, tau=spec.tau)
-    source = state.context.evidence if spec.context != "memory" else ()
-    if spec.context == "source" and spec.threshold == "fixed":
-        return SupportContext(source=source, tau=spec.tau)
-    memory = _store(store)
+        # A thread with a checkpointer still has the values of the last candidate.
+        return {
+            "decision": refusal,
+            "tau": spec.tau,
+            "source": (),
+            "occupancy": None,
+            "judged": None,
+        }
+    source = evidence if spec.context != "memory" else ()
+    tau, occupancy = spec.tau, None
     if spec.context != "source":
-        source += await recall_support(memory, state=state, limit=spec.memory_k)
-    if spec.threshold == "fixed":
-        return SupportContext(source=source, tau=spec.tau)
-    occupancy = await count_records(memory, state.candidate.namespace, limit=spec.capacity)
-    tau = adaptive_threshold(
-        occupancy, tau_min=spec.tau_min, tau_max=spec.tau_max, capacity=spec.capacity
-    )
-    return SupportContext(source=source, tau=tau, occupancy=occupancy)
-
-
-async def recall_support(store: BaseStore, *, state: SupportState, limit: int) -> tuple[Turn, ...]:
-    """The stored memories nearest to the candidate, from exactly its namespace."""
-    namespace = state.candidate.namespace
-    nearest = SearchOp(namespace, query=state.candidate.text, limit=limit, refresh_ttl=False)
-    (matches,) = await call_store(store, [nearest])
-    return tuple(
-        Turn(id=f"memory:{item.key}", role="user", content=str(item.value.get("content", "")))
-        for item in matches
-        if item.namespace == namespace
-    )
-
-
-async def count_records(store: BaseStore, namespace: Namespace, *, limit: int) -> int:
-    """Records in exactly this namespace; counting stops at `limit` in stores without a count."""
-    if isinstance(store, CountsRecords):
-        return await store.acount(namespace)
-    page = SearchOp(namespace, limit=limit, refresh_ttl=False)
-    (items,) = await call_store(store, [page])
-    return sum(item.namespace == namespace for item in items)
+        source += await _recall(_store(store), state=state, limit=spec.memory_k)
+    if spec.threshold == "adaptive":
+        occupancy = await _count_records(
+            _store(store), state.candidate.namespace, limit=spec.capacity
+        )
+        tau = adaptive_threshold(
+            occupancy, tau_min=spec.tau_min, tau_max=spec.tau_max, capacity=spec.capacity
+        )
+    judgement = await asker.ask(state.candidate, source=source, tau=tau)
+    return {"source": source, "tau": tau, "occupancy": occupancy, "judged": judgement}
 
 
 def _store(store: BaseStore | None) -> BaseStore:
@@ -124,10 +105,65 @@ def _store(store: BaseStore | None) -> BaseStore:
     return memory
 
 
-def rule(
+async def _recall(store: BaseStore, *, state: SupportState, limit: int) -> tuple[Turn, ...]:
+    """The stored memories nearest to the candidate, from exactly its namespace."""
+    namespace = state.candidate.namespace
+    nearest = SearchOp(namespace, query=state.candidate.text, limit=limit, refresh_ttl=False)
+    (matches,) = await call_store(store, [nearest])
+    return tuple(
+        Turn(id=f"memory:{item.key}", role="user", content=str(item.value.get("content", "")))
+        for item in matches
+        # A search also finds what is below the namespace, which may belong to other users.
+        if item.namespace == namespace
+    )
+
+
+async def _count_records(store: BaseStore, namespace: Namespace, *, limit: int) -> int:
+    """Records in exactly this namespace; at most `limit` in stores that cannot count."""
+    # LangGraph's stores cannot count. Beyond the capacity the threshold no longer changes, so a
+    # search for that many records is enough.
+    if isinstance(store, CountsRecords):
+        return await store.acount(namespace)
+    page = SearchOp(namespace, limit=limit, refresh_ttl=False)
+    (items,) = await call_store(store, [page])
+    return sum(item.namespace == namespace for item in items)
+
+
+async def decide(
+    state: SupportState, *, spec: ConsistencyGate, receipts: ReceiptFactory | None
+) -> dict[str, Any]:
+    """Decide on the samples; outside a guard, which writes its own, create the receipt too.
+
+    Raises:
+        JudgeError: If the candidate could not be judged and the spec says to raise.
+    """
+    decision, evidence = _rule(state, spec=spec)
+    if decision.reason == "inconclusive" and spec.on_inconclusive == "raise":
+        msg = f"{state.candidate.text!r} was {decision.explanation}; the gate is set to raise then"
+        raise JudgeError(msg, code=ErrorCode.JUDGE_INCONCLUSIVE)
+    judgement = state.judged
+    report = MethodReport(
+        method=METHOD,
+        spec=spec.model_dump(mode="json"),
+        decision=decision,
+        evidence=evidence,
+        context=state.source,
+        usage=judgement.usage if judgement else Usage(),
+        prompts=(judgement.prompt,) if judgement and judgement.prompt else (),
+        models={"judge": judgement.model} if judgement else {},
+        notes=judgement.notes if judgement else (),
+    )
+    ruling = {"decision": decision, "report": report}
+    if receipts is None:
+        return ruling
+    receipt = receipts.create(state.candidate, decision, reports=(report,), run_id=state.run_id)
+    return {**ruling, "receipt": receipt}
+
+
+def _rule(
     state: SupportState, *, spec: ConsistencyGate
 ) -> tuple[AdmissionDecision, dict[str, JsonValue]]:
-    """The decision on a candidate, with the numbers that it rests on."""
+    """The decision on a candidate, with the numbers that it is based on."""
     judgement = state.judged
     if judgement is None:
         if state.decision is None:
@@ -140,10 +176,12 @@ def rule(
     decision = decide_on_support(
         score,
         on_inconclusive=spec.on_inconclusive,
+        # One reason of several: those of a sample near the mean fit the decision.
         why=_why(samples, mean=score.mean, inconclusive=score.ruling == "inconclusive"),
         used=len(samples),
         too_close=any(isinstance(s, Inconclusive) and s.reason == "too_close" for s in samples),
     )
+    # Enough to compute the decision again. Readers of receipts know these names, so they stay.
     return decision, {
         "score": score.mean,
         "tau": judgement.tau,
@@ -151,7 +189,7 @@ def rule(
         "used": len(samples),
         "usable": score.usable,
         "mode": judgement.mode,
-        "temperature": None if judgement.mode == "local" else spec.sampling_temperature,
+        "temperature": judgement.temperature,
         "occupancy": state.occupancy,
         "samples": [_sample_row(sample) for sample in samples],
         "decided_by": _deciding_turns(state, judgement),
@@ -159,32 +197,10 @@ def rule(
     }
 
 
-def build_report(
-    state: SupportState,
-    *,
-    spec: ConsistencyGate,
-    decision: AdmissionDecision,
-    evidence: dict[str, JsonValue],
-) -> MethodReport:
-    """All that a receipt keeps of this method's work on one candidate."""
-    judgement = state.judged
-    return MethodReport(
-        method=METHOD,
-        spec=spec.model_dump(mode="json"),
-        decision=decision,
-        evidence=evidence,
-        context=state.source,
-        usage=judgement.usage if judgement else Usage(),
-        prompts=(judgement.prompt,) if judgement and judgement.prompt else (),
-        models={"judge": judgement.model} if judgement else {},
-        notes=judgement.notes if judgement else (),
-    )
-
-
 def _why(
     samples: tuple[SupportSample | Inconclusive, ...], *, mean: float | None, inconclusive: bool
 ) -> str:
-    """The words of the judge nearest to the mean; or why samples could not be used."""
+    """The reason of the sample nearest to the mean; or why samples could not be used."""
     if inconclusive or mean is None:
         doubts = [
             s.detail for s in samples if isinstance(s, Inconclusive) and s.reason == "too_close"
@@ -196,6 +212,7 @@ def _why(
     reasons = [s for s in samples if isinstance(s, SupportSample) and s.reason]
     if not reasons:
         return ""
+    # The reason breaks ties, so that the order in which answers arrive does not matter.
     return min(reasons, key=lambda sample: (abs(sample.score - mean), sample.reason)).reason
 
 
@@ -206,7 +223,8 @@ def _sample_row(sample: SupportSample | Inconclusive) -> dict[str, JsonValue]:
 
 
 def _deciding_turns(state: SupportState, judgement: Judgement) -> list[JsonValue]:
-    """The turns that judges named, with who said them; the candidate's own when none did."""
+    """The turns that the judge named, with who said them; else those that the candidate names."""
+    # Samples of one judgement may name different turns; every one of them counts.
     named = {
         turn_id
         for sample in judgement.samples
@@ -218,45 +236,6 @@ def _deciding_turns(state: SupportState, judgement: Judgement) -> list[JsonValue
         for turn in state.source
         if turn.id in named
     ]
-
-
-NAME = "consistency_gate"
-
-
-async def judge(
-    state: SupportState, *, asker: Judge, store: BaseStore | None, check_text: bool
-) -> dict[str, Any]:
-    """Collect the source and the threshold, and ask the model for its samples."""
-    evidence = await gather(state, spec=asker.spec, store=store, check_text=check_text)
-    if evidence.refusal is not None:
-        return {"decision": evidence.refusal, "tau": evidence.tau}
-    judgement = await asker.ask(state.candidate, source=evidence.source, tau=evidence.tau)
-    return {
-        "source": evidence.source,
-        "tau": evidence.tau,
-        "occupancy": evidence.occupancy,
-        "judged": judgement,
-    }
-
-
-async def decide(
-    state: SupportState, *, spec: ConsistencyGate, receipts: ReceiptFactory | None
-) -> dict[str, Any]:
-    """Decide on the samples; outside a guard, which writes its own, create the receipt too.
-
-    Raises:
-        JudgeError: If the candidate could not be judged and the spec says to raise.
-    """
-    decision, evidence = rule(state, spec=spec)
-    if decision.reason == "inconclusive" and spec.on_inconclusive == "raise":
-        msg = f"{state.candidate.text!r} was {decision.explanation}; the gate is set to raise then"
-        raise JudgeError(msg, code=ErrorCode.JUDGE_INCONCLUSIVE)
-    report = build_report(state, spec=spec, decision=decision, evidence=evidence)
-    ruling = {"decision": decision, "report": report}
-    if receipts is None:
-        return ruling
-    receipt = receipts.create(state.candidate, decision, reports=(report,), run_id=state.run_id)
-    return {**ruling, "receipt": receipt}
 
 
 def create_consistency_gate_graph(
@@ -273,30 +252,29 @@ def create_consistency_gate_graph(
     Args:
         model: The judge: `"provider:model"`, a `BaseChatModel`, a resolved model, or `"local"` for
             the support verifier that needs no language model.
-        spec: Settings; the paper's recommended ones when left out.
+        spec: Settings; the paper's recommended ones by default.
         store: Where stored memories are read for `context="memory" | "both"` and counted for the
-            adaptive threshold; the graph's own store when left out.
+            adaptive threshold; the graph's own store by default.
         prompt: Your own judge prompt, with the slots `source` and `memory`.
-        clock: Gives the time of receipts.
-        new_id: Gives ids of receipts.
+        clock: Returns the time of a receipt.
+        new_id: Returns the id of a receipt.
 
     Raises:
         ConfigurationError: If the model or the prompt cannot be used.
     """
-    asker = make_judge(model, spec=spec or ConsistencyGate(), prompt=prompt)
-    return _compile(asker, store=store, receipts=ReceiptFactory(clock=clock, new_id=new_id))
+    asker = build_judge(model, spec=spec or ConsistencyGate(), prompt=prompt)
+    receipts = ReceiptFactory(clock=clock, new_id=new_id)
+    return build_consistency_gate_graph(asker, store=store, receipts=receipts)
 
 
 def build_consistency_gate_graph(
-    asker: Judge, *, store: BaseStore | None
+    asker: Judge, *, store: BaseStore | None, receipts: ReceiptFactory | None = None
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
-    """The graph inside a guard, which has checked the text and creates the receipt itself."""
-    return _compile(asker, store=store, receipts=None)
+    """The graph around a judge that exists already.
 
-
-def _compile(
-    asker: Judge, *, store: BaseStore | None, receipts: ReceiptFactory | None
-) -> CompiledStateGraph[Any, Any, Any, Any]:
+    Without `receipts` it is the graph inside a guard, which checks texts before any gate, for all
+    gates, and creates the receipts itself.
+    """
     alone = receipts is not None
     output = GateOutput if alone else GateRuling
     builder = StateGraph(SupportState, input_schema=GateInput, output_schema=output)
@@ -305,4 +283,4 @@ def _compile(
     builder.add_edge(START, "judge")
     builder.add_edge("judge", "decide")
     builder.add_edge("decide", END)
-    return builder.compile(name=NAME)
+    return builder.compile(name=METHOD)

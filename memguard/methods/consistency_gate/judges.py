@@ -1,4 +1,8 @@
-"""Judging with no language model: what is repeated word for word, else the support verifier."""
+"""The judges of ConsistencyGate: how well does a source support a candidate?
+
+A judge is a language model with a prompt, the local support verifier, or the local one first and
+the model in its cases of doubt. `build_judge` chooses by the model argument and the spec.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +10,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
 from langchain_core.messages import BaseMessage
-from pydantic import JsonValue
 
 from memguard.llm.budget import current_meter
 from memguard.llm.call import CallSettings
@@ -15,8 +18,8 @@ from memguard.llm.parsing import parse_support
 from memguard.llm.sample import sample, yes_no_logprob
 from memguard.local.statements import find_statements
 from memguard.methods.consistency_gate.config import ConsistencyGate
-from memguard.methods.consistency_gate.rules import is_settled
-from memguard.methods.consistency_gate.state import Judgement, score_of
+from memguard.methods.consistency_gate.rules import is_settled, score_of
+from memguard.methods.consistency_gate.state import Judgement
 from memguard.prompts import Prompt, load_prompt, resolve_prompt
 from memguard.quoting import named_turns, quote, quote_turns
 from memguard.schema.decision import Inconclusive, SupportSample
@@ -25,19 +28,157 @@ from memguard.schema.memory import CandidateMemory, Conversation, Turn
 if TYPE_CHECKING:
     from memguard.local import SupportJudgement, SupportVerifier
 
+MAX_TOKENS = 2048
+"""Enough for a reasoning model's thoughts; a plain answer takes about 60."""
+
+YES_NO_MAX_TOKENS = 16
+"""Only the first word counts; a small model would continue at length."""
 
 WEAKER = (
     "judged by the local verifier, which is weaker than a strong language model: it misses details "
     "swapped within a turn and facts that are only implied, and knows English only"
 )
 
+# Read now, with the module: a gate may be built inside a running event loop.
+load_prompt("consistency_gate", "support")
+load_prompt("consistency_gate", "support_yes_no")
 
-@cache
-def _verifier() -> "SupportVerifier":
-    """One verifier per process; it loads its weights at the first judgement."""
-    from memguard.local import SupportVerifier  # noqa: PLC0415 - loads numpy
 
-    return SupportVerifier()
+class Judge(Protocol):
+    """Estimates how well a source supports a candidate."""
+
+    @property
+    def spec(self) -> ConsistencyGate:
+        """The settings in force."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes with everything that can change its scores, except the settings."""
+        ...
+
+    async def ask(
+        self, candidate: CandidateMemory, *, source: tuple[Turn, ...], tau: float
+    ) -> Judgement:
+        """The judge's samples on one candidate.
+
+        Args:
+            candidate: The memory.
+            source: The turns that may support it.
+            tau: The threshold; the local judge may use its own.
+
+        Raises:
+            ModelConfigurationError: If the model cannot be used as configured.
+            BudgetExhaustedError: If the run's budget is spent.
+        """
+        ...
+
+
+def build_judge(model: ModelLike, *, spec: ConsistencyGate, prompt: Prompt | None = None) -> Judge:
+    """The judge for a model argument and a spec.
+
+    Raises:
+        ConfigurationError: If the model or the prompt cannot be used.
+    """
+    if model == LOCAL:
+        return LocalJudge(spec=spec)
+    is_soft = spec.variant == "soft"
+    name, max_tokens = ("support", MAX_TOKENS) if is_soft else ("support_yes_no", YES_NO_MAX_TOKENS)
+    judge = ModelJudge(
+        model=resolve_model(model),
+        spec=spec,
+        prompt=resolve_prompt("consistency_gate", name, override=prompt),
+        settings=CallSettings(temperature=spec.sampling_temperature, max_tokens=max_tokens),
+    )
+    if not spec.local_first:
+        return judge
+    return LocalFirstJudge(spec=spec, local=LocalJudge(spec=spec), model=judge)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelJudge:
+    """A model, a prompt and the settings to ask it with."""
+
+    model: Model
+    spec: ConsistencyGate
+    prompt: Prompt
+    settings: CallSettings
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the model's name and the prompt."""
+        return f"{self.model.name}:{self.prompt.digest}"
+
+    async def ask(
+        self, candidate: CandidateMemory, *, source: Sequence[Turn], tau: float
+    ) -> Judgement:
+        """Samples of the model, or the probability of its answer token; see `Judge.ask`."""
+        # The source stands first: candidates of one chunk share it, and providers cache prefixes.
+        messages = self.prompt.render(source=quote_turns(source), memory=quote(candidate.text))
+        if self.spec.variant == "logprob":
+            return await self._ask_logprob(messages, tau=tau)
+        return await self._ask_soft(messages, source=source, tau=tau)
+
+    async def _ask_soft(
+        self, messages: Sequence[BaseMessage], *, source: Sequence[Turn], tau: float
+    ) -> Judgement:
+        # Turns are shown by number: ids can be long, and a text could contain one.
+        numbers = tuple(str(number) for number in range(1, len(source) + 1))
+
+        def parse(text: str) -> SupportSample | Inconclusive:
+            return parse_support(text, turn_ids=numbers)
+
+        def settled(answers: Sequence[SupportSample | Inconclusive], remaining: int) -> bool:
+            scores = [score_of(answer) for answer in answers]
+            return is_settled(scores, remaining=remaining, k=self.spec.k, tau=tau)
+
+        batch = await sample(
+            self.model,
+            messages,
+            parse,
+            k=self.spec.k,
+            settings=self.settings,
+            meter=current_meter(),
+            # Applies to concurrent requests; K answers of one request arrive together.
+            stop=settled if self.spec.early_stop else None,
+        )
+        return Judgement(
+            samples=tuple(_with_turn_ids(answer, source) for answer in batch.answers),
+            k=self.spec.k,
+            tau=tau,
+            mode=batch.mode,
+            temperature=self.settings.temperature,
+            model=self.model.name,
+            prompt=self.prompt.stamp,
+            usage=batch.usage,
+            notes=tuple(batch.notes),
+        )
+
+    async def _ask_logprob(self, messages: Sequence[BaseMessage], *, tau: float) -> Judgement:
+        result = await yes_no_logprob(
+            self.model, messages, settings=self.settings, meter=current_meter()
+        )
+        answer = result.probability
+        return Judgement(
+            samples=(answer if isinstance(answer, Inconclusive) else SupportSample(score=answer),),
+            k=1,
+            tau=tau,
+            mode="logprob",
+            temperature=self.settings.temperature,
+            model=self.model.name,
+            prompt=self.prompt.stamp,
+            usage=result.usage,
+            notes=tuple(result.notes),
+        )
+
+
+def _with_turn_ids(
+    answer: SupportSample | Inconclusive, source: Sequence[Turn]
+) -> SupportSample | Inconclusive:
+    """Replace the turn numbers that the judge was shown by the ids that receipts use."""
+    if isinstance(answer, Inconclusive):
+        return answer
+    return answer.model_copy(update={"turn_ids": named_turns(answer.turn_ids, source)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,9 +199,9 @@ class LocalJudge:
     ) -> Judgement:
         """One deterministic sample; in the verifier's band of doubt it is inconclusive.
 
-        The verifier's own calibrated threshold holds, unless the spec names another.
+        The verifier's own calibrated threshold applies, unless the spec sets another.
         """
-        turn = repeated_turn(candidate.text, source)
+        turn = _repeated_turn(candidate.text, source)
         if turn is not None:
             sample = SupportSample(
                 score=1.0, reason=f"said word for word in turn {turn.id}", turn_ids=(turn.id,)
@@ -70,13 +211,20 @@ class LocalJudge:
             candidate=candidate, context=Conversation(turns=source)
         )
         sample = _sample(judgement)
-        stated = statements_of(source)
+        stated = _statements_of(source)
+        # Only what is supported needs the second run, which can only take support away.
         if judgement.ruling == "supported" and stated != source:
             again = await _verifier().ajudge(
                 candidate=candidate, context=Conversation(turns=stated)
             )
             if again.ruling != "supported":
-                sample = Inconclusive(reason="too_close", detail=_only_mentioned(judgement, again))
+                detail = (
+                    f"local support {judgement.score:.2f}, but {again.score:.2f} on what a user "
+                    "states as so, without questions, hypotheticals and quotations"
+                )
+                sample = Inconclusive(reason="too_close", detail=detail)
+        # The spec's default of 0.7 is for the scores of language models, which the verifier's are
+        # not: only a threshold that the user has set replaces the calibrated one.
         threshold = tau if {"tau", "threshold"} & self.spec.model_fields_set else judgement.tau
         return Judgement(
             samples=(sample,),
@@ -84,18 +232,19 @@ class LocalJudge:
             tau=threshold,
             mode="local",
             model=f"local:{judgement.version}",
-            details={"local": _details(judgement)},
+            details={"local": judgement.model_dump(mode="json")},
             notes=(WEAKER, *(f"outside what it was made for: {n}" for n in judgement.notes)),
         )
 
 
-def repeated_turn(text: str, source: tuple[Turn, ...]) -> Turn | None:
-    """The turn in which its speaker states this text as so, word for word, or `None`.
+def _repeated_turn(text: str, source: tuple[Turn, ...]) -> Turn | None:
+    """The user's turn that states this text word for word, or `None`.
 
-    The text may begin with the speaker's name and a colon, as the local writer puts it.
+    The text may begin with the speaker's name and a colon, as the local writer phrases it.
     """
     name, colon, rest = text.partition(": ")
     for turn in source:
+        # What only the assistant said is no evidence, so it is not repeated by anybody.
         if turn.role != "user":
             continue
         named = colon and name in {turn.speaker, "The user"} and name
@@ -105,11 +254,11 @@ def repeated_turn(text: str, source: tuple[Turn, ...]) -> Turn | None:
     return None
 
 
-def statements_of(source: tuple[Turn, ...]) -> tuple[Turn, ...]:
-    """The source with only what people state as so: no question, no "if", no quotation.
+def _statements_of(source: tuple[Turn, ...]) -> tuple[Turn, ...]:
+    """The users' turns, without questions, hypotheticals and quotations.
 
     The verifier compares words, and cannot tell "I bought it" from "if I were rich I'd buy it".
-    What is supported with such sentences and not without them is in doubt.
+    A candidate that is supported with such sentences only is in doubt.
     """
     statements: list[Turn] = []
     for turn in source:
@@ -119,13 +268,6 @@ def statements_of(source: tuple[Turn, ...]) -> tuple[Turn, ...]:
         if content:
             statements.append(turn.model_copy(update={"content": content}))
     return tuple(statements)
-
-
-def _only_mentioned(judgement: "SupportJudgement", again: "SupportJudgement") -> str:
-    return (
-        f"local support {judgement.score:.2f}, but {again.score:.2f} on what a user states as so, "
-        "without questions, hypotheticals and quotations"
-    )
 
 
 def _sample(judgement: "SupportJudgement") -> SupportSample | Inconclusive:
@@ -143,144 +285,21 @@ def _sample(judgement: "SupportJudgement") -> SupportSample | Inconclusive:
     return SupportSample(score=judgement.score, reason=reason, turn_ids=tuple(turns))
 
 
-def _details(judgement: "SupportJudgement") -> JsonValue:
-    return judgement.model_dump(mode="json")
+@cache
+def _verifier() -> "SupportVerifier":
+    """One verifier per process; it loads its weights at the first judgement."""
+    from memguard.local import SupportVerifier  # noqa: PLC0415 - loads numpy
 
-
-MAX_TOKENS = 2048
-"""Room for a reasoning model's thoughts; a plain answer takes about 60."""
-
-YES_NO_MAX_TOKENS = 16
-"""Only the first word counts; a small model would ramble on."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelJudge:
-    """A model, a prompt and the settings to ask it with."""
-
-    model: Model
-    spec: ConsistencyGate
-    prompt: Prompt
-
-    @property
-    def fingerprint(self) -> str:
-        """Of the model, by name, and the prompt."""
-        return f"{self.model.name}:{self.prompt.digest}"
-
-    async def ask(
-        self, candidate: CandidateMemory, *, source: Sequence[Turn], tau: float
-    ) -> Judgement:
-        """The judge's samples on one candidate.
-
-        Raises:
-            ModelConfigurationError: If the model cannot be used as configured.
-            BudgetExhaustedError: If the run's budget is spent.
-        """
-        # The source stands first: candidates of one chunk share it, and providers cache prefixes.
-        messages = self.prompt.render(source=quote_turns(source), memory=quote(candidate.text))
-        if self.spec.variant == "logprob":
-            return await self._ask_logprob(messages, tau=tau)
-        return await self._ask_soft(messages, source=source, tau=tau)
-
-    async def _ask_soft(
-        self, messages: Sequence[BaseMessage], *, source: Sequence[Turn], tau: float
-    ) -> Judgement:
-        numbers = tuple(str(number) for number in range(1, len(source) + 1))
-
-        def parse(text: str) -> SupportSample | Inconclusive:
-            return parse_support(text, turn_ids=numbers)
-
-        def settled(answers: Sequence[SupportSample | Inconclusive], remaining: int) -> bool:
-            scores = [score_of(answer) for answer in answers]
-            return is_settled(scores, remaining=remaining, k=self.spec.k, tau=tau)
-
-        batch = await sample(
-            self.model,
-            messages,
-            parse,
-            k=self.spec.k,
-            settings=self._settings,
-            meter=current_meter(),
-            stop=settled if self.spec.early_stop else None,
-        )
-        return Judgement(
-            samples=tuple(_with_turn_ids(answer, source) for answer in batch.answers),
-            k=self.spec.k,
-            tau=tau,
-            mode=batch.mode,
-            model=self.model.name,
-            prompt=self.prompt.stamp,
-            usage=batch.usage,
-            notes=tuple(batch.notes),
-        )
-
-    async def _ask_logprob(self, messages: Sequence[BaseMessage], *, tau: float) -> Judgement:
-        result = await yes_no_logprob(
-            self.model, messages, settings=self._settings, meter=current_meter()
-        )
-        answer = result.probability
-        return Judgement(
-            samples=(answer if isinstance(answer, Inconclusive) else SupportSample(score=answer),),
-            k=1,
-            tau=tau,
-            mode="logprob",
-            model=self.model.name,
-            prompt=self.prompt.stamp,
-            usage=result.usage,
-            notes=tuple(result.notes),
-        )
-
-    @property
-    def _settings(self) -> CallSettings:
-        max_tokens = MAX_TOKENS if self.spec.variant == "soft" else YES_NO_MAX_TOKENS
-        return CallSettings(temperature=self.spec.sampling_temperature, max_tokens=max_tokens)
-
-
-def _with_turn_ids(
-    answer: SupportSample | Inconclusive, source: Sequence[Turn]
-) -> SupportSample | Inconclusive:
-    """The judge named turns by the numbers it was shown; receipts name them by their ids."""
-    if isinstance(answer, Inconclusive):
-        return answer
-    return answer.model_copy(update={"turn_ids": named_turns(answer.turn_ids, source)})
-
-
-# Read now, with the module: a gate may be built inside a running event loop.
-load_prompt("consistency_gate", "support")
-load_prompt("consistency_gate", "support_yes_no")
-
-
-class Judge(Protocol):
-    """Gives support scores for one candidate."""
-
-    @property
-    def spec(self) -> ConsistencyGate:
-        """The settings in force."""
-        ...
-
-    @property
-    def fingerprint(self) -> str:
-        """Of all that can change its scores, settings aside."""
-        ...
-
-    async def ask(
-        self, candidate: CandidateMemory, *, source: tuple[Turn, ...], tau: float
-    ) -> Judgement:
-        """The samples on one candidate."""
-        ...
+    return SupportVerifier()
 
 
 @dataclass(frozen=True, kw_only=True)
 class LocalFirstJudge:
-    """Asks the local judge, and the language model only where the local one is in doubt."""
+    """Uses the local judge, and the language model only if the local one is in doubt."""
 
+    spec: ConsistencyGate
     local: LocalJudge
     model: ModelJudge
-
-    @property
-    def spec(self) -> ConsistencyGate:
-        """The settings in force."""
-        return self.model.spec
 
     @property
     def fingerprint(self) -> str:
@@ -290,8 +309,9 @@ class LocalFirstJudge:
     async def ask(
         self, candidate: CandidateMemory, *, source: tuple[Turn, ...], tau: float
     ) -> Judgement:
-        """The local judge's sample, or the model's; the receipt says what was saved."""
+        """The local judge's sample, or those of the model; a note says what was saved."""
         local = await self.local.ask(candidate, source=source, tau=tau)
+        # The local judge always returns one sample.
         if not isinstance(local.samples[0], Inconclusive):
             saved = self.spec.k if self.spec.variant == "soft" else 1
             note = (
@@ -303,20 +323,3 @@ class LocalFirstJudge:
         return judgement.model_copy(
             update={"notes": (*judgement.notes, note), "details": local.details}
         )
-
-
-def make_judge(model: ModelLike, *, spec: ConsistencyGate, prompt: Prompt | None = None) -> Judge:
-    """The judge that a model argument and a spec ask for.
-
-    Raises:
-        ConfigurationError: If the model or the prompt cannot be used.
-    """
-    if model == LOCAL:
-        return LocalJudge(spec=spec)
-    name = "support" if spec.variant == "soft" else "support_yes_no"
-    judge = ModelJudge(
-        model=resolve_model(model),
-        spec=spec,
-        prompt=resolve_prompt("consistency_gate", name, override=prompt),
-    )
-    return LocalFirstJudge(local=LocalJudge(spec=spec), model=judge) if spec.local_first else judge

@@ -1,4 +1,4 @@
-"""From support scores to a decision: mean, threshold, early stop, inconclusive rule.
+"""From support scores to a decision: mean, threshold, early stop, inconclusive rule. Pure.
 
 ConsistencyGate, arXiv 2607.22962, section 4: a candidate is admitted when the mean of K support
 scores reaches a threshold. All comparisons are made on exact fractions, so that neither the order
@@ -14,48 +14,48 @@ from typing import Literal, assert_never
 from memguard.schema.decision import (
     INCONCLUSIVE_OUTCOMES,
     AdmissionDecision,
+    Inconclusive,
     OnInconclusive,
     Outcome,
     ReasonCode,
+    SupportSample,
 )
+
+METHOD = "consistency_gate"
 
 TOLERANCE = 1e-9
 """Slack of the comparison with the threshold: three samples of 0.7 pass tau = 0.7."""
 
 SupportRuling = Literal["supported", "low_support", "inconclusive"]
-"""What the scores say, before policy makes an outcome of it."""
+"""The result of the scores, before the setting for inconclusive ones is applied."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SupportScore:
-    """The scores of one candidate, summed up."""
+    """The scores of one candidate, combined."""
 
     ruling: SupportRuling
-    """What the scores say."""
+    """The result."""
     mean: float | None
-    """Mean of the usable samples, in [0, 1]; `None` when there is none."""
+    """Mean of the usable samples, in [0, 1]; `None` without any."""
     tau: float
-    """The threshold in force."""
+    """The threshold that was applied."""
     usable: int
-    """Samples that hold a score."""
-    asked: int
-    """K, the samples asked for."""
+    """Number of samples with a score."""
+    k: int
+    """Number of samples requested."""
 
 
-def mean_support(scores: Sequence[float]) -> float | None:
-    """The mean of scores in [0, 1]; `None` for no scores, NaN if any score is NaN."""
-    if not scores:
-        return None
-    if any(math.isnan(score) for score in scores):
-        return math.nan
-    return float(_exact_mean(scores))
+def score_of(answer: SupportSample | Inconclusive) -> float | None:
+    """The score, or `None` if the judge gave no usable answer."""
+    return None if isinstance(answer, Inconclusive) else answer.score
 
 
 def passes_threshold(mean: float | None, *, tau: float) -> bool:
     """Whether a mean reaches `tau`; `None` and NaN never do."""
     if mean is None or math.isnan(mean):
         return False
-    return Fraction(mean) >= _bar(tau)
+    return Fraction(mean) >= _exact_threshold(tau)
 
 
 def adaptive_threshold(occupancy: int, *, tau_min: float, tau_max: float, capacity: int) -> float:
@@ -74,35 +74,42 @@ def adaptive_threshold(occupancy: int, *, tau_min: float, tau_max: float, capaci
         A threshold between `tau_min` and `tau_max`, never falling as occupancy grows.
     """
     share = min(1.0, occupancy / capacity)
+    # `min`, because rounding may put the sum a little above `tau_max`.
     return min(tau_max, tau_min + (tau_max - tau_min) * share)
 
 
+# Half is ours; the paper has no rule for samples without a score.
 def enough_usable(usable: int, *, k: int) -> bool:
-    """Whether at least half of K samples hold a score; with fewer, nothing can be concluded."""
+    """Whether at least half of K samples have a score; with fewer, nothing can be concluded."""
     return usable > 0 and 2 * usable >= k
 
 
 def rule_on_support(scores: Sequence[float | None], *, k: int, tau: float) -> SupportScore:
-    """Rule on the samples of one candidate.
+    """Combine the samples of one candidate.
 
     Args:
-        scores: One entry per sample used: a score in [0, 1], or `None` where the judge gave
-            nothing usable. NaN counts as nothing usable.
-        k: Samples asked for; `scores` is shorter when sampling stopped early.
+        scores: One entry per sample used: a score in [0, 1], or `None` if the judge gave no
+            usable answer. NaN counts as unusable.
+        k: Number of samples requested; `scores` is shorter when sampling stopped early.
         tau: The threshold.
 
     Returns:
         The ruling with its mean and counts. Fewer than half of `k` usable is inconclusive.
     """
-    usable = [score for score in scores if score is not None and not math.isnan(score)]
-    if not enough_usable(len(usable), k=k):
+    usable = _usable(scores)
+    mean = _exact_mean(usable) if usable else None
+    if mean is None or not enough_usable(len(usable), k=k):
         ruling: SupportRuling = "inconclusive"
-    elif _exact_mean(usable) >= _bar(tau):
+    elif mean >= _exact_threshold(tau):
         ruling = "supported"
     else:
         ruling = "low_support"
     return SupportScore(
-        ruling=ruling, mean=mean_support(usable), tau=tau, usable=len(usable), asked=k
+        ruling=ruling,
+        mean=None if mean is None else float(mean),
+        tau=tau,
+        usable=len(usable),
+        k=k,
     )
 
 
@@ -115,27 +122,29 @@ def is_settled(scores: Sequence[float | None], *, remaining: int, k: int, tau: f
     Args:
         scores: Samples so far, `None` where unusable.
         remaining: Samples still to come.
-        k: Samples asked for.
+        k: Number of samples requested.
         tau: The threshold.
     """
-    usable = [score for score in scores if score is not None and not math.isnan(score)]
+    usable = _usable(scores)
     if not enough_usable(len(usable), k=k):
         return False
     total = sum((Fraction(score) for score in usable), Fraction(0))
-    most = len(usable) + remaining
+    count, threshold = len(usable) + remaining, _exact_threshold(tau)
     # The mean is lowest when every remaining sample is 0, highest when every one is 1.
-    return total / most >= _bar(tau) or (total + remaining) / most < _bar(tau)
+    return total / count >= threshold or (total + remaining) / count < threshold
+
+
+def _usable(scores: Sequence[float | None]) -> list[float]:
+    return [score for score in scores if score is not None and not math.isnan(score)]
 
 
 def _exact_mean(scores: Sequence[float]) -> Fraction:
     return sum((Fraction(score) for score in scores), Fraction(0)) / len(scores)
 
 
-def _bar(tau: float) -> Fraction:
+def _exact_threshold(tau: float) -> Fraction:
+    # 0.7 as a double is a little above or below 0.7, and so is a mean of such scores.
     return Fraction(tau) - Fraction(TOLERANCE)
-
-
-METHOD = "consistency_gate"
 
 
 def decide_on_support(
@@ -146,19 +155,20 @@ def decide_on_support(
     used: int,
     too_close: bool = False,
 ) -> AdmissionDecision:
-    """Make a decision of a support score.
+    """Turn a support score into a decision.
 
     Args:
-        score: The ruling on the samples.
-        on_inconclusive: What becomes of a candidate that could not be judged.
-        why: A judge's words for its score, or the reasons why samples were not usable.
-        used: Samples asked in the end; fewer than `score.asked` after an early stop.
-        too_close: Whether there is a score that only lies where it decides nothing.
+        score: The combined samples.
+        on_inconclusive: The outcome for a candidate that could not be judged.
+        why: A judge's reason for its score, or the reasons why samples were not usable.
+        used: Number of samples drawn; fewer than `score.k` after an early stop.
+        too_close: Whether a score exists, but in the range where it is not reliable.
     """
     outcome, reason = _outcome(score, on_inconclusive=on_inconclusive)
     return AdmissionDecision(
         outcome=outcome,
         reason=reason,
+        # Counts of samples would explain nothing here: there is one, with a score.
         explanation=f"too close to call: {why}" if too_close else _explain(score, why, used=used),
         method=METHOD,
     )
@@ -177,9 +187,9 @@ def _outcome(score: SupportScore, *, on_inconclusive: OnInconclusive) -> tuple[O
 
 
 def _explain(score: SupportScore, why: str, *, used: int) -> str:
-    samples = f"{used} of {score.asked} samples" if used < score.asked else _plural(score.asked)
+    samples = f"{used} of {score.k} samples" if used < score.k else _plural(score.k)
     if score.ruling == "inconclusive" or score.mean is None:
-        text = f"not judged: {score.usable} of {_plural(score.asked)} usable"
+        text = f"not judged: {score.usable} of {_plural(score.k)} usable"
     else:
         sign = "<" if score.ruling == "low_support" else ">="
         text = f"support {score.mean:.2f} {sign} {score.tau:.2f} over {samples}"

@@ -1,4 +1,7 @@
-"""What goes into ConsistencyGate, and what it passes from node to node."""
+"""Input, output and state of ConsistencyGate, and a judge's answers.
+
+Checkpoints of paused runs contain these types and fields by name, so their names must not change.
+"""
 
 from pydantic import BaseModel, Field, JsonValue
 
@@ -11,10 +14,10 @@ from memguard.schema.usage import Usage
 
 
 class GateInput(BaseModel):
-    """One candidate and the text it must be supported by."""
+    """One candidate and the text that must support it."""
 
     candidate: AnyCandidate = Field(
-        description="The memory proposed for storage; a plain text will do.",
+        description="The memory proposed for storage; may be a plain text.",
         examples=["The user is vegetarian."],
     )
     context: AnyConversation = Field(
@@ -22,7 +25,7 @@ class GateInput(BaseModel):
         description="Its source: a text, chat messages, or a conversation.",
         examples=["My colleague doesn't eat meat."],
     )
-    run_id: str = Field(default="", description="The run it belongs to; made up when empty.")
+    run_id: str = Field(default="", description="Id of the run; generated if empty.")
 
 
 class Judgement(Frozen):
@@ -33,9 +36,11 @@ class Judgement(Frozen):
     k: int
     """The number of samples requested."""
     tau: float
-    """The threshold that goes with these scores."""
+    """The threshold for these scores."""
     mode: str
     """How the samples were drawn: `n`, `concurrent`, `logprob` or `local`."""
+    temperature: float | None = None
+    """Sampling temperature that was set; the local judge has none."""
     model: str
     """The judge's name."""
     prompt: PromptStamp | None = None
@@ -45,38 +50,34 @@ class Judgement(Frozen):
     details: dict[str, JsonValue] = Field(default={})
     """More evidence, for the receipt."""
     notes: tuple[str, ...] = ()
-    """What the model layer had to do differently."""
-
-
-def score_of(answer: SupportSample | Inconclusive) -> float | None:
-    """The score, or `None` where the judge gave nothing usable."""
-    return None if isinstance(answer, Inconclusive) else answer.score
+    """Deviations from the settings, such as a parameter that the model does not accept."""
 
 
 class GateRuling(BaseModel):
-    """The decision and the evidence for it: what a gate returns inside a guard."""
+    """The decision and its evidence: the output of a gate inside a guard."""
 
     decision: AdmissionDecision
     report: MethodReport
 
 
 class GateOutput(GateRuling):
-    """The ruling with its receipt: what the graph returns when it is used alone."""
+    """The decision with its receipt: the output of the graph when it is used alone."""
 
     receipt: Receipt
 
 
 class SupportState(GateInput):
-    """What passes from node to node."""
+    """The state of one judgement."""
 
     source: tuple[Turn, ...] = ()
     """The turns shown to the judge."""
     tau: float = 0.0
-    """The threshold in force."""
+    """The threshold that is applied."""
     occupancy: int | None = None
-    """Records in the namespace, where the threshold depends on it."""
+    """Number of records in the namespace, if the threshold depends on it."""
     judged: Judgement | None = None
-    """The judge's answers; `None` for a candidate that was refused before."""
+    """The judge's answers; `None` for a candidate that was refused without a judge."""
+    # Set by `judge` for a candidate that it refuses, else by `decide`.
     decision: AdmissionDecision | None = None
     report: MethodReport | None = None
     receipt: Receipt | None = None

@@ -1,8 +1,11 @@
-"""The writer: what in a conversation is worth proposing for storage?
+"""The writer: which facts of a conversation are candidates for storage?
 
 ```text
 START -> plan -> read (one branch per pass) -> collect -> END
 ```
+
+A pass is a group of new turns, with earlier turns as context. The passes run concurrently, and
+`collect` joins their results in the order of the conversation.
 """
 
 from collections.abc import Sequence
@@ -11,19 +14,13 @@ from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Send
+from langgraph.types import Overwrite, Send
 
 from memguard.llm.models import ModelLike
 from memguard.methods.writer.config import Writer
-from memguard.methods.writer.readers import Reader, make_reader
-from memguard.methods.writer.rules import plan_chunks, split_long_turns
-from memguard.methods.writer.state import (
-    Pass,
-    WriterInput,
-    WriterOutput,
-    WriterPassState,
-    WriterState,
-)
+from memguard.methods.writer.readers import Reader, build_reader
+from memguard.methods.writer.rules import Pass, plan_chunks, split_long_turns
+from memguard.methods.writer.state import WriterInput, WriterOutput, WriterPassState, WriterState
 from memguard.portal import dual
 from memguard.prompts import Prompt
 from memguard.schema.memory import Turn
@@ -33,14 +30,15 @@ NAME = "writer"
 
 
 async def plan(state: WriterState) -> dict[str, Any]:
-    """Start with no results: a thread with a checkpointer still holds those of the last run."""
+    """Discard earlier results: a thread with a checkpointer still has those of the last run."""
     del state
-    return {"written": []}
+    return {"written": Overwrite([])}
 
 
 def passes(state: WriterState, *, spec: Writer) -> Sequence[Send | str]:
-    """One branch per pass; straight to `collect` when there is nothing to read."""
+    """One branch per pass; straight to `collect` if there is nothing to read."""
     planned = _plan(state, spec=spec) if state.passes is None else state.passes
+    # Results come back in the order of the branches, whichever pass is read first.
     return [
         Send("read", WriterPassState(chunk=chunk, conversation_id=state.conversation.id))
         for chunk in planned
@@ -48,15 +46,15 @@ def passes(state: WriterState, *, spec: Writer) -> Sequence[Send | str]:
 
 
 def _plan(state: WriterState, *, spec: Writer) -> tuple[Pass, ...]:
+    # Split first: a long turn becomes several, and `new_from` counts turns as they were given.
     before = readable_turns(state.conversation.turns[: state.new_from], spec=spec)
     after = readable_turns(state.conversation.turns[state.new_from :], spec=spec)
     new = frozenset(range(len(before), len(before) + len(after)))
-    chunks = plan_chunks((*before, *after), new=new, spec=spec)
-    return tuple(Pass(earlier=chunk.earlier, new=chunk.new) for chunk in chunks)
+    return plan_chunks((*before, *after), new=new, spec=spec)
 
 
 async def read(state: WriterPassState, *, reader: Reader) -> dict[str, Any]:
-    """Draw the candidates of one pass."""
+    """Extract the candidates of one pass."""
     return {"written": [await reader.read(state.chunk, conversation_id=state.conversation_id)]}
 
 
@@ -67,12 +65,17 @@ async def collect(state: WriterState) -> dict[str, Any]:
         "candidates": tuple(c for result in results for c in result.candidates),
         "unread": tuple(u for result in results for u in result.unread),
         "usage": sum((result.usage for result in results), Usage()),
+        # Passes repeat notes about the model; each is said once.
         "notes": tuple(dict.fromkeys(n for result in results for n in result.notes)),
     }
 
 
 def readable_turns(turns: Sequence[Turn], *, spec: Writer) -> tuple[Turn, ...]:
-    """What a writer reads: what people and the assistant said, never system, tool or our text."""
+    """The turns that a writer reads, long ones in parts.
+
+    Those of users and of the assistant, without text that memguard put into the prompt.
+    """
+    # Tool results are documents and web pages: text of third parties is no source of memories.
     spoken = [turn for turn in turns if turn.is_evidence and turn.role in {"user", "assistant"}]
     return split_long_turns(spoken, max_chars=spec.chars_per_chunk)
 
@@ -83,15 +86,15 @@ def create_writer_graph(
     """The writer as a graph: `{"conversation"}` in, candidates out.
 
     Args:
-        model: Who reads: `"provider:model"`, a `BaseChatModel`, a resolved model, or `"local"` for
-            rules that pick statements word for word.
-        spec: Sizes of a pass.
+        model: The reader: `"provider:model"`, a `BaseChatModel`, a resolved model, or `"local"` for
+            rules that copy statements word for word.
+        spec: Settings, such as the size of a pass.
         prompt: Your own prompt, with the slots `earlier` and `turns`.
 
     Raises:
         ConfigurationError: If the model or the prompt cannot be used.
     """
-    return build_writer_graph(make_reader(model, prompt=prompt), spec=spec or Writer())
+    return build_writer_graph(build_reader(model, prompt=prompt), spec=spec or Writer())
 
 
 def build_writer_graph(reader: Reader, *, spec: Writer) -> CompiledStateGraph[Any, Any, Any, Any]:

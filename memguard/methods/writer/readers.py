@@ -1,6 +1,7 @@
-"""From facts as a model wrote them to candidates with a source. Pure.
+"""The readers of the writer: a language model with a prompt, or rules for English.
 
-Who said something is read off the turns, never off the model's words.
+A model returns facts with the numbers of the turns that they are based on. Who said something, and
+when, is taken from those turns, never from the model's answer.
 """
 
 from collections.abc import Sequence
@@ -12,35 +13,105 @@ from memguard.llm.budget import current_meter
 from memguard.llm.call import CallSettings
 from memguard.llm.models import LOCAL, Model, ModelLike, resolve_model
 from memguard.local.statements import find_statements
-from memguard.methods.writer.state import ExtractedFact, Extraction, Pass, PassResult, Unread
+from memguard.methods.writer.rules import Pass
+from memguard.methods.writer.state import ExtractedFact, Extraction, PassResult, Unread
 from memguard.prompts import Prompt, load_prompt, resolve_prompt
 from memguard.quoting import named_turns, quote_turns
 from memguard.schema.base import is_blank
 from memguard.schema.decision import Inconclusive
 from memguard.schema.memory import CandidateMemory, speaker_roles, turn_time
 
+MAX_TOKENS = 4096
+"""Enough for about a hundred facts, or for a reasoning model's thoughts and a few."""
 
-def attribute_facts(
+WEAKER = (
+    "written by the local writer: statements of the user word for word, picked by English rules; "
+    "a language model would word them to stand alone"
+)
+
+# Read now, with the module: a guard may be built inside a running event loop.
+load_prompt("writer", "extract")
+
+
+class Reader(Protocol):
+    """Extracts candidates from one pass."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes with everything that can change its candidates."""
+        ...
+
+    async def read(self, chunk: Pass, *, conversation_id: str) -> PassResult:
+        """The candidates of one pass, or its turns as unread without a usable answer."""
+        ...
+
+
+def build_reader(model: ModelLike, *, prompt: Prompt | None = None) -> Reader:
+    """The reader for a model argument.
+
+    Raises:
+        ConfigurationError: If the model or the prompt cannot be used.
+    """
+    if model == LOCAL:
+        return LocalReader()
+    return ModelReader(
+        model=resolve_model(model), prompt=resolve_prompt("writer", "extract", override=prompt)
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelReader:
+    """A language model with a prompt."""
+
+    model: Model
+    prompt: Prompt
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the model's name and the prompt."""
+        return f"{self.model.name}:{self.prompt.digest}"
+
+    async def read(self, chunk: Pass, *, conversation_id: str) -> PassResult:
+        """Ask the model for the facts of one pass."""
+        messages = self.prompt.render(
+            earlier=quote_turns(chunk.earlier),
+            turns=quote_turns(chunk.new, first=len(chunk.earlier) + 1),
+        )
+        # Temperature 0: a repeated read should propose the same candidates.
+        settings = CallSettings(temperature=0.0, max_tokens=MAX_TOKENS)
+        answer = await ask(
+            self.model, messages, Extraction, settings=settings, meter=current_meter()
+        )
+        if isinstance(answer.value, Inconclusive):
+            # No partial result: the whole pass is read again, or facts would be lost silently.
+            turn_ids = tuple(dict.fromkeys(turn.id for turn in chunk.new))
+            unread = Unread(
+                turn_ids=turn_ids, reason=answer.value.reason, detail=answer.value.detail
+            )
+            return PassResult(unread=(unread,), usage=answer.usage)
+        candidates, notes = _attribute_facts(
+            answer.value.facts, chunk=chunk, conversation_id=conversation_id
+        )
+        return PassResult(candidates=candidates, usage=answer.usage, notes=(*answer.notes, *notes))
+
+
+def _attribute_facts(
     facts: Sequence[ExtractedFact], *, chunk: Pass, conversation_id: str
 ) -> tuple[tuple[CandidateMemory, ...], tuple[str, ...]]:
-    """Make candidates of the facts of one pass.
+    """The candidates of one pass, in order, and notes on facts that were left out.
 
-    Args:
-        facts: As the model wrote them; turns are named by the numbers it was shown.
-        chunk: The turns it was shown, numbered from 1 over earlier and new ones.
-        conversation_id: The conversation they are from.
-
-    Returns:
-        The candidates in order, and notes on facts that were left out: blank ones, and those that
-        rest on earlier turns alone, which an earlier pass has read.
+    Left out are blank facts, and those that rest on earlier turns alone, which an earlier pass has
+    read.
     """
     candidates: list[CandidateMemory] = []
+    new_ids = {turn.id for turn in chunk.new}
     blank = stale = 0
     for fact in facts:
         candidate = _candidate(fact, chunk=chunk, conversation_id=conversation_id)
         if is_blank(candidate.text):
             blank += 1
-        elif candidate.turn_ids and not _rests_on_new(candidate, chunk):
+        # A fact without valid turns stays: the gates decide, on the source of the whole pass.
+        elif candidate.turn_ids and new_ids.isdisjoint(candidate.turn_ids):
             stale += 1
         else:
             candidates.append(candidate)
@@ -53,6 +124,7 @@ def attribute_facts(
 
 def _candidate(fact: ExtractedFact, *, chunk: Pass, conversation_id: str) -> CandidateMemory:
     turns = (*chunk.earlier, *chunk.new)
+    # The prompt shows the numbers in brackets, and some models copy these.
     turn_ids = named_turns([str(number).strip("[] ") for number in fact.turns], turns)
     sources = tuple(turn for turn in turns if turn.id in turn_ids)
     return CandidateMemory(
@@ -65,79 +137,12 @@ def _candidate(fact: ExtractedFact, *, chunk: Pass, conversation_id: str) -> Can
     )
 
 
-def _rests_on_new(candidate: CandidateMemory, chunk: Pass) -> bool:
-    new_ids = {turn.id for turn in chunk.new}
-    return any(turn_id in new_ids for turn_id in candidate.turn_ids)
-
-
-MAX_TOKENS = 4096
-"""Room for about a hundred facts, or for a reasoning model's thoughts and a few."""
-
-WEAKER = (
-    "written by the local writer: statements of the user word for word, picked by English rules; "
-    "a language model would word them to stand alone"
-)
-
-
-# Read now, with the module: a guard may be built inside a running event loop.
-load_prompt("writer", "extract")
-
-
-class Reader(Protocol):
-    """Draws candidates from one pass."""
-
-    @property
-    def fingerprint(self) -> str:
-        """Of all that can change what it draws."""
-        ...
-
-    async def read(self, chunk: Pass, *, conversation_id: str) -> PassResult:
-        """The candidates of one pass, or the turns that gave no usable answer."""
-        ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelReader:
-    """A language model with a prompt."""
-
-    model: Model
-    prompt: Prompt
-
-    @property
-    def fingerprint(self) -> str:
-        """Of the model, by name, and the prompt."""
-        return f"{self.model.name}:{self.prompt.digest}"
-
-    async def read(self, chunk: Pass, *, conversation_id: str) -> PassResult:
-        """Ask the model for the facts of one pass."""
-        messages = self.prompt.render(
-            earlier=quote_turns(chunk.earlier),
-            turns=quote_turns(chunk.new, first=len(chunk.earlier) + 1),
-        )
-        settings = CallSettings(temperature=0.0, max_tokens=MAX_TOKENS)
-        answer = await ask(
-            self.model, messages, Extraction, settings=settings, meter=current_meter()
-        )
-        if isinstance(answer.value, Inconclusive):
-            turn_ids = tuple(dict.fromkeys(turn.id for turn in chunk.new))
-            unread = Unread(
-                turn_ids=turn_ids, reason=answer.value.reason, detail=answer.value.detail
-            )
-            return PassResult(unread=(unread,), usage=answer.usage)
-        candidates, notes = attribute_facts(
-            answer.value.facts, chunk=chunk, conversation_id=conversation_id
-        )
-        return PassResult(candidates=candidates, usage=answer.usage, notes=(*answer.notes, *notes))
-
-
 @dataclass(frozen=True, kw_only=True)
 class LocalReader:
-    """Rules: what a user states as so, under the user's name, not reworded."""
+    """Rules for English: statements of users, word for word, after the user's name."""
 
-    @property
-    def fingerprint(self) -> str:
-        """Of the rules."""
-        return "local:statements:1"
+    # The number changes with the rules, so that conversations are read again under new ones.
+    fingerprint: str = "local:statements:1"
 
     async def read(self, chunk: Pass, *, conversation_id: str) -> PassResult:
         """The statements of one pass."""
@@ -155,16 +160,3 @@ class LocalReader:
             for statement in find_statements(turn.content)
         )
         return PassResult(candidates=candidates, notes=(WEAKER,))
-
-
-def make_reader(model: ModelLike, *, prompt: Prompt | None = None) -> Reader:
-    """The reader that a model argument asks for.
-
-    Raises:
-        ConfigurationError: If the model or the prompt cannot be used.
-    """
-    if model == LOCAL:
-        return LocalReader()
-    return ModelReader(
-        model=resolve_model(model), prompt=resolve_prompt("writer", "extract", override=prompt)
-    )

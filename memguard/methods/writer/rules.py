@@ -1,17 +1,19 @@
-"""Splits a conversation into passes for the writer, without losing any text."""
+"""Split a conversation into passes for the writer, without losing any text. Pure.
+
+Every new turn is read in exactly one pass. The keys of turns let a later run recognise those that
+were read, when the same conversation comes back with more turns.
+"""
 
 import hashlib
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
 from memguard.methods.writer.config import Writer
-from memguard.schema.base import Namespace
+from memguard.schema.base import Frozen, Namespace
 from memguard.schema.memory import Conversation, Turn
 
 
-@dataclass(frozen=True, kw_only=True)
-class Chunk:
+class Pass(Frozen):
     """The turns of one pass."""
 
     earlier: tuple[Turn, ...]
@@ -40,15 +42,16 @@ def split_long_turns(turns: Sequence[Turn], *, max_chars: int) -> tuple[Turn, ..
 
 def _parts(text: str, *, max_chars: int) -> Iterator[str]:
     while len(text) > max_chars:
-        # A fifth is longer than any word of a script that has spaces.
-        spaces = [at for at in range(max_chars - max_chars // 5, max_chars) if text[at].isspace()]
+        # The last fifth is longer than any word of a script that has spaces.
+        last_fifth = range(max_chars - max_chars // 5, max_chars)
+        spaces = [index for index in last_fifth if text[index].isspace()]
         end = spaces[-1] + 1 if spaces else max_chars
         yield text[:end]
         text = text[end:]
     yield text
 
 
-def plan_chunks(turns: Sequence[Turn], *, new: AbstractSet[int], spec: Writer) -> tuple[Chunk, ...]:
+def plan_chunks(turns: Sequence[Turn], *, new: AbstractSet[int], spec: Writer) -> tuple[Pass, ...]:
     """Group the new turns into passes, each with the turns before it.
 
     Args:
@@ -60,7 +63,7 @@ def plan_chunks(turns: Sequence[Turn], *, new: AbstractSet[int], spec: Writer) -
         Passes that contain every new turn exactly once, in order. The new turns of a pass are
         adjacent: no turn that was read before lies between them.
     """
-    chunks: list[Chunk] = []
+    chunks: list[Pass] = []
     start = 0
     while start < len(turns):
         if start not in new:
@@ -76,13 +79,14 @@ def plan_chunks(turns: Sequence[Turn], *, new: AbstractSet[int], spec: Writer) -
         ):
             chars += len(turns[end].content)
             end += 1
-        chunks.append(Chunk(earlier=_earlier(turns[:start], spec), new=tuple(turns[start:end])))
+        chunks.append(Pass(earlier=_earlier(turns[:start], spec), new=tuple(turns[start:end])))
         start = end
     return tuple(chunks)
 
 
 def _earlier(before: Sequence[Turn], spec: Writer) -> tuple[Turn, ...]:
     """The last turns before a pass that fit into a quarter of its size."""
+    # Context is paid for in every pass, so it must stay small compared with the new turns.
     # Backwards from the pass: the nearest turns explain a pronoun, older ones seldom do.
     context: list[Turn] = []
     room = spec.chars_per_chunk // 4
@@ -95,11 +99,12 @@ def _earlier(before: Sequence[Turn], spec: Writer) -> tuple[Turn, ...]:
 
 
 def turn_keys(conversation: Conversation, *, namespace: Namespace) -> tuple[str, ...]:
-    """A key per turn, which recognises the turn when the conversation comes back longer.
+    """A key per turn, which is the same when the conversation comes back with more turns.
 
-    The key of a turn with an id of its own contains that id. A numbered turn is identified by what
-    came before it, so its key is chained: a "Yes." after another question is another turn.
+    The key of a turn with an id contains that id. A turn that only has a number is identified by
+    the turns before it, so its key is chained: "Yes." after another question is another turn.
     """
+    # Chat messages have no stable ids; inserting one in the middle makes all later ones new.
     keys: list[str] = []
     chain = _digest(*namespace, conversation.id)
     counts: dict[str, int] = {}

@@ -1,4 +1,7 @@
-"""What goes into the writer, and what comes out."""
+"""Input, output and state of the writer, and a model's answer to one pass.
+
+Checkpoints of paused runs contain these types and fields by name, so their names must not change.
+"""
 
 import operator
 from typing import Annotated
@@ -6,19 +9,22 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from memguard.conversations.messages import AnyConversation
+from memguard.methods.writer.rules import Pass
 from memguard.schema.base import Frozen
 from memguard.schema.decision import InconclusiveReason
-from memguard.schema.memory import CandidateMemory, Turn
+from memguard.schema.memory import CandidateMemory
 from memguard.schema.usage import Usage
 
 
 class ExtractedFact(BaseModel):
     """One fact as the model wrote it."""
 
+    # Models add fields of their own; an additional one is no reason to lose the facts.
     model_config = ConfigDict(extra="ignore")
 
     text: str
     about: str = ""
+    # The prompt asks for numbers, but some models write them as strings.
     turns: list[int | str] = []
 
 
@@ -30,20 +36,13 @@ class Extraction(BaseModel):
     facts: list[ExtractedFact]
 
 
-class Pass(Frozen):
-    """One pass: the turns shown, and from which one on they are new."""
-
-    earlier: tuple[Turn, ...]
-    new: tuple[Turn, ...]
-
-
 class Unread(Frozen):
-    """Turns that gave no usable answer; they stay unread, and a later run reads them again."""
+    """Turns without a usable answer; they stay unread, and a later run reads them again."""
 
     turn_ids: tuple[str, ...]
-    """The turns."""
+    """Ids of the turns."""
     reason: InconclusiveReason
-    """Why."""
+    """Why the answer could not be used."""
     detail: str = ""
     """The answer or the error, shortened."""
 
@@ -52,27 +51,28 @@ class PassResult(Frozen):
     """The result of one pass."""
 
     candidates: tuple[CandidateMemory, ...] = ()
-    """Candidates drawn, in order."""
+    """Candidates, in order."""
     unread: tuple[Unread, ...] = ()
     """Turns without a usable answer."""
     usage: Usage = Usage()
-    """Cost."""
+    """Model calls."""
     notes: tuple[str, ...] = ()
-    """What was left out or done differently, and why."""
+    """Facts that were left out, and deviations from the settings, each with the reason."""
 
 
 class WriterInput(BaseModel):
-    """A conversation to draw candidates from."""
+    """A conversation to extract candidates from."""
 
     conversation: AnyConversation = Field(
         description="Chat messages, a text, or a conversation.",
         examples=[[{"role": "user", "content": "I moved to Porto in May."}]],
     )
     new_from: int = Field(
-        default=0, ge=0, description="Index of the first new turn; those before are only shown."
+        default=0, ge=0, description="Index of the first new turn; those before are context."
     )
     passes: tuple[Pass, ...] | None = Field(
-        default=None, description="Passes that were planned before; planned here when left out."
+        default=None,
+        description="Passes that were planned before; planned here by default.",
     )
 
 
@@ -86,14 +86,15 @@ class WriterOutput(BaseModel):
 
 
 class WriterState(WriterInput, WriterOutput):
-    """What passes from node to node."""
+    """The state of a run."""
 
+    # Branches run concurrently, so each adds its result through the reducer.
     written: Annotated[list[PassResult], operator.add] = []
     """One entry per pass, in the order of the conversation."""
 
 
 class WriterPassState(BaseModel):
-    """What one branch of the fan-out gets."""
+    """The input of one branch of `read`."""
 
     chunk: Pass
     conversation_id: str = ""

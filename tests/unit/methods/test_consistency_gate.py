@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from memguard import ConsistencyGate, create_consistency_gate_graph
@@ -36,6 +38,17 @@ def test_a_supported_candidate_is_admitted_with_its_reason() -> None:
     assert result["receipt"].usage.calls == 3
     assert result["receipt"].reports == (result["report"],)
     result["model"].assert_consumed()
+
+
+def test_a_refused_candidate_does_not_get_the_last_judgement_of_its_thread() -> None:
+    gate = create_consistency_gate_graph(ScriptedChatModel(["1"]), spec=ConsistencyGate(k=1))
+    gate.checkpointer = InMemorySaver()
+    thread: RunnableConfig = {"configurable": {"thread_id": "t"}}
+    gate.invoke({"candidate": "The user is vegetarian.", "context": SOURCE}, thread)
+    result = gate.invoke({"candidate": " ", "context": SOURCE}, thread)
+    assert (result["decision"].outcome, result["decision"].reason) == ("reject", "blank_text")
+    assert result["report"].usage.calls == 0
+    assert result["report"].context == ()
 
 
 def test_every_setting_is_on_the_receipt() -> None:

@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
 
 from memguard import ConsistencyGate, create_consistency_gate_graph, create_writer_graph
 from memguard.testing import ScriptedChatModel
@@ -92,6 +94,15 @@ def test_where_the_local_judge_is_sure_the_model_is_not_asked() -> None:
     assert result["decision"].outcome == "admit"
     assert model.calls == []
     assert any("5 answers" in note and "saved" in note for note in result["report"].notes)
+
+
+def test_a_thread_does_not_repeat_the_candidates_of_its_last_run() -> None:
+    writer = create_writer_graph("local")
+    writer.checkpointer = InMemorySaver()
+    thread: RunnableConfig = {"configurable": {"thread_id": "t"}}
+    for statement in ("I live in Porto.", "I like jazz."):
+        result = writer.invoke({"conversation": [("user", statement)]}, thread)
+        assert [c.text for c in result["candidates"]] == [f"The user: {statement}"]
 
 
 def test_the_local_writer_picks_statements_of_users() -> None:

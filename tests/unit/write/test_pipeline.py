@@ -20,7 +20,7 @@ from memguard.store_guard.store import GuardedStore
 from memguard.testing import ScriptedChatModel, UnexpectedModelCallError
 from memguard.testing.conmem import ConMemScript
 from memguard.write.gates import ADMITTED, Gate, Pipeline, build_gates
-from memguard.write.screening import merge_repeats
+from memguard.write.proposals import merge_repeats
 from memguard.write.state import Proposal
 from tests.unit.write.scripts import JUDGES, scripted
 

@@ -342,14 +342,14 @@ def test_a_store_that_fails_during_the_resume_loses_nothing(said: dict[str, Any]
 async def test_a_node_that_runs_twice_stores_once() -> None:
     """Killed after the ruling was carried out and before the checkpoint: the node runs again."""
     from memguard.journal.backing import Backing
-    from memguard.write.review import Answer, carry_out
+    from memguard.write.review import ReviewAnswer, carry_out
 
     bench = Bench(on_failure="report")
     await bench.guard().ainvoke({"messages": TALK})
     backing = Backing(store=bench.store, journal=bench.journal)
     held = (await Quarantine(bench.journal).alist()).receipts
     for said in (APPROVE, edit("Ana owns a canoe."), REJECT):
-        answer = Answer.model_validate({"decisions": [said]}).decisions[0]
+        answer = ReviewAnswer.model_validate({"decisions": [said]}).decisions[0]
         for receipt in held:
             first = await carry_out(answer, receipt=receipt, backing=backing, actor="ana")
             again = await carry_out(answer, receipt=receipt, backing=backing, actor="ana")
