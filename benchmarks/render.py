@@ -21,8 +21,15 @@ from memguard.methods.adjudication.permissions import PS_COLUMNS
 from memguard.methods.adjudication.rendering import render_memories
 from memguard.methods.adjudication.ruling import compile_ledger, rule_on_units
 from memguard.methods.adjudication.steps import costs_of
-from memguard.schema.ledger import Adjudication, Conflict, Ledger, Row
-from memguard.schema.read import PermissionSemantic, Rendering, Situation
+from memguard.schema.read import (
+    Adjudication,
+    Conflict,
+    Ledger,
+    PermissionSemantic,
+    Rendering,
+    Row,
+    Situation,
+)
 from memguard.schema.units import Unit, UnitAttributes
 
 _WORDS = "The user told us in spring that the harbour of the old town is worth a visit, number"

@@ -24,11 +24,15 @@ if TYPE_CHECKING:
     from memguard.middleware import MemguardMiddleware
     from memguard.read.graph import create_read_guard
     from memguard.schema.decision import AdmissionDecision, Inconclusive
-    from memguard.schema.ledger import ReadReport
     from memguard.schema.memory import CandidateMemory, Conversation, MemoryRecord, Turn
-    from memguard.schema.read import FactorCompiled, PermissionSemantic, Recall, RelevanceGate
-    from memguard.schema.receipt import Receipt
-    from memguard.schema.usage import Budget, Usage
+    from memguard.schema.read import (
+        FactorCompiled,
+        PermissionSemantic,
+        ReadReport,
+        Recall,
+        RelevanceGate,
+    )
+    from memguard.schema.receipt import Budget, Receipt, Usage
     from memguard.store_guard.store import guard_store, use_source
     from memguard.write.graph import create_write_guard
     from memguard.write.report import WriteReport

@@ -36,8 +36,7 @@ from memguard.namespaces import NamespaceLike
 from memguard.portal import dual
 from memguard.prompts import Prompt
 from memguard.read.admission import AdmissionLike
-from memguard.schema.ledger import ReadReport
-from memguard.schema.read import Recall
+from memguard.schema.read import ReadReport, Recall
 from memguard.uncheckpointed import Graph, run_uncheckpointed
 from memguard.write.gates import GateLike
 from memguard.write.report import WriteReport

@@ -12,8 +12,7 @@ from memguard.methods.adjudication.rendering import frame, quote_marked, render_
 from memguard.methods.relevance_gate import gate_by_relevance
 from memguard.quoting import FIXED_SENTENCE
 from memguard.schema.base import is_blank
-from memguard.schema.ledger import Ledger
-from memguard.schema.read import RecalledMemory, RelevanceGate
+from memguard.schema.read import Ledger, RecalledMemory, RelevanceGate
 from memguard.schema.units import Unit
 
 SEEDS = (0, 1, 2, 3, 4)

@@ -5,10 +5,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from memguard.methods.adjudication.state import ReadState
+from memguard.methods.adjudication.steps import ReadState
 from memguard.methods.conmem.state import ConMemState
-from memguard.methods.consistency_gate.state import SupportState
-from memguard.methods.writer.state import WriterPassState, WriterState
+from memguard.methods.consistency_gate.judges import SupportState
+from memguard.methods.writer.readers import WriterPassState, WriterState
 from memguard.read.graph import ReadGuardState
 from memguard.write.gates import GatesState
 from memguard.write.state import CandidateState, PassState, WriteState

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from memguard.schema.base import Namespace
-from memguard.schema.ledger import Adjudication, Decomposition
-from memguard.schema.read import ReadCase
+from memguard.schema.read import Adjudication, Decomposition, ReadCase
 from memguard.schema.units import Pieces, Scheme, Unit
 
 

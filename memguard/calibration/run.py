@@ -14,14 +14,13 @@ from pydantic import Field
 from memguard.calibration.pairs import LabelledMemory
 from memguard.calibration.rules import TARGET, JudgeCalibration, calibrate_scores
 from memguard.errors import ErrorCode, StoreConfigurationError
-from memguard.llm.budget import Meter, use_meter
+from memguard.llm.limits import Meter, use_meter
 from memguard.llm.models import ModelLike
 from memguard.methods.consistency_gate import create_consistency_gate_graph
 from memguard.methods.consistency_gate.config import ConsistencyGate
 from memguard.schema.base import Frozen
 from memguard.schema.memory import Moment
-from memguard.schema.receipt import MethodReport
-from memguard.schema.usage import Usage
+from memguard.schema.receipt import MethodReport, Usage
 
 RECORD_FILE = "calibration.json"
 """Name of the file with all measurements, in the folder of the store."""

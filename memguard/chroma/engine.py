@@ -15,8 +15,7 @@ from typing import Any, TypeVar
 
 from chromadb.api.models.Collection import Collection
 
-from memguard.chroma.catalogue import Catalogue, Collections
-from memguard.chroma.connection import Connection, connect
+from memguard.chroma.catalogue import Catalogue, Collections, Connection, connect
 from memguard.chroma.rows import Block, Blocks, RawRow, Stored, from_rows, head_from, head_id
 from memguard.chroma.settings import Local, Location
 from memguard.chroma.values import NS, Address, encode_namespace, namespace_of

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Self, TypeVar, TypeVarTuple, Unpack
 
 from langgraph.store.base import Op, Result, TTLConfig
 
-from memguard.chroma.embedding import Vector
 from memguard.chroma.operations import AnyLabelStore, Plan, make_plan
 from memguard.chroma.settings import (
     SECONDS_PER_MINUTE,
@@ -27,6 +26,7 @@ from memguard.chroma.settings import (
     Server,
     Settings,
     StoreOptions,
+    Vector,
     check_options,
     check_ttl,
 )

@@ -14,7 +14,6 @@ from chromadb.api.models.Collection import Collection
 from langgraph.store.base import GetOp, ListNamespacesOp, Result, SearchItem
 
 from memguard.chroma.catalogue import Stamp
-from memguard.chroma.embedding import Embedder, Vector
 from memguard.chroma.engine import Engine, scope
 from memguard.chroma.operations import Plan, PlannedPut, PlannedSearch
 from memguard.chroma.reading import Hit, Search, live_namespaces, search
@@ -27,7 +26,7 @@ from memguard.chroma.rows import (
     row_ids,
     to_rows,
 )
-from memguard.chroma.settings import SECONDS_PER_MINUTE, Settings
+from memguard.chroma.settings import SECONDS_PER_MINUTE, Embedder, Settings, Vector
 from memguard.chroma.values import (
     EXPIRES,
     NEVER,

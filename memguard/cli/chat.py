@@ -24,7 +24,7 @@ from memguard.errors import ErrorCode, GuardError, InvalidInputError, ModelConfi
 if TYPE_CHECKING:
     from memguard.journal.journal import Journal
     from memguard.schema.base import Namespace
-    from memguard.schema.ledger import ReadReport
+    from memguard.schema.read import ReadReport
     from memguard.stores import ChromaStore
     from memguard.uncheckpointed import Graph
     from memguard.write.report import WriteReport

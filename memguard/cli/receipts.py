@@ -21,7 +21,7 @@ from memguard.errors import ErrorCode, InvalidInputError
 if TYPE_CHECKING:
     from memguard.journal.reads import ReadLog
     from memguard.journal.receipts import ReceiptFilter, ReceiptLog
-    from memguard.schema.ledger import ReadReport
+    from memguard.schema.read import ReadReport
     from memguard.schema.receipt import WriteOutcome
 
 app = typer.Typer(help="List and print the records of decisions and reads.", no_args_is_help=True)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         Response,
     )
     from memguard.schema.decision import Inconclusive
-    from memguard.schema.ledger import ReadReport, UnitVerdict
+    from memguard.schema.read import ReadReport, UnitVerdict
     from memguard.schema.receipt import MethodReport, Receipt
 
 _PERMISSION_STYLES = {

@@ -23,7 +23,7 @@ from memguard.errors import MemguardError
 
 if TYPE_CHECKING:
     from memguard.schema.memory import Conversation
-    from memguard.schema.usage import Usage
+    from memguard.schema.receipt import Usage
     from memguard.write.gates import GateGraph
     from memguard.write.report import WriteReport
 
@@ -134,7 +134,7 @@ def _is_unfinished(reports: Sequence["WriteReport"]) -> bool:
 
 
 def _usage(reports: Sequence["WriteReport"]) -> "Usage":
-    from memguard.schema.usage import Usage
+    from memguard.schema.receipt import Usage
 
     return sum((report.usage for report in reports), Usage())
 

@@ -14,9 +14,9 @@ from langgraph.store.base import BaseStore, GetOp, Item, SearchOp
 from memguard.journal.events import pending_intents, to_json
 from memguard.journal.journal import Journal
 from memguard.journal.receipts import ReceiptFilter
+from memguard.portal import call_store
 from memguard.schema.base import Namespace
 from memguard.schema.memory import same_text_form
-from memguard.store_calls import call_store
 
 _BATCH = 500
 

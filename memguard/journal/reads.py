@@ -8,10 +8,9 @@ import sqlite3
 from dataclasses import dataclass
 from typing import ClassVar
 
-from memguard.journal.events import to_json
+from memguard.journal.events import RowFilter, Rows, to_json, utc_text
 from memguard.journal.journal import Journal
-from memguard.journal.rows import RowFilter, Rows, utc_text
-from memguard.schema.ledger import ReadReport
+from memguard.schema.read import ReadReport
 
 READS = Rows(
     table="read_receipts",

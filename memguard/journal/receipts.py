@@ -15,15 +15,17 @@ from memguard.errors import ErrorCode, ReceiptError
 from memguard.journal.events import (
     EventKind,
     JournalEvent,
+    RowFilter,
+    Rows,
     State,
     add_event,
     events_after,
     events_of,
     state_of,
     to_json,
+    utc_text,
 )
 from memguard.journal.journal import Journal
-from memguard.journal.rows import RowFilter, Rows, utc_text
 from memguard.schema.memory import MemoryRecord, Provenance, record_key
 from memguard.schema.receipt import Receipt, WriteOutcome
 

@@ -11,7 +11,7 @@ from memguard.journal.commit import Location
 from memguard.journal.events import add_event, to_json
 from memguard.journal.journal import Journal
 from memguard.journal.receipts import ForgetResult, ReceiptLog, candidate_of
-from memguard.store_calls import call_store
+from memguard.portal import call_store
 
 
 async def delete_memory(

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pydantic import BaseModel
 
 from memguard.errors import AnswerError, ErrorCode, ModelConfigurationError
-from memguard.llm.budget import Meter, current_meter
 from memguard.llm.call import TEMPERATURE_ZERO, CallSettings, Metered, Reply, request
 from memguard.llm.failures import shorten
+from memguard.llm.limits import Meter, current_meter
 from memguard.llm.parsing import Parse, is_cut_off, parse_json, read_answer
 from memguard.llm.texts import text_of, without_reasoning
 from memguard.schema.base import is_blank

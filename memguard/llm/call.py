@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from memguard import compat
 from memguard.errors import ErrorCode, ModelConfigurationError
-from memguard.llm.budget import Meter, out_of_time
 from memguard.llm.failures import CallFailure, understand
+from memguard.llm.limits import Meter, out_of_time
 from memguard.schema.decision import Inconclusive
-from memguard.schema.usage import Usage
+from memguard.schema.receipt import Usage
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

@@ -18,7 +18,7 @@ from memguard import compat
 from memguard.errors import ConfigurationError, ErrorCode, ModelConfigurationError
 from memguard.llm.failures import redact, shorten
 from memguard.llm.limits import ModelState, state_of_model
-from memguard.schema.usage import Usage
+from memguard.schema.receipt import Usage
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

@@ -14,8 +14,8 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
 from memguard.errors import BudgetExhaustedError, ErrorCode
-from memguard.llm.budget import Meter, current_meter
 from memguard.llm.call import TEMPERATURE_ZERO, CallSettings, Metered, model_error, request
+from memguard.llm.limits import Meter, current_meter
 from memguard.llm.parsing import Parse, read_answer
 from memguard.llm.texts import end_of_reasoning
 from memguard.llm.yes_no import bare_token, yes_no_probability

@@ -19,13 +19,24 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from memguard.methods.adjudication.rendering import render_memories
-from memguard.methods.adjudication.state import ReadInput, ReadOutput, ReadState, units_of
-from memguard.methods.adjudication.steps import method_output
+from memguard.methods.adjudication.steps import (
+    ReadInput,
+    ReadOutput,
+    ReadState,
+    method_output,
+    units_of,
+)
 from memguard.methods.adjudication.tables import TableRow
 from memguard.portal import dual
 from memguard.schema.base import is_blank
-from memguard.schema.ledger import Ledger, ReadReport, UnitVerdict, Withheld
-from memguard.schema.read import RecalledMemory, RelevanceGate
+from memguard.schema.read import (
+    Ledger,
+    ReadReport,
+    RecalledMemory,
+    RelevanceGate,
+    UnitVerdict,
+    Withheld,
+)
 from memguard.uncheckpointed import uncheckpointed
 
 NAME = "relevance_gate"

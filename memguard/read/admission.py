@@ -31,10 +31,15 @@ from memguard.methods.permission_semantic.graph import (
 from memguard.methods.relevance_gate import create_relevance_gate_graph
 from memguard.prompts import Prompt, resolve_prompt
 from memguard.schema.failures import Failure, failure_of
-from memguard.schema.ledger import Flag
-from memguard.schema.read import FactorCompiled, PermissionSemantic, RecalledMemory, RelevanceGate
+from memguard.schema.read import (
+    FactorCompiled,
+    Flag,
+    PermissionSemantic,
+    RecalledMemory,
+    RelevanceGate,
+)
+from memguard.schema.receipt import Budget
 from memguard.schema.units import Pieces
-from memguard.schema.usage import Budget
 from memguard.uncheckpointed import Graph, run_uncheckpointed
 
 AdmissionSpec = FactorCompiled | PermissionSemantic | RelevanceGate

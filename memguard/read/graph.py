@@ -30,11 +30,11 @@ from pydantic import BaseModel, Field, JsonValue
 from memguard.conversations import read_conversation
 from memguard.conversations.messages import AnyConversation
 from memguard.errors import ConfigurationError, ErrorCode, MemguardError
-from memguard.journal.backing import Backings
+from memguard.journal.commit import Backings
 from memguard.journal.journal import Journal
 from memguard.journal.reads import ReadLog
 from memguard.llm.models import LOCAL, ModelLike, resolve_stages
-from memguard.methods.adjudication.state import Evidences
+from memguard.methods.adjudication.steps import Evidences
 from memguard.namespaces import NamespaceLike, resolve_namespace, templates_of
 from memguard.portal import dual
 from memguard.prompts import Prompt
@@ -42,10 +42,9 @@ from memguard.read.admission import PROMPTS, STAGES, Admission, AdmissionLike, b
 from memguard.read.recall import recall
 from memguard.schema.base import Namespace, Text, is_blank
 from memguard.schema.failures import Failure, error_of, failure_of
-from memguard.schema.ledger import Flag, ReadReport, UnitVerdict
 from memguard.schema.memory import Conversation, Turn
-from memguard.schema.read import Evidence, Recall, Recalled
-from memguard.schema.usage import Budget
+from memguard.schema.read import Evidence, Flag, ReadReport, Recall, Recalled, UnitVerdict
+from memguard.schema.receipt import Budget
 from memguard.state_keys import check_names, rename_keys
 from memguard.uncheckpointed import uncheckpointed
 

@@ -18,10 +18,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from memguard.errors import ErrorCode, MemguardError, StoreConfigurationError, StoreError
 from memguard.local.pieces import looks_like_safety
+from memguard.portal import call_store
 from memguard.schema.base import Namespace, is_blank
 from memguard.schema.memory import Moment, Provenance, same_text_form
 from memguard.schema.read import Recall, Recalled, RecalledMemory
-from memguard.store_calls import call_store
 
 SAFETY_QUERIES = (
     "allergy, food intolerance, medication, illness, pregnancy",

@@ -12,14 +12,13 @@ from typing import Any, cast
 from langgraph.store.base import BaseStore, SearchItem
 
 from memguard.errors import ConfigurationError, ErrorCode, StoreConfigurationError
-from memguard.journal.backing import Backing
+from memguard.journal.commit import Backing
 from memguard.journal.reads import ReadLog
 from memguard.read.admission import Admission
 from memguard.read.recall import memory_of
 from memguard.schema.failures import error_of
-from memguard.schema.ledger import ReadReport, UnitVerdict
 from memguard.schema.memory import Conversation
-from memguard.schema.read import RecalledMemory
+from memguard.schema.read import ReadReport, RecalledMemory, UnitVerdict
 from memguard.store_guard.writes import memory_text
 
 

@@ -29,7 +29,7 @@ from memguard import compat
 from memguard.conversations import read_conversation
 from memguard.conversations.messages import ConversationLike
 from memguard.errors import ErrorCode, GuardError
-from memguard.journal.backing import Backings
+from memguard.journal.commit import Backings
 from memguard.journal.journal import Journal
 from memguard.journal.quarantine import Quarantine
 from memguard.journal.receipts import ReceiptLog
@@ -40,7 +40,7 @@ from memguard.prompts import Prompt
 from memguard.read.admission import AdmissionLike, build_admission
 from memguard.schema.base import Namespace
 from memguard.schema.memory import Conversation
-from memguard.schema.usage import Budget
+from memguard.schema.receipt import Budget
 from memguard.state_keys import check_names
 from memguard.store_guard.reads import ReadGate
 from memguard.store_guard.writes import Write, WriteGate, digest_of_gates

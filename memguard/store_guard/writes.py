@@ -18,17 +18,16 @@ from typing import Any, cast
 from langgraph.config import get_stream_writer
 from langgraph.store.base import GetOp, PutOp
 
-from memguard.journal.backing import Backing
+from memguard.journal.commit import Backing
 from memguard.journal.receipts import record_decisions
-from memguard.llm.budget import Meter, use_meter
+from memguard.llm.limits import Meter, use_meter
 from memguard.methods.admission import refuse_source, refuse_text
+from memguard.portal import call_store
 from memguard.read.recall import text_of
 from memguard.schema.base import is_blank
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import CandidateMemory, Conversation, speaker_roles, turn_time
-from memguard.schema.receipt import MethodReport, Receipt, ReceiptFactory
-from memguard.schema.usage import Budget
-from memguard.store_calls import call_store
+from memguard.schema.receipt import Budget, MethodReport, Receipt, ReceiptFactory
 from memguard.write.gates import Gate, Pipeline, digest_of
 
 METHOD = "guard_store"

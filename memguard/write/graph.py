@@ -36,10 +36,9 @@ from memguard.errors import (
     ErrorCode,
     MemguardError,
 )
-from memguard.journal.backing import IN_MEMORY_NOTE, Backings
-from memguard.journal.commit import duplicate_decision
+from memguard.journal.commit import IN_MEMORY_NOTE, Backings, duplicate_decision
 from memguard.journal.journal import Journal
-from memguard.llm.budget import Meter, use_meter
+from memguard.llm.limits import Meter, use_meter
 from memguard.llm.models import ModelLike, model_of, resolve_stages
 from memguard.methods.consistency_gate.config import ConsistencyGate
 from memguard.methods.writer import build_reader, build_writer_graph
@@ -50,8 +49,7 @@ from memguard.prompts import Prompt
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.failures import failure_of
 from memguard.schema.memory import CandidateMemory, Conversation, record_key
-from memguard.schema.receipt import MethodReport, Receipt, ReceiptFactory
-from memguard.schema.usage import Budget, Usage
+from memguard.schema.receipt import Budget, MethodReport, Receipt, ReceiptFactory, Usage
 from memguard.state_keys import check_names, rename_keys
 from memguard.write.gates import (
     PROMPTS,

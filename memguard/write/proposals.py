@@ -12,18 +12,18 @@ from typing import Any
 from langgraph.store.base import BaseStore, GetOp
 
 from memguard.errors import ErrorCode, MemguardError, StoreError
-from memguard.journal.backing import Backing
 from memguard.journal.caches import LoggedExtraction
-from memguard.llm.budget import Meter, use_meter
+from memguard.journal.commit import Backing
+from memguard.llm.limits import Meter, use_meter
 from memguard.methods.admission import refuse_source, refuse_text
 from memguard.methods.writer import Pass, readable_turns
 from memguard.methods.writer.config import Writer
 from memguard.methods.writer.rules import plan_chunks, turn_keys
+from memguard.portal import call_store
 from memguard.schema.base import Namespace, is_blank
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.failures import Failure, failure_of
 from memguard.schema.memory import CandidateMemory, Conversation, SaidBy, record_key
-from memguard.store_calls import call_store
 from memguard.write.gates import GateGraph
 from memguard.write.state import PassReport, PassState, Proposal
 

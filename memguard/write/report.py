@@ -7,8 +7,7 @@ from memguard.errors import ErrorCode, MemguardError
 from memguard.schema.base import Frozen, Namespace, Text
 from memguard.schema.failures import Failure, error_of
 from memguard.schema.memory import CandidateMemory
-from memguard.schema.receipt import Receipt, WriteOutcome
-from memguard.schema.usage import Usage
+from memguard.schema.receipt import Receipt, Usage, WriteOutcome
 
 ReviewRuling = Literal["approve", "edit", "reject", "respond"]
 """A person's ruling, in the words of LangChain's human-in-the-loop middleware.

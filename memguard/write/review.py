@@ -14,8 +14,7 @@ from langgraph.store.base import BaseStore
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, JsonValue
 
 from memguard.errors import ErrorCode, InvalidInputError
-from memguard.journal.backing import Backing
-from memguard.journal.commit import commit
+from memguard.journal.commit import Backing, commit
 from memguard.journal.journal import Journal
 from memguard.journal.quarantine import Quarantine
 from memguard.methods.admission import refuse_text

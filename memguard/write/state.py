@@ -10,8 +10,7 @@ from memguard.conversations.messages import AnyConversation
 from memguard.schema.base import Frozen, Namespace
 from memguard.schema.failures import Failure
 from memguard.schema.memory import CandidateMemory, Conversation
-from memguard.schema.receipt import Receipt
-from memguard.schema.usage import Usage
+from memguard.schema.receipt import Receipt, Usage
 from memguard.write.report import Review, WriteReport
 
 

@@ -18,8 +18,14 @@ from memguard.methods.adjudication.ruling import (
     settle_conflicts,
 )
 from memguard.schema.decision import Inconclusive
-from memguard.schema.ledger import Adjudication, Conflict, Row, UnitVerdict
-from memguard.schema.read import PermissionSemantic, ReadSpec
+from memguard.schema.read import (
+    Adjudication,
+    Conflict,
+    PermissionSemantic,
+    ReadSpec,
+    Row,
+    UnitVerdict,
+)
 from memguard.schema.units import SECTIONS, WIDTH, FactorAttributes, Kind, Unit, UnitAttributes
 
 BEGAN = datetime(2024, 1, 1, tzinfo=UTC)

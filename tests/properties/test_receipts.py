@@ -26,8 +26,7 @@ from memguard.journal.receipts import ReceiptFilter, ReceiptLog
 from memguard.journal.removal import delete_memory, forget_memory
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import CandidateMemory, Turn, record_key, same_text_form
-from memguard.schema.receipt import MethodReport, PromptStamp, Receipt
-from memguard.schema.usage import Usage
+from memguard.schema.receipt import MethodReport, PromptStamp, Receipt, Usage
 
 T = TypeVar("T")
 P = ParamSpec("P")

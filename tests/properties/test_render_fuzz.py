@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from memguard.methods.adjudication.rendering import HEADINGS, render_memories
 from memguard.quoting import FIXED_SENTENCE, SECTION_CLOSE, SECTION_OPEN, cut_sections
-from memguard.schema.ledger import Ledger, UnitVerdict
-from memguard.schema.read import Rendering
+from memguard.schema.read import Ledger, Rendering, UnitVerdict
 from memguard.schema.units import SECTIONS, Permission, Unit
 
 FRAGMENTS = [

@@ -23,7 +23,7 @@ def test_types_of_all_kinds_are_named() -> None:
     types = checkpoint_types()
     assert types == sorted(set(types))
     assert ("memguard.schema.receipt", "Receipt") in types
-    assert ("memguard.schema.ledger", "ReadReport") in types
+    assert ("memguard.schema.read", "ReadReport") in types
     assert ("memguard.methods.conmem.log", "ProbeRound") in types
 
 

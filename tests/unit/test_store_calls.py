@@ -14,8 +14,7 @@ from memguard import ConsistencyGate, Recall, create_read_guard, create_write_gu
 from memguard.errors import ErrorCode, StoreConfigurationError
 from memguard.journal.audit import audit
 from memguard.journal.journal import Journal
-from memguard.portal import run_sync
-from memguard.store_calls import call_store
+from memguard.portal import call_store, run_sync
 from tests.unit.write.scripts import scripted
 
 ANA = ("memories", "ana")

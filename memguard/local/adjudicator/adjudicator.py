@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from memguard.local.adjudicator.cues import NAME, WEAKER
 from memguard.schema.decision import Inconclusive
-from memguard.schema.ledger import Adjudication
-from memguard.schema.read import ReadCase
+from memguard.schema.read import Adjudication, ReadCase
 from memguard.schema.units import Scheme, Unit
 
 if TYPE_CHECKING:

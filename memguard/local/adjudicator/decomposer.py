@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from memguard.local.adjudicator.cues import NAME, kind_of
 from memguard.local.pieces import problem_of, with_span
 from memguard.local.statements import split_sentences
-from memguard.schema.ledger import Decomposition
+from memguard.schema.read import Decomposition
 from memguard.schema.units import Piece, Pieces
 
 PIECES_FINGERPRINT = "local:pieces:1"

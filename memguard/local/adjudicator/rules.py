@@ -27,8 +27,7 @@ from memguard.local.encoder import LocalEmbeddings
 from memguard.local.verifier.support import SupportVerifier
 from memguard.local.verifier.words import looks_foreign, split_words
 from memguard.schema.decision import Inconclusive
-from memguard.schema.ledger import Adjudication, Conflict, Row
-from memguard.schema.read import ReadCase, Situation
+from memguard.schema.read import Adjudication, Conflict, ReadCase, Row, Situation
 from memguard.schema.units import (
     FactorAttributes,
     FactorRole,

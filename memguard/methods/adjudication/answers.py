@@ -14,8 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
 from memguard.methods.adjudication.permissions import FC_COLUMNS, PS_COLUMNS
 from memguard.schema.decision import Inconclusive
-from memguard.schema.ledger import Conflict, Row
-from memguard.schema.read import Mode, Situation, Target
+from memguard.schema.read import Conflict, Mode, Row, Situation, Target
 from memguard.schema.units import (
     Epistemic,
     FactorAttributes,

@@ -18,8 +18,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
 from memguard.errors import BudgetExhaustedError, ConfigurationError, ErrorCode
 from memguard.llm.ask import ParsedAnswer, ask
-from memguard.llm.budget import current_meter, use_meter
 from memguard.llm.call import CallSettings
+from memguard.llm.limits import current_meter, use_meter
 from memguard.llm.models import LOCAL, Model, ModelLike, resolve_model
 from memguard.local.adjudicator import LocalAdjudicator
 from memguard.methods.adjudication.answers import (
@@ -38,10 +38,9 @@ from memguard.methods.adjudication.rendering import (
 from memguard.prompts import Prompt, load_prompt
 from memguard.protocols import Adjudicator
 from memguard.schema.decision import Inconclusive
-from memguard.schema.ledger import Adjudication, Conflict, Flag, Row
-from memguard.schema.read import ReadCase, ReadSpec, Situation
+from memguard.schema.read import Adjudication, Conflict, Flag, ReadCase, ReadSpec, Row, Situation
+from memguard.schema.receipt import Usage
 from memguard.schema.units import Scheme, Unit
-from memguard.schema.usage import Usage
 
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")

@@ -22,8 +22,7 @@ from memguard.quoting import (
     quote_time,
     quote_turns,
 )
-from memguard.schema.ledger import Ledger
-from memguard.schema.read import Evidence, ReadCase, Rendering
+from memguard.schema.read import Evidence, Ledger, ReadCase, Rendering
 from memguard.schema.units import SECTIONS, Permission, Unit
 
 CHANNEL_HEADINGS: dict[Permission, str] = {

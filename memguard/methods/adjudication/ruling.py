@@ -26,8 +26,19 @@ from memguard.methods.adjudication.permissions import (
 )
 from memguard.methods.adjudication.tables import Key, TableRow, stricter, wider
 from memguard.schema.decision import Inconclusive
-from memguard.schema.ledger import Adjudication, Conflict, Flag, Ledger, Row, UnitVerdict, Withheld
-from memguard.schema.read import Mode, ReadSpec, Situation, Target
+from memguard.schema.read import (
+    Adjudication,
+    Conflict,
+    Flag,
+    Ledger,
+    Mode,
+    ReadSpec,
+    Row,
+    Situation,
+    Target,
+    UnitVerdict,
+    Withheld,
+)
 from memguard.schema.units import (
     SECTIONS,
     WIDTH,

@@ -62,8 +62,7 @@ from memguard.portal import dual
 from memguard.prompts import Prompt
 from memguard.quoting import quote
 from memguard.schema.decision import AdmissionDecision
-from memguard.schema.receipt import MethodReport, ReceiptFactory
-from memguard.schema.usage import Usage
+from memguard.schema.receipt import MethodReport, ReceiptFactory, Usage
 
 
 async def generate_probes(state: ConMemState, *, models: StageModels) -> dict[str, Any]:

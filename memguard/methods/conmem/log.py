@@ -11,7 +11,7 @@ from pydantic import AliasChoices, Field
 from memguard.methods.conmem.config import ProbeRole
 from memguard.schema.base import Frozen, Text
 from memguard.schema.decision import Inconclusive
-from memguard.schema.usage import Usage
+from memguard.schema.receipt import Usage
 
 TrialArm = Literal["control", "treatment"]
 """`control`: answered without the memory. `treatment`: answered with it."""

@@ -23,8 +23,7 @@ from memguard.methods.conmem.log import (
 from memguard.schema.base import Frozen
 from memguard.schema.decision import AdmissionDecision, Inconclusive
 from memguard.schema.memory import Conversation, Turn
-from memguard.schema.receipt import MethodReport, Receipt
-from memguard.schema.usage import Usage
+from memguard.schema.receipt import MethodReport, Receipt, Usage
 
 TrialStep = Literal["control", "treatment", "judge", "auditor"]
 """The nodes of one trial."""

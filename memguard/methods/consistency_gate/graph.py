@@ -25,7 +25,15 @@ from memguard.errors import ConfigurationError, ErrorCode, JudgeError
 from memguard.llm.models import ModelLike
 from memguard.methods.admission import refuse_source, refuse_text
 from memguard.methods.consistency_gate.config import ConsistencyGate
-from memguard.methods.consistency_gate.judges import Judge, build_judge
+from memguard.methods.consistency_gate.judges import (
+    GateInput,
+    GateOutput,
+    GateRuling,
+    Judge,
+    Judgement,
+    SupportState,
+    build_judge,
+)
 from memguard.methods.consistency_gate.rules import (
     METHOD,
     adaptive_threshold,
@@ -33,22 +41,13 @@ from memguard.methods.consistency_gate.rules import (
     rule_on_support,
     score_of,
 )
-from memguard.methods.consistency_gate.state import (
-    GateInput,
-    GateOutput,
-    GateRuling,
-    Judgement,
-    SupportState,
-)
-from memguard.portal import dual
+from memguard.portal import call_store, dual
 from memguard.prompts import Prompt
 from memguard.protocols import CountsRecords
 from memguard.schema.base import Namespace
 from memguard.schema.decision import AdmissionDecision, Inconclusive, SupportSample
 from memguard.schema.memory import Turn
-from memguard.schema.receipt import MethodReport, ReceiptFactory
-from memguard.schema.usage import Usage
-from memguard.store_calls import call_store
+from memguard.schema.receipt import MethodReport, ReceiptFactory, Usage
 
 
 async def judge(

@@ -17,7 +17,7 @@ from memguard.methods.adjudication.steps import Steps, compile_method
 from memguard.prompts import Prompt, load_prompt, resolve_prompt
 from memguard.protocols import Adjudicator
 from memguard.schema.read import FactorCompiled
-from memguard.schema.usage import Budget
+from memguard.schema.receipt import Budget
 from memguard.uncheckpointed import Graph
 
 NAME = "factor_compiled"

@@ -21,7 +21,7 @@ from typing import Annotated, Any, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
-from memguard.llm.budget import current_meter, use_meter
+from memguard.llm.limits import current_meter, use_meter
 from memguard.llm.models import LOCAL, Model, ModelLike, resolve_model
 from memguard.local.adjudicator import LocalDecomposer
 from memguard.local.pieces import pieces_key, problem_of, whole, with_span
@@ -33,16 +33,20 @@ from memguard.methods.adjudication.model import (
     split_parts,
 )
 from memguard.methods.adjudication.rendering import estimate_tokens, quote_marked
-from memguard.methods.adjudication.state import ReadState, distinct, units_with_repeats
-from memguard.methods.adjudication.steps import Steps, compile_method
+from memguard.methods.adjudication.steps import (
+    ReadState,
+    Steps,
+    compile_method,
+    distinct,
+    units_with_repeats,
+)
 from memguard.prompts import Prompt, load_prompt, resolve_prompt
 from memguard.protocols import Adjudicator, Decomposer, DecompositionCache
 from memguard.schema.base import is_blank
 from memguard.schema.decision import Inconclusive
-from memguard.schema.ledger import Decomposition
-from memguard.schema.read import PermissionSemantic
+from memguard.schema.read import Decomposition, PermissionSemantic
+from memguard.schema.receipt import Budget, Usage
 from memguard.schema.units import Kind, Piece, Pieces
-from memguard.schema.usage import Budget, Usage
 from memguard.uncheckpointed import Graph
 
 NAME = "permission_semantic"

@@ -18,13 +18,19 @@ from langgraph.types import Overwrite, Send
 
 from memguard.llm.models import ModelLike
 from memguard.methods.writer.config import Writer
-from memguard.methods.writer.readers import Reader, build_reader
+from memguard.methods.writer.readers import (
+    Reader,
+    WriterInput,
+    WriterOutput,
+    WriterPassState,
+    WriterState,
+    build_reader,
+)
 from memguard.methods.writer.rules import Pass, plan_chunks, split_long_turns
-from memguard.methods.writer.state import WriterInput, WriterOutput, WriterPassState, WriterState
 from memguard.portal import dual
 from memguard.prompts import Prompt
 from memguard.schema.memory import Turn
-from memguard.schema.usage import Usage
+from memguard.schema.receipt import Usage
 
 NAME = "writer"
 

@@ -1,25 +1,113 @@
-"""The readers of the writer: a language model with a prompt, or rules for English.
+"""Input, output and state of the writer, and a model's answer to one pass.
 
-A model returns facts with the numbers of the turns that they are based on. Who said something, and
-when, is taken from those turns, never from the model's answer.
+Checkpoints of paused runs contain these types and fields by name, so their names must not change.
 """
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
 
+from pydantic import BaseModel, ConfigDict, Field
+
+from memguard.conversations.messages import AnyConversation
 from memguard.llm.ask import ask
-from memguard.llm.budget import current_meter
 from memguard.llm.call import CallSettings
+from memguard.llm.limits import current_meter
 from memguard.llm.models import LOCAL, Model, ModelLike, resolve_model
 from memguard.local.statements import find_statements
 from memguard.methods.writer.rules import Pass
-from memguard.methods.writer.state import ExtractedFact, Extraction, PassResult, Unread
 from memguard.prompts import Prompt, load_prompt, resolve_prompt
 from memguard.quoting import named_turns, quote_turns
-from memguard.schema.base import is_blank
-from memguard.schema.decision import Inconclusive
+from memguard.schema.base import Frozen, is_blank
+from memguard.schema.decision import Inconclusive, InconclusiveReason
 from memguard.schema.memory import CandidateMemory, speaker_roles, turn_time
+from memguard.schema.receipt import Usage
+
+
+class ExtractedFact(BaseModel):
+    """One fact as the model wrote it."""
+
+    # Models add fields of their own; an additional one is no reason to lose the facts.
+    model_config = ConfigDict(extra="ignore")
+
+    text: str
+    about: str = ""
+    # The prompt asks for numbers, but some models write them as strings.
+    turns: list[int | str] = []
+
+
+class Extraction(BaseModel):
+    """The model's answer to one pass."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    facts: list[ExtractedFact]
+
+
+class Unread(Frozen):
+    """Turns without a usable answer; they stay unread, and a later run reads them again."""
+
+    turn_ids: tuple[str, ...]
+    """Ids of the turns."""
+    reason: InconclusiveReason
+    """Why the answer could not be used."""
+    detail: str = ""
+    """The answer or the error, shortened."""
+
+
+class PassResult(Frozen):
+    """The result of one pass."""
+
+    candidates: tuple[CandidateMemory, ...] = ()
+    """Candidates, in order."""
+    unread: tuple[Unread, ...] = ()
+    """Turns without a usable answer."""
+    usage: Usage = Usage()
+    """Model calls."""
+    notes: tuple[str, ...] = ()
+    """Facts that were left out, and deviations from the settings, each with the reason."""
+
+
+class WriterInput(BaseModel):
+    """A conversation to extract candidates from."""
+
+    conversation: AnyConversation = Field(
+        description="Chat messages, a text, or a conversation.",
+        examples=[[{"role": "user", "content": "I moved to Porto in May."}]],
+    )
+    new_from: int = Field(
+        default=0, ge=0, description="Index of the first new turn; those before are context."
+    )
+    passes: tuple[Pass, ...] | None = Field(
+        default=None,
+        description="Passes that were planned before; planned here by default.",
+    )
+
+
+class WriterOutput(BaseModel):
+    """The candidates, and what could not be read."""
+
+    candidates: tuple[CandidateMemory, ...] = ()
+    unread: tuple[Unread, ...] = ()
+    usage: Usage = Usage()
+    notes: tuple[str, ...] = ()
+
+
+class WriterState(WriterInput, WriterOutput):
+    """The state of a run."""
+
+    # Branches run concurrently, so each adds its result through the reducer.
+    written: Annotated[list[PassResult], operator.add] = []
+    """One entry per pass, in the order of the conversation."""
+
+
+class WriterPassState(BaseModel):
+    """The input of one branch of `read`."""
+
+    chunk: Pass
+    conversation_id: str = ""
+
 
 MAX_TOKENS = 4096
 """Enough for about a hundred facts, or for a reasoning model's thoughts and a few."""

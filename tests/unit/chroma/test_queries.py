@@ -8,9 +8,9 @@ from functools import partial
 import pytest
 from langchain_core.embeddings import Embeddings
 
-from memguard.chroma.embedding import MAX_QUERIES
+from memguard.chroma.settings import MAX_QUERIES
 from memguard.errors import StoreError
-from memguard.local.recent import RecentItems, text_key
+from memguard.local.encoder import RecentItems, text_key
 from memguard.read.recall import SAFETY_QUERIES, recall
 from memguard.schema.read import Recall
 from memguard.stores import ChromaStore

@@ -14,9 +14,8 @@ from memguard.journal.journal import Journal
 from memguard.journal.reads import ReadFilter, ReadLog
 from memguard.journal.receipts import ReceiptLog
 from memguard.schema.base import Namespace
-from memguard.schema.ledger import Ledger, ReadReport, UnitVerdict
 from memguard.schema.memory import Provenance
-from memguard.schema.read import RecalledMemory, Situation
+from memguard.schema.read import Ledger, ReadReport, RecalledMemory, Situation, UnitVerdict
 from memguard.schema.receipt import Receipt
 from memguard.schema.units import Piece, Pieces, Unit, UnitAttributes
 

@@ -10,8 +10,8 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 
 from memguard.errors import AnswerError, ErrorCode, ModelConfigurationError
 from memguard.llm.ask import answer, tool_settings
-from memguard.llm.budget import Meter
 from memguard.llm.call import CallSettings, request
+from memguard.llm.limits import Meter
 from memguard.llm.models import resolve_model
 from memguard.testing import LoopbackModelServer, ScriptedChatModel, ServerReply
 

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from pydantic import BaseModel, Field
 
 from memguard.llm.ask import ask
-from memguard.llm.budget import Meter, use_meter
+from memguard.llm.limits import Meter, use_meter
 from memguard.llm.models import resolve_model
 from memguard.testing import LoopbackModelServer, ScriptedChatModel, ServerReply
 

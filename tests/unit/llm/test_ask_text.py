@@ -7,8 +7,8 @@ from langchain_core.messages import AIMessage, HumanMessage
 from pydantic import BaseModel
 
 from memguard.llm.ask import ask, ask_text
-from memguard.llm.budget import Meter
 from memguard.llm.call import CallSettings
+from memguard.llm.limits import Meter
 from memguard.llm.models import resolve_model
 from memguard.schema.decision import Inconclusive
 from memguard.testing import LoopbackModelServer, ScriptedChatModel

@@ -7,11 +7,11 @@ import pytest
 from langchain_core.messages import HumanMessage
 
 from memguard.errors import BudgetExhaustedError, ErrorCode, ModelConfigurationError
-from memguard.llm.budget import Meter
+from memguard.llm.limits import Meter
 from memguard.llm.models import resolve_model
 from memguard.llm.parsing import parse_score
 from memguard.llm.sample import sample
-from memguard.schema.usage import Budget, Usage
+from memguard.schema.receipt import Budget, Usage
 from memguard.testing import LoopbackModelServer, ScriptedChatModel
 
 PROMPT = [HumanMessage("how well is it supported?")]

@@ -16,8 +16,8 @@ from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableLambda
 
 from memguard.errors import ErrorCode, ModelConfigurationError
-from memguard.llm.budget import Meter
 from memguard.llm.call import NO_TOKEN_COUNTS, CallSettings, request
+from memguard.llm.limits import Meter
 from memguard.llm.models import Price, resolve_model
 from memguard.llm.parsing import parse_score
 from memguard.llm.sample import sample

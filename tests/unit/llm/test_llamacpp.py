@@ -23,8 +23,8 @@ from pydantic import BaseModel
 from memguard import create_consistency_gate_graph
 from memguard.errors import ErrorCode, ModelConfigurationError
 from memguard.llm.ask import ask
-from memguard.llm.budget import Meter
 from memguard.llm.call import CallSettings, request
+from memguard.llm.limits import Meter
 from memguard.llm.llamacpp import LlamaCppChat, LlamaCppError, close_engines
 from memguard.llm.models import resolve_model
 from memguard.llm.parsing import parse_score

@@ -12,7 +12,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 
 from memguard.errors import ErrorCode, ModelConfigurationError
-from memguard.llm.budget import Meter
+from memguard.llm.limits import Meter
 from memguard.llm.models import resolve_model
 from memguard.llm.sample import top_at_answer, yes_no_logprob
 from memguard.llm.yes_no import yes_no_probability

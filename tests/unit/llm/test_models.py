@@ -12,7 +12,7 @@ from langchain_openai import ChatOpenAI
 
 from memguard.errors import ErrorCode, ModelConfigurationError
 from memguard.llm.models import Price, resolve_model
-from memguard.schema.usage import Usage
+from memguard.schema.receipt import Usage
 from memguard.testing import ScriptedChatModel
 
 KEY = "sk-test-abcdef123456"

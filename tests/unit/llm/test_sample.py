@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 
 from memguard.errors import ModelConfigurationError
-from memguard.llm.budget import Meter
+from memguard.llm.limits import Meter
 from memguard.llm.models import resolve_model
 from memguard.llm.parsing import parse_score
 from memguard.llm.sample import sample

@@ -23,9 +23,8 @@ from memguard.local.adjudicator.rules import MAX_CHECKED_PAIRS
 from memguard.local.pieces import problem_of
 from memguard.local.verifier.support import SupportVerifier
 from memguard.schema.decision import Inconclusive
-from memguard.schema.ledger import Adjudication, Row
 from memguard.schema.memory import Turn
-from memguard.schema.read import Evidence, ReadCase, Situation
+from memguard.schema.read import Adjudication, Evidence, ReadCase, Row, Situation
 from memguard.schema.units import (
     FactorAttributes,
     FactorRole,

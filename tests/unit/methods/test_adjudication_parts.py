@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from memguard.methods.adjudication.model import split_parts
 from memguard.methods.adjudication.rendering import estimate_tokens
-from memguard.methods.adjudication.state import clip_evidence
+from memguard.methods.adjudication.steps import clip_evidence
 from memguard.schema.read import Evidence
 
 

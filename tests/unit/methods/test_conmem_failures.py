@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage
 
 from memguard import Budget, ConMem, create_conmem_graph, resolve_model
 from memguard.errors import BudgetExhaustedError, ErrorCode, JudgeError, ModelConfigurationError
-from memguard.llm.budget import Meter, use_meter
+from memguard.llm.limits import Meter, use_meter
 from memguard.methods.conmem.config import CONMEM_PRESETS
 from memguard.methods.conmem.log import (
     AttributionVerdict,

@@ -13,8 +13,7 @@ from memguard import PermissionSemantic, create_permission_semantic_graph, resol
 from memguard.errors import ModelConfigurationError
 from memguard.quoting import SECTION_CLOSE, SECTION_OPEN, cut_sections
 from memguard.schema.decision import Inconclusive
-from memguard.schema.ledger import Adjudication, Decomposition, Row
-from memguard.schema.read import ReadCase, Situation
+from memguard.schema.read import Adjudication, Decomposition, ReadCase, Row, Situation
 from memguard.schema.units import Scheme, Unit, UnitAttributes
 from memguard.testing import LoopbackModelServer, ScriptedChatModel, ServerReply
 from tests.unit.methods.reading import UNIT, answer, cut, unit_row

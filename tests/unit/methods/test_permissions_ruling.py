@@ -15,8 +15,14 @@ from memguard.methods.adjudication.ruling import (
     settle_conflicts,
 )
 from memguard.schema.decision import Inconclusive
-from memguard.schema.ledger import Adjudication, Conflict, Row
-from memguard.schema.read import FactorCompiled, PermissionSemantic, Situation
+from memguard.schema.read import (
+    Adjudication,
+    Conflict,
+    FactorCompiled,
+    PermissionSemantic,
+    Row,
+    Situation,
+)
 from memguard.schema.units import FactorAttributes, Unit, UnitAttributes
 from tests.unit.methods.reading import ENTRY, UNIT
 

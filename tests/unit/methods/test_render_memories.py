@@ -15,8 +15,7 @@ from memguard.methods.adjudication.rendering import (
     unit_line,
 )
 from memguard.quoting import FIXED_SENTENCE, SECTION_CLOSE, SECTION_OPEN, cut_sections
-from memguard.schema.ledger import Ledger, UnitVerdict
-from memguard.schema.read import Rendering
+from memguard.schema.read import Ledger, Rendering, UnitVerdict
 from memguard.schema.units import SECTIONS, Permission, Unit
 
 AT = datetime(2025, 12, 30, tzinfo=UTC)

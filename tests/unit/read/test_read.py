@@ -32,9 +32,8 @@ from memguard.methods.adjudication.rendering import render_memories
 from memguard.prompts import Prompt, load_prompt
 from memguard.quoting import render_section
 from memguard.schema.base import Namespace
-from memguard.schema.ledger import ReadReport
 from memguard.schema.memory import MemoryRecord, Provenance
-from memguard.schema.read import Recalled
+from memguard.schema.read import ReadReport, Recalled
 from memguard.stores import ChromaStore
 from memguard.testing.embeddings import HashEmbeddings
 from tests.unit.read.read_scripts import CUTS, ENTRY, JUDGES, prompts_of, reader, units_in

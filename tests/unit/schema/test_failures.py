@@ -23,7 +23,7 @@ from memguard.errors import (
     StoreError,
     error_classes,
 )
-from memguard.methods.consistency_gate.state import GateInput, GateOutput
+from memguard.methods.consistency_gate.judges import GateInput, GateOutput
 from memguard.schema.failures import Failure, error_of, failure_of
 from memguard.write.report import WriteReport
 

@@ -11,7 +11,7 @@ from langgraph.store.memory import InMemoryStore
 
 from memguard.errors import ErrorCode, StoreError
 from memguard.journal.audit import audit
-from memguard.journal.backing import Committer
+from memguard.journal.commit import Committer
 from memguard.journal.journal import Journal
 from memguard.journal.receipts import ReceiptLog
 from memguard.schema.memory import record_key

@@ -13,7 +13,7 @@ from langgraph.store.memory import InMemoryStore
 from memguard import ConMem, ConsistencyGate, create_write_guard, guard_store
 from memguard.errors import ConfigurationError, ErrorCode
 from memguard.llm.models import resolve_stages
-from memguard.methods.consistency_gate.state import GateInput, GateOutput
+from memguard.methods.consistency_gate.judges import GateInput, GateOutput
 from memguard.schema.base import is_blank
 from memguard.schema.memory import CandidateMemory, Conversation, Turn, record_key
 from memguard.store_guard.store import GuardedStore

@@ -341,7 +341,7 @@ def test_a_store_that_fails_during_the_resume_loses_nothing(said: dict[str, Any]
 
 async def test_a_node_that_runs_twice_stores_once() -> None:
     """Killed after the ruling was carried out and before the checkpoint: the node runs again."""
-    from memguard.journal.backing import Backing
+    from memguard.journal.commit import Backing
     from memguard.write.review import ReviewAnswer, carry_out
 
     bench = Bench(on_failure="report")
