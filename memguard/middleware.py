@@ -47,7 +47,7 @@ _WORKERS = 4
 _INTERNAL = ("__", "checkpoint_")
 """Beginnings of the configurable keys that LangGraph sets for a run; a write is another run."""
 
-Work = Callable[[], Coroutine[Any, Any, WriteReport]]
+BackgroundWrite = Callable[[], Coroutine[Any, Any, WriteReport]]
 
 
 class Background:
@@ -60,7 +60,7 @@ class Background:
         self._last: dict[str, Future[WriteReport]] = {}
         self._done: list[Future[WriteReport]] = []
 
-    def submit(self, work: Work, *, thread: str) -> None:
+    def submit(self, work: BackgroundWrite, *, thread: str) -> None:
         """Start a write after the earlier ones of its thread, so that no turn is read twice.
 
         Args:
@@ -121,7 +121,7 @@ class Background:
         wait(pending)
 
 
-def _run(work: Work, *, earlier: "Future[WriteReport] | None") -> WriteReport:
+def _run(work: BackgroundWrite, *, earlier: "Future[WriteReport] | None") -> WriteReport:
     if earlier is not None:
         # Waits, and ignores a failure: it is reported with its own write, and must not stop this.
         earlier.exception()

@@ -43,7 +43,7 @@ ModelName = Annotated[
         examples=["openai:gpt-5-mini", "local"],
     ),
 ]
-Address = Annotated[
+ServerAddress = Annotated[
     str,
     Field(
         title="Model server",
@@ -84,7 +84,7 @@ class ModelForm:
     """Which model is called."""
 
     model: ModelName = ""
-    base_url: Address = ""
+    base_url: ServerAddress = ""
 
     def resolve(
         self, *, model: str = "", default: str = "local", streams: bool = False

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from memguard.chroma.values import (
     EXPIRES,
@@ -29,9 +28,8 @@ from memguard.chroma.values import (
     loads_record,
     namespace_of,
 )
+from memguard.local.encoder import Matrix
 from memguard.schema.base import Namespace
-
-Matrix = NDArray[np.float32]
 
 # Bytes of Python objects per record, measured roughly; for the budget only.
 _ROW_OVERHEAD = 600

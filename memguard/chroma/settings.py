@@ -20,6 +20,7 @@ from langgraph.store.base import IndexConfig, TTLConfig, ensure_embeddings
 from memguard.errors import ErrorCode, InvalidInputError, MemguardError, StoreError
 from memguard.local.encoder import RecentItems, text_key
 from memguard.portal import run_sync
+from memguard.schema.base import Clock
 
 Vector = list[float]
 EmbedFunction = Callable[[Sequence[str]], list[Vector]]
@@ -275,8 +276,6 @@ def _encodable(text: str) -> str:
 async def _in_pool(pool: Executor, call: Callable[[], Any]) -> Any:
     return await asyncio.get_running_loop().run_in_executor(pool, call)
 
-
-Clock = Callable[[], datetime]
 
 DEFAULT_COLLECTION = "memguard"
 # Each collection costs 2.9 MB and four open files while in use. 64 stay below the 1,024 files that

@@ -30,7 +30,7 @@ from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import MemoryRecord, record_key, same_text_form
 from memguard.schema.receipt import Receipt
 
-Location = tuple[Namespace, str]
+NamespacedKey = tuple[Namespace, str]
 """A namespace and a key in it."""
 
 _RECOVER_BATCH = 100
@@ -204,7 +204,9 @@ async def _store(records: Sequence[MemoryRecord], *, store: BaseStore) -> list[s
     ]
 
 
-async def _get(locations: Iterable[Location], *, store: BaseStore) -> dict[Location, Item | None]:
+async def _get(
+    locations: Iterable[NamespacedKey], *, store: BaseStore
+) -> dict[NamespacedKey, Item | None]:
     keys = list(locations)
     items = await _call(store, [GetOp(namespace=namespace, key=key) for namespace, key in keys])
     return dict(zip(keys, items, strict=True))
@@ -366,7 +368,7 @@ class Committer:
         for entry in batch:
             entry.compared = True
 
-    async def _owners(self, locations: Iterable[Location]) -> dict[Location, str | None]:
+    async def _owners(self, locations: Iterable[NamespacedKey]) -> dict[NamespacedKey, str | None]:
         """The candidates that the memories at these locations came from."""
         keys = list(locations)
         if not keys:
@@ -416,7 +418,7 @@ def _is_memory(receipt: Receipt) -> bool:
     return receipt.outcome == "stored" and receipt.effect == "commit" and receipt.value is None
 
 
-def _location(receipt: Receipt) -> Location:
+def _location(receipt: Receipt) -> NamespacedKey:
     return receipt.namespace, record_key(receipt.candidate.text)
 
 

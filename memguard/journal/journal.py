@@ -22,15 +22,13 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from memguard.errors import ErrorCode, ReceiptError, StoreConfigurationError
 from memguard.journal.tables import BUSY_SECONDS, connect
+from memguard.schema.base import Clock
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
 Work = Callable[Concatenate[sqlite3.Connection, P], T]
 """A function that runs in the journal's thread; its first argument is the database."""
-
-Clock = Callable[[], datetime]
-"""Returns the current time, with its time zone."""
 
 
 def utc_now() -> datetime:

@@ -7,7 +7,7 @@ from datetime import datetime
 from langgraph.store.base import BaseStore, PutOp
 
 from memguard.errors import ErrorCode, MemguardError, StoreError
-from memguard.journal.commit import Location
+from memguard.journal.commit import NamespacedKey
 from memguard.journal.events import add_event, to_json
 from memguard.journal.journal import Journal
 from memguard.journal.receipts import ForgetResult, ReceiptLog, candidate_of
@@ -64,7 +64,7 @@ async def forget_memory(
     return await ReceiptLog(journal).aforget(which, actor=actor, reason=reason)
 
 
-def _record_locations(db: sqlite3.Connection, which: str) -> tuple[Location, ...]:
+def _record_locations(db: sqlite3.Connection, which: str) -> tuple[NamespacedKey, ...]:
     # Intents count, stored or not: an interrupted write may have reached the store.
     rows = db.execute(
         """SELECT DISTINCT namespace, record_key FROM receipts WHERE candidate_id = ?
@@ -77,7 +77,7 @@ def _record_locations(db: sqlite3.Connection, which: str) -> tuple[Location, ...
 
 def _log_deletion(
     db: sqlite3.Connection,
-    locations: tuple[Location, ...],
+    locations: tuple[NamespacedKey, ...],
     *,
     actor: str,
     reason: str,

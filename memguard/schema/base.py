@@ -2,6 +2,8 @@
 
 import re
 import unicodedata
+from collections.abc import Callable
+from datetime import datetime
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
@@ -61,3 +63,6 @@ Namespace = tuple[str, ...]
 
 UnitInterval = Annotated[float, Field(ge=0.0, le=1.0)]
 """A number in [0, 1]."""
+
+Clock = Callable[[], datetime]
+"""Returns the current time, with its offset."""
