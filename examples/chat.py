@@ -26,11 +26,11 @@ model = ScriptedChatModel(["I will keep that in mind.", "Rice cakes would suit y
 ana: Any = {"user_id": "ana"}
 
 
-def say(agent: Any, said: str, *, thread: str) -> None:
+def say(agent: Any, text: str, *, thread: str) -> None:
     """Run one turn, and print what was stored and what was admitted."""
     config = {"configurable": {"thread_id": thread}}
-    out = agent.invoke({"messages": [("user", said)]}, config, context=ana)
-    print(f"you    {said}\nagent  {out['messages'][-1].text}")
+    out = agent.invoke({"messages": [("user", text)]}, config, context=ana)
+    print(f"you    {text}\nagent  {out['messages'][-1].text}")
     for receipt in out["writes"].receipts:
         print(f"       {receipt.outcome}: {receipt.candidate.text.removeprefix('The user: ')}")
     for unit in out["read"].admitted:

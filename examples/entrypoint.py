@@ -24,11 +24,11 @@ remember = create_write_guard(model, store=store, namespace=ANA)
 
 
 @entrypoint()
-def turn(said: str) -> dict:
+def turn(text: str) -> dict:
     """Answer, and remember what the user said."""
-    writes = remember.invoke({"messages": [("user", said)]})["writes"]
+    writes = remember.invoke({"messages": [("user", text)]})["writes"]
     # A direct write must name its source; without one it is quarantined.
-    with use_source(said):
+    with use_source(text):
         store.put(ANA, "hobby", {"content": "The user rows."})
     return writes.counts
 

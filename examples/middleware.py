@@ -23,11 +23,11 @@ with ChromaStore.memory() as store:
     agent = create_agent(
         model, store=store, middleware=[MemguardMiddleware("local")], context_schema=dict
     )
-    told = agent.invoke({"messages": [("user", "I am allergic to peanuts.")]}, context=ana)
-    asked = "Which snack suits me, given that I am allergic to peanuts?"
-    done = agent.invoke({"messages": [("user", asked)]}, context=ana)
+    first = agent.invoke({"messages": [("user", "I am allergic to peanuts.")]}, context=ana)
+    question = "Which snack suits me, given that I am allergic to peanuts?"
+    done = agent.invoke({"messages": [("user", question)]}, context=ana)
 
-for receipt in told["memguard"]["MemguardMiddleware"]["writes"].receipts:
+for receipt in first["memguard"]["MemguardMiddleware"]["writes"].receipts:
     print(f"{receipt.outcome}: {receipt.candidate.text.removeprefix('The user: ')}")
 for unit in done["memguard"]["MemguardMiddleware"]["read"].admitted:
     print(f"{unit.permission}: {unit.unit.text.removeprefix('The user: ')}")

@@ -20,5 +20,5 @@ with ChromaStore.local(folder) as store:
     print(f"{best.key}: {best.value['text']}")
 
 with ChromaStore.local(folder) as store:
-    (kept,) = store.search(ana, filter={"kind": "fact"})
-    print(f"{kept.key} is kept, {store.count(ana)} items in {ana}")
+    (item,) = store.search(ana, filter={"kind": "fact"})
+    print(f"{item.key} is kept, {store.count(ana)} items in {ana}")
