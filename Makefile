@@ -41,7 +41,7 @@ notebooks: $(VENV)/.installed-dev ## run every notebook, and keep what it shows
 docs: $(VENV)/.installed-dev ## build the site into build/site; a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-format: $(VENV)/.installed-dev ## format and mend what can be mended
+format: $(VENV)/.installed-dev ## format, and apply automatic fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 

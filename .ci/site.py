@@ -51,17 +51,21 @@ def _reference() -> str:
 
     modules: dict[str, Any] = vars(memguard)["_MODULES"]
     entries = "\n\n".join(
-        f"::: {_defined(f'memguard.{module}', name)}" for name, module in sorted(modules.items())
+        _entry(f"memguard.{module}", name) for name, module in sorted(modules.items())
     )
     return f"# Public names\n\n{INTRODUCTION}\n\n{entries}\n"
 
 
-def _defined(module: str, name: str) -> str:
-    """Where a name is defined, rather than a package that re-exports it."""
+def _entry(module: str, name: str) -> str:
+    """A name where it is defined, with the fields that a settings class inherits."""
     import importlib  # noqa: PLC0415
 
     value = getattr(importlib.import_module(module), name)
-    return f"{getattr(value, '__module__', module)}.{name}"
+    entry = f"::: {getattr(value, '__module__', module)}.{name}"
+    fields: list[str] = list(getattr(value, "model_fields", {}))
+    if isinstance(value, type) and fields and not value.__dict__.get("__annotations__"):
+        entry += f"\n    options:\n      inherited_members: {fields}"
+    return entry
 
 
 def _picture(match: re.Match[str], page: Page) -> str:
