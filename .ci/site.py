@@ -59,11 +59,12 @@ def _reference() -> str:
 def _entry(module: str, name: str) -> str:
     """A name where it is defined, with the fields that a settings class inherits."""
     import importlib  # noqa: PLC0415
+    import inspect  # noqa: PLC0415
 
     value = getattr(importlib.import_module(module), name)
     entry = f"::: {getattr(value, '__module__', module)}.{name}"
     fields: list[str] = list(getattr(value, "model_fields", {}))
-    if isinstance(value, type) and fields and not value.__dict__.get("__annotations__"):
+    if isinstance(value, type) and fields and not inspect.get_annotations(value):
         entry += f"\n    options:\n      inherited_members: {fields}"
     return entry
 
