@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig
 from langgraph.channels.untracked_value import UntrackedValue
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
@@ -25,7 +26,7 @@ from memguard.errors import ConfigurationError, ErrorCode, GuardError
 from memguard.hosts import add_memory, create_guards, failed_write
 from memguard.journal.journal import Journal
 from memguard.llm.models import ModelLike
-from memguard.namespaces import NamespaceLike
+from memguard.namespaces import NamespaceLike, user_settings
 from memguard.portal import run_sync
 from memguard.prompts import Prompt
 from memguard.read.admission import AdmissionLike
@@ -44,8 +45,6 @@ except ImportError as _error:  # langchain is an extra
 _LOG = logging.getLogger("memguard")
 _WORKERS = 4
 """Writes that run at once, of different threads; each mostly waits for models and the disk."""
-_INTERNAL = ("__", "checkpoint_")
-"""Beginnings of the configurable keys that LangGraph sets for a run; a write is another run."""
 
 BackgroundWrite = Callable[[], Coroutine[Any, Any, WriteReport]]
 
@@ -277,13 +276,11 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
         return await handler(self._injected(request, state))
 
     def _bind_read(self, graph: Graph) -> None:
-        def before_agent(state: MemguardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
-            del runtime
+        def before_agent(state: MemguardState, runtime: Runtime[Any]) -> dict[str, Any]:
+            del runtime  # LangGraph passes it to a hook by this name
             return self._recalled(state, graph.invoke({"messages": state["messages"]}))
 
-        async def abefore_agent(
-            state: MemguardState, runtime: Runtime[Any]
-        ) -> dict[str, Any] | None:
+        async def abefore_agent(state: MemguardState, runtime: Runtime[Any]) -> dict[str, Any]:
             del runtime
             return self._recalled(state, await graph.ainvoke({"messages": state["messages"]}))
 
@@ -312,7 +309,7 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
                 writes = graph.invoke({"messages": state["messages"]})["writes"]
             except GuardError as error:
                 writes = failed_write(error)
-            return self._remembered(state, writes)
+            return self._reported(state, writes=writes)
 
         async def aafter_agent(
             state: MemguardState, runtime: Runtime[Any]
@@ -323,7 +320,7 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
                 writes = (await graph.ainvoke({"messages": state["messages"]}))["writes"]
             except GuardError as error:
                 writes = failed_write(error)
-            return self._remembered(state, writes)
+            return self._reported(state, writes=writes)
 
         self.after_agent = after_agent  # pyright: ignore[reportAttributeAccessIssue]
         self.aafter_agent = aafter_agent  # pyright: ignore[reportAttributeAccessIssue]
@@ -332,21 +329,17 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
         self, background: Background, graph: Graph, state: MemguardState, runtime: Runtime[Any]
     ) -> None:
         """Submit a write: a run of its own, with this run's user and store."""
-        values = get_config().get("configurable", {})
-        configurable = {k: v for k, v in values.items() if not str(k).startswith(_INTERNAL)}
+        configurable = user_settings(get_config().get("configurable", {}))
         # The agent's store is only known now, and the write outlives the run that knows it.
         bound = graph if self._store is not None else graph.copy({"store": runtime.store})
-        messages = list(state["messages"])
-        context = runtime.context
+        values = {"messages": list(state["messages"])}
+        config: RunnableConfig = {"configurable": configurable}
 
         async def write() -> WriteReport:
-            output: Mapping[str, Any] = await bound.ainvoke(
-                {"messages": messages}, {"configurable": configurable}, context=context
-            )
-            return cast("WriteReport", output["writes"])
+            output: Any = await bound.ainvoke(values, config, context=runtime.context)
+            return output["writes"]
 
-        thread = str(configurable.get("thread_id") or "")
-        background.submit(write, thread=thread)
+        background.submit(write, thread=str(configurable.get("thread_id") or ""))
 
     def _context_of(self, state: MemguardState) -> str | None:
         return state.get("memguard_context", {}).get(self._name)
@@ -357,17 +350,13 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
 
     def _recalled(self, state: MemguardState, output: Mapping[str, Any]) -> dict[str, Any]:
         context = {**state.get("memguard_context", {}), self._name: output["memory_context"]}
-        read = cast("ReadReport", output["read"])
-        return {"memguard_context": context, "memguard": self._with(state, read=read)}
+        return {"memguard_context": context, **self._reported(state, read=output["read"])}
 
-    def _remembered(self, state: MemguardState, writes: WriteReport) -> dict[str, Any]:
-        return {"memguard": self._with(state, writes=writes)}
-
-    def _with(
-        self, state: MemguardState, **reports: "ReadReport | WriteReport"
-    ) -> dict[str, dict[str, Any]]:
+    def _reported(
+        self, state: MemguardState, **reports: ReadReport | WriteReport
+    ) -> dict[str, Any]:
         before = state.get("memguard", {})
-        return {**before, self._name: {**before.get(self._name, {}), **reports}}
+        return {"memguard": {**before, self._name: {**before.get(self._name, {}), **reports}}}
 
 
 def has_tool_result(messages: Sequence[AnyMessage]) -> bool:
