@@ -9,8 +9,8 @@ code can use it. An answer is a function of the request; see `memguard.testing.r
 import argparse
 import asyncio
 import contextlib
-import importlib
 import json
+import pkgutil
 import sys
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -276,7 +276,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Serve until interrupted. The first line of the output is the base URL."""
     options = _parser().parse_args(argv)
     server = LoopbackModelServer(
-        _named(options.answer) if options.answer else default_answer,
+        pkgutil.resolve_name(options.answer) if options.answer else default_answer,
         port=options.port,
         latency=options.latency / 1_000,
         n=options.n,
@@ -293,11 +293,6 @@ def main(argv: Sequence[str] | None = None) -> None:
             threading.Event().wait()
         except KeyboardInterrupt:
             return
-
-
-def _named(path: str) -> Any:
-    module, _, name = path.partition(":")
-    return getattr(importlib.import_module(module), name)
 
 
 def _parser() -> argparse.ArgumentParser:
