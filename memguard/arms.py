@@ -171,12 +171,3 @@ ARMS: dict[str, Arm] = {
     "GroupingOnly": lambda case: grouping_only(case.memories, topics=case.topics),
 }
 """The arms in the order in which tables show them."""
-
-
-def run_arm(name: str, *, case: ArmCase) -> str:
-    """What the arm of that name puts into the prompt.
-
-    Raises:
-        KeyError: If there is no such arm; see `ARMS`.
-    """
-    return ARMS[name](case)
