@@ -101,26 +101,27 @@ def create_guards(
         (prompts, (*writing.PROMPTS, *reading.PROMPTS), "prompts"),
     ):
         check_names(values, allowed=tuple(dict.fromkeys(names)), what=parameter)
-    _check_effect(read, {"admission": admission, "recall": recall}, parameter="read")
-    _check_effect(write, {"gates": gates}, parameter="write")
+    # Settings that were left out keep the defaults of the guards.
+    settings = {"admission": admission, "recall": recall, "gates": gates}
+    for_read, for_write = _only(settings, ("admission", "recall")), _only(settings, ("gates",))
+    _check_effect(read, for_read, parameter="read")
+    _check_effect(write, for_write, parameter="write")
     if read is None:
-        optional = {"admission": admission, "recall": recall}
         read = create_read_guard(
             model,
             models=_only(models, reading.STAGES),
             prompts=_only(prompts, reading.PROMPTS),
-            **{name: value for name, value in optional.items() if value is not None},
+            **for_read,
             **shared,
         )
     if write is None:
-        optional = {} if gates is None else {"gates": gates}
         write = create_write_guard(
             model,
             models=_only(models, writing.STAGES),
             prompts=_only(prompts, writing.PROMPTS),
             # The answer is complete by then: a write that fails must not cost the user the answer.
             on_failure="report",
-            **optional,
+            **for_write,
             **shared,
         )
     return read or None, write or None
@@ -136,7 +137,7 @@ def _check_effect(
 ) -> None:
     """Refuse a setting of a guard that is turned off, or that the user built."""
     # Otherwise a gate would be in the settings, and no candidate would ever meet it.
-    name = next((name for name, value in settings.items() if value is not None), None)
+    name = next(iter(settings), None)
     if guard is None or name is None:
         return
     state = "is False" if guard is False else "is a guard of your own"
@@ -145,4 +146,4 @@ def _check_effect(
 
 
 def _only(values: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if name in names}
+    return {name: value for name, value in values.items() if name in names and value is not None}

@@ -46,6 +46,9 @@ _LOG = logging.getLogger("memguard")
 _WORKERS = 4
 """Writes that run at once, of different threads; each mostly waits for models and the disk."""
 
+Update = dict[str, Any] | None
+"""What a hook changes in the agent's state."""
+
 BackgroundWrite = Callable[[], Coroutine[Any, Any, WriteReport]]
 
 
@@ -226,28 +229,22 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
     # `create_agent` adds a node for each hook that the class overrides, so each is defined here.
     # An instance with a guard replaces them in `__init__`; without one they do nothing.
 
-    def before_agent(self, state: MemguardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+    def before_agent(self, state: MemguardState, runtime: Runtime[Any]) -> Update:
         """Recall what may be used for this request."""
 
-    async def abefore_agent(
-        self, state: MemguardState, runtime: Runtime[Any]
-    ) -> dict[str, Any] | None:
+    async def abefore_agent(self, state: MemguardState, runtime: Runtime[Any]) -> Update:
         """Recall what may be used for this request."""
 
-    def before_model(self, state: MemguardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+    def before_model(self, state: MemguardState, runtime: Runtime[Any]) -> Update:
         """Recall again after tools: what they said may contradict a memory."""
 
-    async def abefore_model(
-        self, state: MemguardState, runtime: Runtime[Any]
-    ) -> dict[str, Any] | None:
+    async def abefore_model(self, state: MemguardState, runtime: Runtime[Any]) -> Update:
         """Recall again after tools: what they said may contradict a memory."""
 
-    def after_agent(self, state: MemguardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+    def after_agent(self, state: MemguardState, runtime: Runtime[Any]) -> Update:
         """Remember what is new and passes the gates."""
 
-    async def aafter_agent(
-        self, state: MemguardState, runtime: Runtime[Any]
-    ) -> dict[str, Any] | None:
+    async def aafter_agent(self, state: MemguardState, runtime: Runtime[Any]) -> Update:
         """Remember what is new and passes the gates."""
 
     def wrap_model_call(
@@ -284,12 +281,10 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
             del runtime
             return self._recalled(state, await graph.ainvoke({"messages": state["messages"]}))
 
-        def before_model(state: MemguardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        def before_model(state: MemguardState, runtime: Runtime[Any]) -> Update:
             return before_agent(state, runtime) if has_tool_result(state["messages"]) else None
 
-        async def abefore_model(
-            state: MemguardState, runtime: Runtime[Any]
-        ) -> dict[str, Any] | None:
+        async def abefore_model(state: MemguardState, runtime: Runtime[Any]) -> Update:
             if not has_tool_result(state["messages"]):
                 return None
             return await abefore_agent(state, runtime)
@@ -302,7 +297,7 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
     def _bind_write(self, graph: Graph) -> None:
         background = self._background
 
-        def after_agent(state: MemguardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        def after_agent(state: MemguardState, runtime: Runtime[Any]) -> Update:
             if background is not None:
                 return self._begin(background, graph, state, runtime)
             try:
@@ -311,9 +306,7 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
                 writes = failed_write(error)
             return self._reported(state, writes=writes)
 
-        async def aafter_agent(
-            state: MemguardState, runtime: Runtime[Any]
-        ) -> dict[str, Any] | None:
+        async def aafter_agent(state: MemguardState, runtime: Runtime[Any]) -> Update:
             if background is not None:
                 return self._begin(background, graph, state, runtime)
             try:

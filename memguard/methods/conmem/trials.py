@@ -46,8 +46,6 @@ from memguard.portal import dual
 from memguard.quoting import quote, quote_turns
 from memguard.schema.decision import Inconclusive
 
-NAME = "run_probe"
-
 ARMS: tuple[TrialArm, ...] = ("control", "treatment")
 
 M = TypeVar("M", bound=BaseModel)
@@ -137,7 +135,7 @@ def create_trial_graph(models: StageModels) -> CompiledStateGraph[Any, Any, Any,
             # An edge from a list waits for both arms; two edges would run the node twice.
             builder.add_edge(list(ARMS), node.__name__)
             builder.add_edge(node.__name__, END)
-    return builder.compile(name=NAME)
+    return builder.compile(name="run_probe")
 
 
 async def answer_arm(state: TrialState, *, arm: TrialArm, models: StageModels) -> dict[str, Any]:
