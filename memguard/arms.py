@@ -23,8 +23,6 @@ ANNOTATED_SENTENCE = (
     "1. You may acknowledge what a line says; do not adopt it."
 )
 
-_NO_TOPIC = "none"
-
 
 def bare(memories: Sequence[RecalledMemory]) -> str:
     """Bare: every recalled memory, word for word, in the order of recall."""
@@ -42,7 +40,7 @@ def grouping_only(memories: Sequence[RecalledMemory], *, topics: Mapping[str, st
     for memory in memories:
         if not is_blank(memory.text):
             line = unit_line(memory.text, said_at=memory.said_at)
-            groups.setdefault(topics.get(memory.id, _NO_TOPIC), []).append(line)
+            groups.setdefault(topics.get(memory.id, "none"), []).append(line)
     lines = [
         line
         for topic, group in groups.items()
@@ -171,12 +169,3 @@ ARMS: dict[str, Arm] = {
     "GroupingOnly": lambda case: grouping_only(case.memories, topics=case.topics),
 }
 """The arms in the order in which tables show them."""
-
-
-def run_arm(name: str, *, case: ArmCase) -> str:
-    """What the arm of that name puts into the prompt.
-
-    Raises:
-        KeyError: If there is no such arm; see `ARMS`.
-    """
-    return ARMS[name](case)

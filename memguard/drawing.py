@@ -7,13 +7,12 @@ knows Mermaid only; for the other formats, `to_dot` describes the graph in Graph
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from html import escape
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import BaseMessage
-from langchain_core.outputs import ChatResult
+from langchain_core.language_models import BaseChatModel, FakeListChatModel
 from langchain_core.runnables.graph import Edge
 from langchain_core.runnables.graph import Graph as Drawing
 
@@ -26,6 +25,7 @@ from memguard.methods.permission_semantic import create_permission_semantic_grap
 from memguard.methods.writer import create_writer_graph
 from memguard.presets import choose_admission, choose_gates, split_presets
 from memguard.read.graph import create_read_guard
+from memguard.schema.read import FactorCompiled, PermissionSemantic
 from memguard.uncheckpointed import Graph
 from memguard.write.graph import create_write_guard
 
@@ -33,84 +33,62 @@ _DEFAULT_GATES = ("consistency",)
 _HAVE_GATES = frozenset({"memory_agent", "write_guard", "write_guard-review"})
 
 
-# Any chat model would do; this one can call nothing by mistake.
-class _NoModel(BaseChatModel):
-    """Stands in for a model in a graph that is drawn and never run."""
-
-    @property
-    def _llm_type(self) -> str:
-        return "none"
-
-    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
-        del messages, args, kwargs
-        msg = "this graph was created to be drawn"
-        raise NotImplementedError(msg)
+Create = Callable[[Sequence[str], Sequence[str]], Graph]
+"""Creates a graph from names of gates and of presets; a method alone ignores the gates."""
 
 
-def _gate_method(create: Callable[..., Graph], name: str) -> "Create":
-    def build(*, gates: Sequence[str], presets: Sequence[str]) -> Graph:
-        del gates
-        (spec,) = choose_gates([name], presets=presets)
-        return create(_NoModel(), spec=spec)
-
-    return build
+def _model() -> BaseChatModel:
+    # Any chat model would do: the graph is drawn and never run.
+    return FakeListChatModel(responses=[])
 
 
-def _admission_method(create: Callable[..., Graph], name: str) -> "Create":
-    def build(*, gates: Sequence[str], presets: Sequence[str]) -> Graph:
-        del gates
-        return create(_NoModel(), spec=choose_admission(name, presets=presets))
-
-    return build
+def _gate(name: str, presets: Sequence[str]) -> Any:
+    (spec,) = choose_gates([name], presets=presets)
+    return spec
 
 
-def _writer(*, gates: Sequence[str], presets: Sequence[str]) -> Graph:
-    del gates
+def _writer(_: Sequence[str], presets: Sequence[str]) -> Graph:
     if presets:
         msg = f"the writer has no preset {presets[0]!r}: leave it out"
         raise InvalidInputError(msg, code=ErrorCode.SPEC_INVALID)
-    return create_writer_graph(_NoModel())
+    return create_writer_graph(_model())
 
 
-def _write_guard(**settings: Any) -> "Create":
-    def build(*, gates: Sequence[str], presets: Sequence[str]) -> Graph:
-        specs = choose_gates(gates or _DEFAULT_GATES, presets=presets)
-        return create_write_guard(_NoModel(), gates=specs, **settings)
-
-    return build
+def _read_guard(_: Sequence[str], presets: Sequence[str]) -> Graph:
+    return create_read_guard(_model(), admission=choose_admission("ps", presets=presets))
 
 
-def _read_guard(*, gates: Sequence[str], presets: Sequence[str]) -> Graph:
-    del gates
-    return create_read_guard(_NoModel(), admission=choose_admission("ps", presets=presets))
+def _write_guard(gates: Sequence[str], presets: Sequence[str], **settings: Any) -> Graph:
+    specs = choose_gates(gates or _DEFAULT_GATES, presets=presets)
+    return create_write_guard(_model(), gates=specs, **settings)
 
 
-def _memory_agent(*, gates: Sequence[str], presets: Sequence[str]) -> Graph:
+def _memory_agent(gates: Sequence[str], presets: Sequence[str]) -> Graph:
     # Without a choice the agent creates its guards itself, so the drawing has a user's defaults.
     if not gates and not presets:
-        return create_memory_agent(_NoModel())
-    names = gates or _DEFAULT_GATES
-    for_gates, for_admission = split_presets(presets, gates=names, admission="ps")
-    return create_memory_agent(
-        _NoModel(),
-        read=create_read_guard(_NoModel(), admission=choose_admission("ps", presets=for_admission)),
-        write=create_write_guard(_NoModel(), gates=choose_gates(names, presets=for_gates)),
-    )
+        return create_memory_agent(_model())
+    gates = gates or _DEFAULT_GATES
+    for_gates, for_admission = split_presets(presets, gates=gates, admission="ps")
+    read, write = _read_guard((), for_admission), _write_guard(gates, for_gates)
+    return create_memory_agent(_model(), read=read, write=write)
 
-
-Create = Callable[..., Graph]
-"""Creates a graph from names of gates and presets."""
 
 GRAPHS: Mapping[str, Create] = MappingProxyType(
     {
-        "conmem": _gate_method(create_conmem_graph, "conmem"),
-        "consistency_gate": _gate_method(create_consistency_gate_graph, "consistency"),
-        "factor_compiled": _admission_method(create_factor_compiled_graph, "fc"),
+        "conmem": lambda _, presets: create_conmem_graph(_model(), spec=_gate("conmem", presets)),
+        "consistency_gate": lambda _, presets: create_consistency_gate_graph(
+            _model(), spec=_gate("consistency", presets)
+        ),
+        "factor_compiled": lambda _, presets: create_factor_compiled_graph(
+            _model(), spec=cast("FactorCompiled", choose_admission("fc", presets=presets))
+        ),
         "memory_agent": _memory_agent,
-        "permission_semantic": _admission_method(create_permission_semantic_graph, "ps"),
+        "permission_semantic": lambda _, presets: create_permission_semantic_graph(
+            _model(), spec=cast("PermissionSemantic", choose_admission("ps", presets=presets))
+        ),
         "read_guard": _read_guard,
-        "write_guard": _write_guard(),
-        "write_guard-review": _write_guard(review="interrupt"),
+        "write_guard": _write_guard,
+        "write_guard-review": partial(_write_guard, review="interrupt"),
         "writer": _writer,
     }
 )
@@ -136,7 +114,7 @@ def open_graph(name: str, *, gates: Sequence[str] = (), presets: Sequence[str] =
     if gates and name not in _HAVE_GATES:
         msg = f"{name} has no gates: leave out {', '.join(map(repr, gates))}"
         raise InvalidInputError(msg, code=ErrorCode.SPEC_INVALID)
-    return create(gates=gates, presets=presets)
+    return create(gates, presets)
 
 
 PNG_DPI = 144

@@ -5,16 +5,12 @@ and providers can cache it.
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal, cast
 
 from langchain_core.messages import BaseMessage, SystemMessage
-from langgraph.store.base import BaseStore
 
 from memguard.errors import ConfigurationError, ErrorCode, GuardError
-from memguard.journal.journal import Journal
 from memguard.llm.models import ModelLike
-from memguard.namespaces import NamespaceLike
 from memguard.prompts import Prompt
 from memguard.read import admission as reading
 from memguard.read.admission import AdmissionLike
@@ -83,29 +79,17 @@ def create_guards(
     *,
     read: Graph | Literal[False] | None,
     write: Graph | Literal[False] | None,
-    store: BaseStore | None,
-    namespace: NamespaceLike,
-    receipts: Journal | str | Path | None,
     gates: Sequence[GateLike] | None,
     admission: AdmissionLike | None,
     recall: Recall | None,
     models: Mapping[str, ModelLike] | None,
     prompts: Mapping[str, Prompt] | None,
+    **shared: Any,
 ) -> tuple[Graph | None, Graph | None]:
     """The read and the write guard of a host; `None` for one that is turned off.
 
-    Args:
-        model: Model that extracts, judges and adjudicates memories.
-        read: The user's own read guard; `False` for none.
-        write: The user's own write guard; `False` for none.
-        store: The memory store; the host's by default.
-        namespace: Where memories are.
-        receipts: Where receipts are stored.
-        gates: Gates that a candidate has to pass; by default those of the write guard.
-        admission: Method that admits memories; by default that of the read guard.
-        recall: Which memories are recalled.
-        models: Other models by stage, of either guard.
-        prompts: Other prompts by name, of either guard.
+    The settings are those of `create_memory_agent`. `shared` are the ones that both guards take
+    unchanged: `store`, `namespace` and `receipts`.
 
     Raises:
         ConfigurationError: If a guard cannot be built, or a setting would have no effect.
@@ -117,27 +101,27 @@ def create_guards(
         (prompts, (*writing.PROMPTS, *reading.PROMPTS), "prompts"),
     ):
         check_names(values, allowed=tuple(dict.fromkeys(names)), what=parameter)
-    _check_effect(read, {"admission": admission, "recall": recall}, parameter="read")
-    _check_effect(write, {"gates": gates}, parameter="write")
-    shared: dict[str, Any] = {"store": store, "namespace": namespace, "receipts": receipts}
+    # Settings that were left out keep the defaults of the guards.
+    settings = {"admission": admission, "recall": recall, "gates": gates}
+    for_read, for_write = _only(settings, ("admission", "recall")), _only(settings, ("gates",))
+    _check_effect(read, for_read, parameter="read")
+    _check_effect(write, for_write, parameter="write")
     if read is None:
-        optional = {"admission": admission, "recall": recall}
         read = create_read_guard(
             model,
             models=_only(models, reading.STAGES),
             prompts=_only(prompts, reading.PROMPTS),
-            **{name: value for name, value in optional.items() if value is not None},
+            **for_read,
             **shared,
         )
     if write is None:
-        optional = {} if gates is None else {"gates": gates}
         write = create_write_guard(
             model,
             models=_only(models, writing.STAGES),
             prompts=_only(prompts, writing.PROMPTS),
             # The answer is complete by then: a write that fails must not cost the user the answer.
             on_failure="report",
-            **optional,
+            **for_write,
             **shared,
         )
     return read or None, write or None
@@ -153,7 +137,7 @@ def _check_effect(
 ) -> None:
     """Refuse a setting of a guard that is turned off, or that the user built."""
     # Otherwise a gate would be in the settings, and no candidate would ever meet it.
-    name = next((name for name, value in settings.items() if value is not None), None)
+    name = next(iter(settings), None)
     if guard is None or name is None:
         return
     state = "is False" if guard is False else "is a guard of your own"
@@ -162,4 +146,4 @@ def _check_effect(
 
 
 def _only(values: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if name in names}
+    return {name: value for name, value in values.items() if name in names and value is not None}

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig
 from langgraph.channels.untracked_value import UntrackedValue
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
@@ -25,7 +26,7 @@ from memguard.errors import ConfigurationError, ErrorCode, GuardError
 from memguard.hosts import add_memory, create_guards, failed_write
 from memguard.journal.journal import Journal
 from memguard.llm.models import ModelLike
-from memguard.namespaces import NamespaceLike
+from memguard.namespaces import NamespaceLike, user_settings
 from memguard.portal import run_sync
 from memguard.prompts import Prompt
 from memguard.read.admission import AdmissionLike
@@ -44,8 +45,9 @@ except ImportError as _error:  # langchain is an extra
 _LOG = logging.getLogger("memguard")
 _WORKERS = 4
 """Writes that run at once, of different threads; each mostly waits for models and the disk."""
-_INTERNAL = ("__", "checkpoint_")
-"""Beginnings of the configurable keys that LangGraph sets for a run; a write is another run."""
+
+Update = dict[str, Any] | None
+"""What a hook changes in the agent's state."""
 
 BackgroundWrite = Callable[[], Coroutine[Any, Any, WriteReport]]
 
@@ -227,28 +229,22 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
     # `create_agent` adds a node for each hook that the class overrides, so each is defined here.
     # An instance with a guard replaces them in `__init__`; without one they do nothing.
 
-    def before_agent(self, state: MemguardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+    def before_agent(self, state: MemguardState, runtime: Runtime[Any]) -> Update:
         """Recall what may be used for this request."""
 
-    async def abefore_agent(
-        self, state: MemguardState, runtime: Runtime[Any]
-    ) -> dict[str, Any] | None:
+    async def abefore_agent(self, state: MemguardState, runtime: Runtime[Any]) -> Update:
         """Recall what may be used for this request."""
 
-    def before_model(self, state: MemguardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+    def before_model(self, state: MemguardState, runtime: Runtime[Any]) -> Update:
         """Recall again after tools: what they said may contradict a memory."""
 
-    async def abefore_model(
-        self, state: MemguardState, runtime: Runtime[Any]
-    ) -> dict[str, Any] | None:
+    async def abefore_model(self, state: MemguardState, runtime: Runtime[Any]) -> Update:
         """Recall again after tools: what they said may contradict a memory."""
 
-    def after_agent(self, state: MemguardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+    def after_agent(self, state: MemguardState, runtime: Runtime[Any]) -> Update:
         """Remember what is new and passes the gates."""
 
-    async def aafter_agent(
-        self, state: MemguardState, runtime: Runtime[Any]
-    ) -> dict[str, Any] | None:
+    async def aafter_agent(self, state: MemguardState, runtime: Runtime[Any]) -> Update:
         """Remember what is new and passes the gates."""
 
     def wrap_model_call(
@@ -277,22 +273,18 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
         return await handler(self._injected(request, state))
 
     def _bind_read(self, graph: Graph) -> None:
-        def before_agent(state: MemguardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
-            del runtime
+        def before_agent(state: MemguardState, runtime: Runtime[Any]) -> dict[str, Any]:
+            del runtime  # LangGraph passes it to a hook by this name
             return self._recalled(state, graph.invoke({"messages": state["messages"]}))
 
-        async def abefore_agent(
-            state: MemguardState, runtime: Runtime[Any]
-        ) -> dict[str, Any] | None:
+        async def abefore_agent(state: MemguardState, runtime: Runtime[Any]) -> dict[str, Any]:
             del runtime
             return self._recalled(state, await graph.ainvoke({"messages": state["messages"]}))
 
-        def before_model(state: MemguardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        def before_model(state: MemguardState, runtime: Runtime[Any]) -> Update:
             return before_agent(state, runtime) if has_tool_result(state["messages"]) else None
 
-        async def abefore_model(
-            state: MemguardState, runtime: Runtime[Any]
-        ) -> dict[str, Any] | None:
+        async def abefore_model(state: MemguardState, runtime: Runtime[Any]) -> Update:
             if not has_tool_result(state["messages"]):
                 return None
             return await abefore_agent(state, runtime)
@@ -305,25 +297,23 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
     def _bind_write(self, graph: Graph) -> None:
         background = self._background
 
-        def after_agent(state: MemguardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        def after_agent(state: MemguardState, runtime: Runtime[Any]) -> Update:
             if background is not None:
                 return self._begin(background, graph, state, runtime)
             try:
                 writes = graph.invoke({"messages": state["messages"]})["writes"]
             except GuardError as error:
                 writes = failed_write(error)
-            return self._remembered(state, writes)
+            return self._reported(state, writes=writes)
 
-        async def aafter_agent(
-            state: MemguardState, runtime: Runtime[Any]
-        ) -> dict[str, Any] | None:
+        async def aafter_agent(state: MemguardState, runtime: Runtime[Any]) -> Update:
             if background is not None:
                 return self._begin(background, graph, state, runtime)
             try:
                 writes = (await graph.ainvoke({"messages": state["messages"]}))["writes"]
             except GuardError as error:
                 writes = failed_write(error)
-            return self._remembered(state, writes)
+            return self._reported(state, writes=writes)
 
         self.after_agent = after_agent  # pyright: ignore[reportAttributeAccessIssue]
         self.aafter_agent = aafter_agent  # pyright: ignore[reportAttributeAccessIssue]
@@ -332,21 +322,17 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
         self, background: Background, graph: Graph, state: MemguardState, runtime: Runtime[Any]
     ) -> None:
         """Submit a write: a run of its own, with this run's user and store."""
-        values = get_config().get("configurable", {})
-        configurable = {k: v for k, v in values.items() if not str(k).startswith(_INTERNAL)}
+        configurable = user_settings(get_config().get("configurable", {}))
         # The agent's store is only known now, and the write outlives the run that knows it.
         bound = graph if self._store is not None else graph.copy({"store": runtime.store})
-        messages = list(state["messages"])
-        context = runtime.context
+        values = {"messages": list(state["messages"])}
+        config: RunnableConfig = {"configurable": configurable}
 
         async def write() -> WriteReport:
-            output: Mapping[str, Any] = await bound.ainvoke(
-                {"messages": messages}, {"configurable": configurable}, context=context
-            )
-            return cast("WriteReport", output["writes"])
+            output: Any = await bound.ainvoke(values, config, context=runtime.context)
+            return output["writes"]
 
-        thread = str(configurable.get("thread_id") or "")
-        background.submit(write, thread=thread)
+        background.submit(write, thread=str(configurable.get("thread_id") or ""))
 
     def _context_of(self, state: MemguardState) -> str | None:
         return state.get("memguard_context", {}).get(self._name)
@@ -357,17 +343,13 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
 
     def _recalled(self, state: MemguardState, output: Mapping[str, Any]) -> dict[str, Any]:
         context = {**state.get("memguard_context", {}), self._name: output["memory_context"]}
-        read = cast("ReadReport", output["read"])
-        return {"memguard_context": context, "memguard": self._with(state, read=read)}
+        return {"memguard_context": context, **self._reported(state, read=output["read"])}
 
-    def _remembered(self, state: MemguardState, writes: WriteReport) -> dict[str, Any]:
-        return {"memguard": self._with(state, writes=writes)}
-
-    def _with(
-        self, state: MemguardState, **reports: "ReadReport | WriteReport"
-    ) -> dict[str, dict[str, Any]]:
+    def _reported(
+        self, state: MemguardState, **reports: ReadReport | WriteReport
+    ) -> dict[str, Any]:
         before = state.get("memguard", {})
-        return {**before, self._name: {**before.get(self._name, {}), **reports}}
+        return {"memguard": {**before, self._name: {**before.get(self._name, {}), **reports}}}
 
 
 def has_tool_result(messages: Sequence[AnyMessage]) -> bool:

@@ -78,6 +78,11 @@ def resolve_namespace(template: NamespaceLike, *, store: BaseStore) -> Namespace
     return tuple(encode_label(label) for label in labels)
 
 
+def user_settings(configurable: Mapping[str, Any]) -> dict[str, Any]:
+    """The `configurable` of a run without the keys that LangGraph sets."""
+    return {k: v for k, v in configurable.items() if not str(k).startswith(_INTERNAL)}
+
+
 def _values(runtime: Runtime[Any]) -> dict[str, Any]:
     context = runtime.context
     if context is None:
@@ -88,9 +93,7 @@ def _values(runtime: Runtime[Any]) -> dict[str, Any]:
         # `dir`, because a context class may have properties, slots or inherited defaults.
         public = [name for name in dir(context) if not name.startswith("_")]
         from_context = {name: getattr(context, name) for name in public}
-    configurable = get_config().get("configurable", {})
-    from_config = {k: v for k, v in configurable.items() if not str(k).startswith(_INTERNAL)}
-    return {**from_config, **from_context}
+    return {**user_settings(get_config().get("configurable", {})), **from_context}
 
 
 def _labels(value: object) -> tuple[str, ...]:

@@ -79,14 +79,6 @@ FIXED_SENTENCE = (
 _SECTION = re.compile(f"{re.escape(SECTION_OPEN)}.*?{re.escape(SECTION_CLOSE)}", re.DOTALL)
 
 
-def render_section(lines: Iterable[str]) -> str:
-    """Memory texts as one section of quoted lines; empty if there are no texts."""
-    quoted = [f"- {quote(line)}" for line in lines]
-    if not quoted:
-        return ""
-    return "\n".join([SECTION_OPEN, FIXED_SENTENCE, *quoted, SECTION_CLOSE])
-
-
 def cut_sections(text: str) -> str:
     """The text without the sections that memguard rendered into it.
 

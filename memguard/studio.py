@@ -10,7 +10,6 @@ import dataclasses
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Annotated, Any, Literal, Protocol, cast
 
 from langchain_core.language_models import BaseChatModel
@@ -68,15 +67,13 @@ ConMemPreset = Annotated[
 ]
 AdmissionPreset = Annotated[Preset, Field(description="`paper`: without any rule of our own.")]
 
-_GATES: Mapping[GateChoice, tuple[str, ...]] = MappingProxyType(
-    {
-        "consistency": ("consistency",),
-        "conmem": ("conmem",),
-        # The cheap gate first: what it rejects costs ConMem no call.
-        "both": ("consistency", "conmem"),
-        "none": (),
-    }
-)
+_GATES: dict[GateChoice, tuple[str, ...]] = {
+    "consistency": ("consistency",),
+    "conmem": ("conmem",),
+    # The cheap gate first: what it rejects costs ConMem no call.
+    "both": ("consistency", "conmem"),
+    "none": (),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -319,10 +316,6 @@ class _MissingModel(BaseChatModel):
         raise ConfigurationError(msg, code=ErrorCode.MODEL_MISSING)
 
 
-_MAX_GRAPHS = 32
-"""Cached graphs, one for each distinct form."""
-
-
 class Form(Protocol):
     """A frozen dataclass of settings that creates a graph."""
 
@@ -342,7 +335,7 @@ def in_studio(default: Form) -> Callable[[ServerRuntime[Any]], Coroutine[Any, An
     kind = type(default)
 
     # The server asks for a graph at every request; a form is frozen, so it can be a key.
-    @lru_cache(maxsize=_MAX_GRAPHS)
+    @lru_cache(maxsize=32)
     def open_graph(form: Form) -> Graph:
         return form.open().copy({"context_schema": kind})
 
@@ -373,5 +366,4 @@ def fill(default: Form, context: object) -> Form:
         msg = f"the context has no {unknown[0]!r}: use {', '.join(sorted(names))}"
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
     filled = {name: value for name, value in fields.items() if value is not None}
-    form: Form = dataclasses.replace(cast("Any", default), **filled)
-    return form
+    return dataclasses.replace(cast("Any", default), **filled)

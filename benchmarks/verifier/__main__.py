@@ -52,12 +52,12 @@ def verifier(
     """
     from benchmarks.verifier.measure import measure_locally, measure_model, read_sets
     from benchmarks.verifier.report import SetMeasurement
-    from memguard.cli.opening import open_model
+    from memguard.llm.models import resolve_model
     from memguard.local import MiniLmEncoder, SupportVerifier
     from memguard.methods.consistency_gate.config import ConsistencyGate
     from memguard.portal import run_sync
 
-    opponent = None if model is None else open_model(model, base_url=base_url)
+    opponent = None if model is None else resolve_model(model, base_url=base_url)
     # The report has CPU times, which several threads would blur.
     encoder = MiniLmEncoder(threads=1)
     judge = SupportVerifier(encoder=encoder)

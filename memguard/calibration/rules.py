@@ -158,8 +158,8 @@ def area_under_curve(supported: Sequence[float], changed: Sequence[float]) -> fl
     return doubled / (2 * len(supported) * len(changed))
 
 
-def auc_interval(auc: float, *, supported: int, changed: int, z: float = Z_95) -> Interval:
-    """The score interval of an AUC, which keeps its width at 0 and 1.
+def auc_interval(auc: float, *, supported: int, changed: int) -> Interval:
+    """The 95 % score interval of an AUC, which keeps its width at 0 and 1.
 
     Newcombe 2006, method 5 (https://doi.org/10.1002/sim.2324): solve |AUC - a| = z sqrt(V(a)),
     with the variance of Hanley and McNeil at the mean of the two sample sizes.
@@ -168,7 +168,6 @@ def auc_interval(auc: float, *, supported: int, changed: int, z: float = Z_95) -
         auc: The measured area.
         supported: Number of supported memories.
         changed: Number of changed memories.
-        z: Quantile of the normal distribution.
     """
     freedom = (supported + changed) / 2 - 1
 
@@ -177,28 +176,27 @@ def auc_interval(auc: float, *, supported: int, changed: int, z: float = Z_95) -
         return a * (1 - a) * pairs / (supported * changed)
 
     def low(measured: float) -> float:
-        return _root(lambda a: measured - a - z * math.sqrt(variance(a)), end=measured)
+        return _root(lambda a: measured - a - Z_95 * math.sqrt(variance(a)), end=measured)
 
     # The variance is the same at a and at 1 - a, so the upper end is the mirrored lower one.
     return Interval(low=low(auc), high=1 - low(1 - auc))
 
 
-def wilson(count: int, total: int, *, z: float = Z_95) -> Interval | None:
-    """Wilson's interval for a proportion (1927, https://doi.org/10.2307/2276774).
+def wilson(count: int, total: int) -> Interval | None:
+    """Wilson's 95 % interval for a proportion (1927, https://doi.org/10.2307/2276774).
 
     Args:
         count: The numerator of the proportion.
         total: Its denominator.
-        z: Quantile of the normal distribution.
 
     Returns:
         The interval, or `None` if the total is 0.
     """
     if total == 0:
         return None
-    share, square = count / total, z * z
+    share, square = count / total, Z_95 * Z_95
     center = share + square / (2 * total)
-    margin = z * math.sqrt(share * (1 - share) / total + square / (4 * total * total))
+    margin = Z_95 * math.sqrt(share * (1 - share) / total + square / (4 * total * total))
     scale = 1 + square / total
     # At the ends the formula gives 0 and 1, except for rounding.
     low = 0.0 if count == 0 else (center - margin) / scale

@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from memguard.llm.models import Model
     from memguard.methods.consistency_gate.config import ConsistencyGate
 
-_DEFAULT_LIMIT = 60
-_MAX_REASONS = 3
-"""Reasons printed for memories without a score."""
-
 
 def calibrate(
     store: StoreOption = "memory",
@@ -47,9 +43,7 @@ def calibrate(
             help="Highest acceptable share of wrong memories among the admitted.",
         ),
     ] = 0.1,
-    limit: Annotated[
-        int, typer.Option("--limit", min=2, help="Number of memories to judge.")
-    ] = _DEFAULT_LIMIT,
+    limit: Annotated[int, typer.Option("--limit", min=2, help="Number of memories to judge.")] = 60,
     threads: Annotated[
         int | None, typer.Option("--threads", min=1, help="Threads, for a llamacpp: model.")
     ] = None,
@@ -205,7 +199,7 @@ def _print_for_people(name: str, measured: "JudgeMeasurement", *, path: "Path | 
         f"without a usable answer: {unscored['supported']} supported, {unscored['changed']} "
         "changed (counted separately, not as 0)"
     )
-    for reason in measured.why_inconclusive[:_MAX_REASONS]:
+    for reason in measured.why_inconclusive[:3]:
         out.print(f"  {reason}")
     cost = "" if usage.cost is None else f", cost {usage.cost:.4f}"
     out.print(

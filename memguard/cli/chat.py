@@ -231,19 +231,10 @@ class _ChatSession:
 
     def forget(self, number: str) -> None:
         """Erase a memory from the store, and its text from the log."""
-        from memguard.portal import run_sync
         from memguard.stores import forget_memory
 
         item = self._item(number)
-        receipt = _receipt_of(item)
-        if receipt:
-            erasure = forget_memory(
-                self.journal, self.store, receipt, actor=actor_of(), reason="asked in the chat"
-            )
-            run_sync(erasure)
-        else:
-            # Another program stored the item, so the log does not contain its text.
-            self.store.delete(tuple(item.namespace), item.key)
+        self._remove(forget_memory, _receipt_of(item), item=item, reason="asked in the chat")
         # An undo could store the erased text again.
         self.changes.clear()
         console().print("forgotten")
@@ -290,15 +281,17 @@ class _ChatSession:
         return run_sync(stored).id
 
     def _delete(self, receipt: str, *, item: Any = None) -> None:
-        from memguard.portal import run_sync
         from memguard.stores import delete_memory
 
+        self._remove(delete_memory, receipt, item=item, reason="changed in the chat")
+
+    def _remove(self, remove: Any, receipt: str, *, item: Any, reason: str) -> None:
+        from memguard.portal import run_sync
+
         if receipt:
-            deletion = delete_memory(
-                self.journal, self.store, receipt, actor=actor_of(), reason="changed in the chat"
-            )
-            run_sync(deletion)
+            run_sync(remove(self.journal, self.store, receipt, actor=actor_of(), reason=reason))
         elif item is not None:
+            # Another program stored the item, so the log does not contain its text.
             self.store.delete(tuple(item.namespace), item.key)
 
     def _items(self) -> list[Any]:

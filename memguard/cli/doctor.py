@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from memguard.cli.opening import journal_path, open_journal, open_model, open_store, server_address
+from memguard.cli.opening import journal_path, open_journal, open_store, server_address
 from memguard.cli.options import BaseUrlOption, EmbedOption, JsonOption, ModelOption, StoreOption
 from memguard.cli.output import counts_line, print_json, print_table
 from memguard.errors import MemguardError
@@ -71,12 +71,12 @@ def _versions() -> Result:
 
 
 def _model(model: str | None, *, base_url: str | None) -> Result:
-    from memguard.llm.models import check_server
+    from memguard.llm.models import check_server, resolve_model
     from memguard.portal import run_sync
 
     if model in {None, "local"}:
         return True, "the local writer and judge are used, which are weaker than a strong model"
-    return True, run_sync(check_server(open_model(model, base_url=base_url)))
+    return True, run_sync(check_server(resolve_model(model, base_url=base_url)))
 
 
 def _calibration(store: str, *, model: str | None) -> Result:

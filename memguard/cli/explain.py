@@ -35,7 +35,8 @@ def explain(
         if as_json:
             print_json(summaries)
         else:
-            _print_summaries(summaries)
+            print_table("error codes", ("code", "meaning"), list(summaries.items()))
+            console().print("\n`memguard explain CODE` prints the page of a code.")
         return
     name = find_code(code)
     if as_json:
@@ -87,11 +88,6 @@ def _page_file() -> Path:
     shipped = package / "errors.md"
     # The wheel carries a copy of the page; in a checkout the page itself is read.
     return shipped if shipped.is_file() else package.parent / "docs" / "errors.md"
-
-
-def _print_summaries(summaries: "dict[ErrorCode, str]") -> None:
-    print_table("error codes", ("code", "meaning"), list(summaries.items()))
-    console().print("\n`memguard explain CODE` prints the page of a code.")
 
 
 def _print_page(code: "ErrorCode", page: str) -> None:

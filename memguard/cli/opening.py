@@ -63,26 +63,19 @@ def open_journal(store: str) -> "Journal":
     return create_journal(store)
 
 
-def open_model(model: str | None, *, base_url: str | None) -> "Model":
-    """The model that the options name; there is no default."""
-    from memguard.llm.models import resolve_model
-
-    return resolve_model(model, base_url=base_url)
-
-
 def pick_model(model: str | None, *, base_url: str | None) -> "Model | str":
     """The model that the options name, else the only one of the server, else `"local"`."""
     if model == "local" or (model is None and base_url is None):
         return "local"
-    if model is not None:
-        return open_model(model, base_url=base_url)
-    from memguard.llm.models import list_models
+    from memguard.llm.models import list_models, resolve_model
     from memguard.portal import run_sync
 
+    if model is not None:
+        return resolve_model(model, base_url=base_url)
     # A client needs some name; listing the models of a server does not use it.
-    names = run_sync(list_models(open_model("openai:unnamed", base_url=base_url)))
+    names = run_sync(list_models(resolve_model("openai:unnamed", base_url=base_url)))
     if len(names) == 1:
-        return open_model(f"openai:{names[0]}", base_url=base_url)
+        return resolve_model(f"openai:{names[0]}", base_url=base_url)
     msg = (
         f"{base_url!r} serves {len(names)} models, {names[:10]}: name one with --model openai:NAME"
     )

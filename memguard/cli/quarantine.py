@@ -4,15 +4,8 @@ from typing import Annotated
 
 import typer
 
+from memguard.cli import options
 from memguard.cli.opening import open_journal, open_store
-from memguard.cli.options import (
-    ActorOption,
-    EmbedOption,
-    JsonOption,
-    ReceiptArgument,
-    StoreOption,
-    actor_of,
-)
 from memguard.cli.output import console, print_decisions, print_json
 from memguard.cli.show import print_receipt
 
@@ -23,9 +16,9 @@ ReasonOption = Annotated[str, typer.Option("--reason", help="Reason for the log.
 
 @app.command("list")
 def list_quarantined(
-    store: StoreOption = "memory",
+    store: options.StoreOption = "memory",
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of entries.")] = 50,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """List what is in quarantine now, newest first."""
     from memguard.journal.quarantine import Quarantine
@@ -41,7 +34,9 @@ def list_quarantined(
 
 @app.command("show")
 def show_quarantined(
-    receipt_id: ReceiptArgument, store: StoreOption = "memory", as_json: JsonOption = False
+    receipt_id: options.ReceiptArgument,
+    store: options.StoreOption = "memory",
+    as_json: options.JsonOption = False,
 ) -> None:
     """Print one candidate in quarantine, with its history."""
     from memguard.journal.quarantine import Quarantine
@@ -57,12 +52,12 @@ def show_quarantined(
 
 @app.command("release")
 def release_quarantined(
-    receipt_id: ReceiptArgument,
-    store: StoreOption = "memory",
-    embed: EmbedOption = None,
-    actor: ActorOption = None,
+    receipt_id: options.ReceiptArgument,
+    store: options.StoreOption = "memory",
+    embed: options.EmbedOption = None,
+    actor: options.ActorOption = None,
     reason: ReasonOption = "",
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Store a candidate from quarantine."""
     from memguard.journal.quarantine import Quarantine
@@ -70,7 +65,7 @@ def release_quarantined(
     # The journal first: without one, a misspelled name must not create a store.
     with open_journal(store) as journal, open_store(store, embed=embed) as opened:
         released = Quarantine(journal).release(
-            receipt_id, actor=actor_of(actor), store=opened, reason=reason
+            receipt_id, actor=options.actor_of(actor), store=opened, reason=reason
         )
     if as_json:
         print_json({"released": released.record, "already": released.already})
@@ -81,17 +76,19 @@ def release_quarantined(
 
 @app.command("discard")
 def discard_quarantined(
-    receipt_id: ReceiptArgument,
-    store: StoreOption = "memory",
-    actor: ActorOption = None,
+    receipt_id: options.ReceiptArgument,
+    store: options.StoreOption = "memory",
+    actor: options.ActorOption = None,
     reason: ReasonOption = "",
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Discard a candidate from quarantine; its receipt stays."""
     from memguard.journal.quarantine import Quarantine
 
     with open_journal(store) as journal:
-        entry = Quarantine(journal).discard(receipt_id, actor=actor_of(actor), reason=reason)
+        entry = Quarantine(journal).discard(
+            receipt_id, actor=options.actor_of(actor), reason=reason
+        )
     if as_json:
         print_json({"state": entry.state, "receipt": entry.receipt.id})
         return

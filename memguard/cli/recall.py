@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from memguard.read.admission import AdmissionSpec
     from memguard.schema.read import Recall
 
-_DEADLINE = 300.0
-"""Seconds for one read. In an agent, the deadline of the read guard is shorter."""
-
 
 def recall(
     query: Annotated[str, typer.Argument(help="What the user asks.", metavar="QUERY")],
@@ -83,8 +80,8 @@ def recall(
             admission=spec,
             recall=settings,
             receipts=journal,
-            # No user waits for an answer here, and the first read loads the models.
-            deadline=_DEADLINE,
+            # Seconds. No user waits for an answer here, and the first read loads the models.
+            deadline=300.0,
             on_failure="raise",
         )
         read = guard.invoke({"query": query, "evidence": documents})["read"]

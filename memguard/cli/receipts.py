@@ -4,15 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from memguard.cli import options
 from memguard.cli.opening import open_journal
-from memguard.cli.options import (
-    JsonOption,
-    NamespaceOption,
-    ReceiptArgument,
-    StoreOption,
-    UserOption,
-    namespace_of,
-)
 from memguard.cli.output import console, counts_line, print_decisions, print_json
 from memguard.cli.rescore import rescore
 from memguard.cli.show import print_read, print_reads, print_receipt
@@ -30,20 +23,20 @@ app.command("rescore")(rescore)
 
 @app.command("list")
 def list_receipts(
-    store: StoreOption = "memory",
+    store: options.StoreOption = "memory",
     outcome: Annotated[
         str | None,
         typer.Option(help="Only stored, duplicate, quarantined, rejected or refused."),
     ] = None,
     run: Annotated[str | None, typer.Option(help="Only the run with this id.")] = None,
-    user: UserOption = None,
-    namespace: NamespaceOption = None,
+    user: options.UserOption = None,
+    namespace: options.NamespaceOption = None,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of receipts.")] = 50,
     before: Annotated[
         int | None,
         typer.Option(help="Continue here: the number that the previous page ended with."),
     ] = None,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """List decisions, newest first, and the latest reads."""
     from memguard.journal.reads import ReadFilter, ReadLog
@@ -72,9 +65,9 @@ def list_receipts(
 
 @app.command("show")
 def show_receipt(
-    receipt_id: ReceiptArgument,
-    store: StoreOption = "memory",
-    as_json: JsonOption = False,
+    receipt_id: options.ReceiptArgument,
+    store: options.StoreOption = "memory",
+    as_json: options.JsonOption = False,
 ) -> None:
     """Print the full record of one decision or one read."""
     from memguard.journal.reads import ReadLog
@@ -130,5 +123,5 @@ def _filter(
     if outcome is not None and outcome not in outcomes:
         msg = f"there is no outcome {outcome!r}: use one of {sorted(outcomes)}"
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
-    labels = namespace_of(user, namespace) if user is not None or namespace else ()
+    labels = options.namespace_of(user, namespace) if user is not None or namespace else ()
     return ReceiptFilter(outcome=cast("WriteOutcome | None", outcome), run_id=run, namespace=labels)

@@ -23,22 +23,15 @@ if TYPE_CHECKING:
     from memguard.schema.read import ReadReport, UnitVerdict
     from memguard.schema.receipt import MethodReport, Receipt
 
-_PERMISSION_STYLES = {
-    "APPLY_CONSTRAINT": "bold green",
-    "PERSONALIZE": "green",
-    "MENTION_VIEW": "cyan",
-    "CONTEXT": "blue",
-    "CONTEXT_UNCERTAIN": "yellow",
-    "DENY": "red",
+_PERMISSIONS = {
+    "APPLY_CONSTRAINT": ("bold green", "the answer must keep to it"),
+    "PERSONALIZE": ("green", "may shape what is offered"),
+    "MENTION_VIEW": ("cyan", "may be mentioned as the user's view"),
+    "CONTEXT": ("blue", "background"),
+    "CONTEXT_UNCERTAIN": ("yellow", "background that may be wrong"),
+    "DENY": ("red", "stays out"),
 }
-_MEANINGS = {
-    "APPLY_CONSTRAINT": "the answer must keep to it",
-    "PERSONALIZE": "may shape what is offered",
-    "MENTION_VIEW": "may be mentioned as the user's view",
-    "CONTEXT": "background",
-    "CONTEXT_UNCERTAIN": "background that may be wrong",
-    "DENY": "stays out",
-}
+"""The style and the meaning of each permission."""
 _WITHHELD = {
     "denied": "",
     "duplicate": "the section has the same text already; ",
@@ -49,7 +42,6 @@ _UNJUDGED = "possible constraints and preferences are background, the rest stays
 _FLAGS = {
     "recall_failed": "memories could not be read",
     "recall_late": "memories could not be read in time",
-    "local_adjudicator": "the local adjudicator judged",
     "adjudication_failed": f"nothing was judged: {_UNJUDGED}",
     "adjudication_late": f"not judged in time: {_UNJUDGED}",
     "adjudication_partial": "some units were not judged",
@@ -64,8 +56,6 @@ _SELF_EXPLAINING = frozenset({"epistemic", "temporality", "temporal"})
 """Attributes whose value is clear without their name."""
 _MAX_TEXT = 300
 """Characters of a text that are printed."""
-_EXPLAINED_BY_NOTES = frozenset({"local_adjudicator"})
-"""Flags that a note of the adjudicator explains in more detail."""
 
 
 def print_receipt(
@@ -202,10 +192,9 @@ def _print_trial(trial: "ProbeTrial", score: "ProbeScore | None") -> None:
         table.add_column("with the memory", ratio=1, overflow="fold")
         table.add_row(_answer(trial.control), _answer(trial.treatment))
         out.print(Padding(table, (0, 0, 0, 4)))
-    if trial.quality is not None:
-        out.print(f"    judge: {_quality(trial.quality)}")
-    if trial.attribution is not None:
-        out.print(f"    auditor: {_attribution(trial.attribution)}")
+    for judge, verdict in (("judge", trial.quality), ("auditor", trial.attribution)):
+        if verdict is not None:
+            out.print(f"    {judge}: {_verdict(verdict)}")
     if score is not None and score.flags:
         out.print(f"    flagged: {', '.join(score.flags)}")
 
@@ -227,11 +216,14 @@ def _answer(answer: "Response | Inconclusive | None") -> str:
     return answer.text + (" (cut off)" if answer.cut_off else "")
 
 
-def _quality(verdict: "QualityVerdict | Inconclusive") -> str:
+def _verdict(verdict: "QualityVerdict | AttributionVerdict | Inconclusive") -> str:
+    from memguard.methods.conmem.log import AttributionVerdict
     from memguard.schema.decision import Inconclusive
 
     if isinstance(verdict, Inconclusive):
         return _failure(verdict)
+    if isinstance(verdict, AttributionVerdict):
+        return f"{verdict.label}; {verdict.summary}: {verdict.reason}"
     preferred = {
         "control": "better without the memory",
         "treatment": "better with the memory",
@@ -242,33 +234,22 @@ def _quality(verdict: "QualityVerdict | Inconclusive") -> str:
     return f"{preferred} ({answer}): {verdict.reason}"
 
 
-def _attribution(verdict: "AttributionVerdict | Inconclusive") -> str:
-    from memguard.schema.decision import Inconclusive
-
-    if isinstance(verdict, Inconclusive):
-        return _failure(verdict)
-    return f"{verdict.label}; {verdict.summary}: {verdict.reason}"
-
-
 def _case_lines(log: "CounterfactualLog") -> list[str]:
     from memguard.methods.conmem.log import ReasonVerdict, TieBreakVerdict
 
     lines: list[str] = []
-    match log.tie_break:
-        case TieBreakVerdict(store=store, reason=reason):
-            lines.append(f"tie-break: {'store' if store else 'do not store'}: {reason}")
-        case None:
-            pass
-        case inconclusive:
-            lines.append(f"tie-break: {_failure(inconclusive)}")
-    match log.reason:
-        case ReasonVerdict(reason_type=reason, confidence=confidence, explanation=explanation):
-            certainty = "" if confidence is None else f", confidence {confidence:.2f}"
-            lines.append(f"reason: {reason}{certainty}" + (f": {explanation}" * bool(explanation)))
-        case None:
-            pass
-        case inconclusive:
-            lines.append(f"reason: {_failure(inconclusive)}")
+    tie_break, reason = log.tie_break, log.reason
+    if isinstance(tie_break, TieBreakVerdict):
+        decision = "store" if tie_break.store else "do not store"
+        lines.append(f"tie-break: {decision}: {tie_break.reason}")
+    elif tie_break is not None:
+        lines.append(f"tie-break: {_failure(tie_break)}")
+    if isinstance(reason, ReasonVerdict):
+        certainty = "" if reason.confidence is None else f", confidence {reason.confidence:.2f}"
+        explanation = f": {reason.explanation}" if reason.explanation else ""
+        lines.append(f"reason: {reason.reason_type}{certainty}{explanation}")
+    elif reason is not None:
+        lines.append(f"reason: {_failure(reason)}")
     counts = [f"{name.replace('_', ' ')} {n}" for name, n in log.repairs.model_dump().items() if n]
     if counts:
         lines.append(f"repaired: {', '.join(counts)}")
@@ -305,8 +286,8 @@ def _print_units(read: "ReadReport", verdicts: Sequence["UnitVerdict"], *, title
     several = len(read.namespaces) > 1
     # Not sorted by permission: the order is that of the prompt, which a reader compares it with.
     for permission, group in groupby(verdicts, key=lambda verdict: verdict.permission):
-        heading = Text(f"  {permission}: ", style=_PERMISSION_STYLES[permission])
-        out.print(heading.append(_MEANINGS[permission], style="default"))
+        style, meaning = _PERMISSIONS[permission]
+        out.print(Text(f"  {permission}: ", style=style).append(meaning, style="default"))
         for verdict in group:
             print_indented(_shortened(verdict.unit.text), columns=4)
             explanation = verdict.explanation or "no reason recorded"
@@ -332,10 +313,10 @@ def _describe(verdict: "UnitVerdict") -> str:
 
 
 def _values(attributes: dict[str, object]) -> list[str]:
-    stated = [(name, value) for name, value in attributes.items() if value not in {"", False, None}]
     return [
         name if value is True else str(value) if name in _SELF_EXPLAINING else f"{name} {value}"
-        for name, value in stated
+        for name, value in attributes.items()
+        if value not in {"", False, None}
     ]
 
 
@@ -364,8 +345,10 @@ def _print_whole(read: "ReadReport") -> None:
 def _print_end(read: "ReadReport") -> None:
     out = console()
     out.print("")
-    for flag in (name for name in read.flags if name not in _EXPLAINED_BY_NOTES):
-        out.print(f"note: {flag}: {_FLAGS[flag]}")
+    for flag in read.flags:
+        # A note of the local adjudicator explains its flag in more detail.
+        if flag != "local_adjudicator":
+            out.print(f"note: {flag}: {_FLAGS[flag]}")
     for failure in read.failures:
         out.print(f"not done: {failure.step}: {failure.code} {failure.message}")
     for note in read.notes:

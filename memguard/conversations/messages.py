@@ -154,11 +154,9 @@ def _read_time(at: object, *, number: int) -> datetime | None:
         # `True` is an `int`, but not a time.
         if isinstance(at, int | float) and not isinstance(at, bool):
             return datetime.fromtimestamp(at, UTC)
-        if isinstance(at, str):
-            return datetime.fromisoformat(at)
-    except (ValueError, OverflowError, OSError) as error:
+        return datetime.fromisoformat(cast("str", at))
+    except (TypeError, ValueError, OverflowError, OSError) as error:
         raise _unreadable(number, f"its time {at!r} is not ISO 8601 or Unix seconds") from error
-    raise _unreadable(number, f"its time {at!r} is not ISO 8601 or Unix seconds")
 
 
 def _refuse_repeated_ids(turns: Sequence[Turn]) -> None:

@@ -39,14 +39,12 @@ def _facts(prompt: str) -> Iterator[dict[str, Any]]:
         sentences = [match.strip() for match in _SENTENCE.findall(json.loads(quoted))]
         statements = [s for s in sentences if not s.endswith("?") and len(s.split()) >= _MIN_WORDS]
         for sentence in statements[:_MAX_FACTS]:
-            yield {"text": f"{name} said: {sentence}", "about": name, "turns": [int(number)]}
+            texts = [f"{name} said: {sentence}"]
             if len(sentence) % 5 == 0:
                 # An invented fact, so that something is rejected too.
-                yield {
-                    "text": f"{name} never visited seven distant lighthouses.",
-                    "about": name,
-                    "turns": [int(number)],
-                }
+                texts.append(f"{name} never visited seven distant lighthouses.")
+            for text in texts:
+                yield {"text": text, "about": name, "turns": [int(number)]}
 
 
 def _support(prompt: str) -> tuple[float, list[int]]:

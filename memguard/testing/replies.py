@@ -139,9 +139,7 @@ def _choice(index: int, answer: ServerReply, *, with_logprobs: bool) -> dict[str
 def _chunks(whole: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for choice in whole["choices"]:
         message = choice["message"]
-        words = (message["content"] or "").split(" ")
-        pieces = [word if i == 0 else f" {word}" for i, word in enumerate(words)]
-        for piece in pieces:
+        for piece in _pieces(message["content"] or ""):
             yield _chunk(whole, [_delta(choice, {"role": "assistant", "content": piece})])
         calls = [{**call, "index": i} for i, call in enumerate(message.get("tool_calls", []))]
         if calls:
@@ -156,19 +154,12 @@ def _delta(choice: Mapping[str, Any], delta: Mapping[str, Any]) -> dict[str, Any
 def _chunk(
     whole: Mapping[str, Any], choices: list[dict[str, Any]], *, usage: Any = None
 ) -> dict[str, Any]:
-    return {
-        "id": whole["id"],
-        "object": "chat.completion.chunk",
-        "created": whole["created"],
-        "model": whole["model"],
-        "choices": choices,
-        "usage": usage,
-    }
+    chunk = {"object": "chat.completion.chunk", "choices": choices, "usage": usage}
+    return {**whole, **chunk}
 
 
 def _invented_tokens(text: str) -> list[dict[str, Any]]:
-    words = text.split(" ")
-    names = [word if i == 0 else f" {word}" for i, word in enumerate(words)]
+    names = _pieces(text)
     # exp(-0.1) is about 0.9 and exp(-2.4) about 0.09: a confident model with one alternative.
     return [
         {
@@ -182,6 +173,12 @@ def _invented_tokens(text: str) -> list[dict[str, Any]]:
         }
         for name in names
     ]
+
+
+def _pieces(text: str) -> list[str]:
+    """The words of a text, each with the space before it, as a tokenizer splits them."""
+    first, *others = text.split(" ")
+    return [first, *(f" {word}" for word in others)]
 
 
 def _opposite(word: str) -> str:

@@ -1,13 +1,14 @@
 """A chat model that answers from a script, and fails on a call that is not in the script."""
 
 import asyncio
+import contextlib
 import functools
 import itertools
 import json
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
@@ -158,12 +159,9 @@ class ScriptedChatModel(BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         del stop, run_manager
-        steps = self._next(messages, kwargs)
-        try:
+        with self._in_flight(messages, kwargs) as steps:
             time.sleep(self.latency)
             return self._result(messages, steps)
-        finally:
-            self._leave()
 
     async def agenerate(self, *args: Any, **kwargs: Any) -> LLMResult:
         """As LangChain's, which loses an error that is not an `Exception` on its way."""
@@ -182,15 +180,15 @@ class ScriptedChatModel(BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         del stop, run_manager
-        steps = self._next(messages, kwargs)
-        try:
+        with self._in_flight(messages, kwargs) as steps:
             await asyncio.sleep(self.latency)
             return self._result(messages, steps)
-        finally:
-            self._leave()
 
-    def _next(self, messages: list[BaseMessage], kwargs: Mapping[str, Any]) -> list[ScriptStep]:
-        """Record the call and remove its answers from the script."""
+    @contextlib.contextmanager
+    def _in_flight(
+        self, messages: list[BaseMessage], kwargs: Mapping[str, Any]
+    ) -> Generator[list[ScriptStep]]:
+        """Record a call while it lasts, and remove its answers from the script."""
         script = self._script
         call = ScriptedCall(tuple(messages), dict(kwargs))
         count = int(kwargs.get("n") or 1) if self.supports_n else 1
@@ -201,11 +199,11 @@ class ScriptedChatModel(BaseChatModel):
             steps = [self._take(call) for _ in range(count)]
             script.in_flight += 1
             script.high_water = max(script.high_water, script.in_flight)
-        return steps
-
-    def _leave(self) -> None:
-        with self._script.lock:
-            self._script.in_flight -= 1
+        try:
+            yield steps
+        finally:
+            with script.lock:
+                script.in_flight -= 1
 
     def _take(self, call: ScriptedCall) -> ScriptStep:
         script = self._script

@@ -9,8 +9,8 @@ code can use it. An answer is a function of the request; see `memguard.testing.r
 import argparse
 import asyncio
 import contextlib
-import importlib
 import json
+import pkgutil
 import sys
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -274,18 +274,11 @@ def _http(reply: ServerReply) -> bytes:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Serve until interrupted. The first line of the output is the base URL."""
-    options = _parser().parse_args(argv)
-    server = LoopbackModelServer(
-        _named(options.answer) if options.answer else default_answer,
-        port=options.port,
-        latency=options.latency / 1_000,
-        n=options.n,
-        logprobs=options.logprobs,
-        json_schema=options.json_schema,
-        refuses=options.refuse,
-        api_key=options.api_key,
-    )
-    with server:
+    settings = vars(_parser().parse_args(argv))
+    settings["latency"] /= 1_000
+    answer = settings.pop("answer")
+    answerer = pkgutil.resolve_name(answer) if answer else default_answer
+    with LoopbackModelServer(answerer, **settings) as server:
         sys.stdout.write(f"{server.url}\n")
         # The parent process waits for this line.
         sys.stdout.flush()
@@ -293,11 +286,6 @@ def main(argv: Sequence[str] | None = None) -> None:
             threading.Event().wait()
         except KeyboardInterrupt:
             return
-
-
-def _named(path: str) -> Any:
-    module, _, name = path.partition(":")
-    return getattr(importlib.import_module(module), name)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -309,10 +297,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--answer", help="function that answers a request, as module:function")
     parser.add_argument("--api-key", help="the only key that is accepted")
     parser.add_argument(
-        "--refuse",
-        action="append",
-        default=[],
-        help="a setting that is answered with 400; repeatable",
+        "--refuse", dest="refuses", action="append", default=[], help="a setting to answer with 400"
     )
     for name in ("n", "logprobs", "json-schema"):
         parser.add_argument(f"--{name}", choices=get_args(Support), default="yes")

@@ -20,7 +20,6 @@ from memguard.arms import (
     ArmCase,
     annotated,
     budget_random,
-    run_arm,
 )
 from memguard.schema.read import RecalledMemory
 from memguard.testing import ScriptedChatModel
@@ -96,11 +95,11 @@ ALLERGY, CURRY, BELIEF, WOK, PORTO = TEXTS
     ],
 )
 def test_what_each_arm_shows(case: ArmCase, arm: str, shown: list[str]) -> None:
-    assert said(run_arm(arm, case=case)) == shown
+    assert said(ARMS[arm](case)) == shown
 
 
 def test_the_random_arms_have_the_budget_of_ps_and_five_draws(case: ArmCase) -> None:
-    texts = [run_arm(f"BudgetRandom-{seed}", case=case) for seed in SEEDS]
+    texts = [ARMS[f"BudgetRandom-{seed}"](case) for seed in SEEDS]
     assert len(SEEDS) == 5
     assert all(len(said(text)) == 3 for text in texts)
     assert all(set(said(text)) <= set(TEXTS) for text in texts)
@@ -111,21 +110,19 @@ def test_the_random_arms_have_the_budget_of_ps_and_five_draws(case: ArmCase) -> 
 def test_every_arm_is_named_once_and_runs(case: ArmCase) -> None:
     assert len(ARMS) == 16
     for name in ARMS:
-        text = run_arm(name, case=case)
+        text = ARMS[name](case)
         assert (text == "") == (name == "NoMem")
-    with pytest.raises(KeyError):
-        run_arm("none", case=case)
 
 
 def test_the_renderings_of_ps_differ_only_in_their_headings(case: ArmCase) -> None:
-    texts = [run_arm(arm, case=case) for arm in ("PS+PN", "PS+CH", "PS+neutral")]
+    texts = [ARMS[arm](case) for arm in ("PS+PN", "PS+CH", "PS+neutral")]
     assert len(set(texts)) == 3
     assert said(texts[0]) == said(texts[1]) == said(texts[2])
     assert [text.count("##") for text in texts] == [3, 3, 0]
 
 
 def test_annotations_say_how_far_and_that_nothing_is_adopted(case: ArmCase) -> None:
-    text = run_arm("Annotated", case=case)
+    text = ARMS["Annotated"](case)
     assert ANNOTATED_SENTENCE in text
     assert f'- (said 2025-01-02, influence 0.90) "{ALLERGY}"' in text
     assert f'- (said 2025-01-02, influence not judged) "{BELIEF}"' in text
@@ -134,7 +131,7 @@ def test_annotations_say_how_far_and_that_nothing_is_adopted(case: ArmCase) -> N
 
 
 def test_topics_head_the_sections_of_the_grouping_control(case: ArmCase) -> None:
-    lines = run_arm("GroupingOnly", case=case).splitlines()
+    lines = ARMS["GroupingOnly"](case).splitlines()
     assert [line for line in lines if line.startswith("#")] == [
         '## Topic "health"',
         '## Topic "food"',

@@ -148,10 +148,7 @@ async def tie_break(state: ConMemState, *, models: StageModels) -> dict[str, Any
 
 
 async def decide(
-    state: ConMemState,
-    *,
-    models: StageModels,
-    receipts: ReceiptFactory | None,
+    state: ConMemState, *, models: StageModels, receipts: ReceiptFactory | None
 ) -> dict[str, Any]:
     """Decide by the effect; outside a guard, which writes its own, create the receipt too.
 
@@ -192,11 +189,7 @@ async def reason(state: ConMemState, *, models: StageModels) -> dict[str, Any]:
         msg = "the reason is asked for after the decision"
         raise AssertionError(msg)
     evidence = explain_evidence(build_trials(state), score=state.score, tie_break=state.tie_break)
-    slots = {
-        **case_slots(state),
-        "decision": quote("DO_NOT_STORE"),
-        "explanation": quote(evidence),
-    }
+    slots = {"decision": quote("DO_NOT_STORE"), "explanation": quote(evidence), **case_slots(state)}
     with event_step("reason", case=state.candidate.id):
         answer = await models.ask("reason", ReasonAnswer, slots=slots, parse=read_reason)
     call = StageCall.from_answer("reason", answer)
@@ -279,17 +272,13 @@ def create_conmem_graph(
         ConfigurationError: If a model or a prompt cannot be used.
     """
     resolved = resolve_stage_models(model, spec=spec or ConMem(), models=models, prompts=prompts)
-    return _compile(resolved, receipts=ReceiptFactory(clock=clock, new_id=new_id))
+    return build_conmem_graph(resolved, receipts=ReceiptFactory(clock=clock, new_id=new_id))
 
 
-def build_conmem_graph(models: StageModels) -> CompiledStateGraph[Any, Any, Any, Any]:
-    """The graph inside a guard: it returns decision and report, and the guard the receipt."""
-    return _compile(models, receipts=None)
-
-
-def _compile(
-    models: StageModels, *, receipts: ReceiptFactory | None
+def build_conmem_graph(
+    models: StageModels, *, receipts: ReceiptFactory | None = None
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
+    """The graph; without `receipts`, as inside a guard, it returns decision and report only."""
     spec = models.spec
     builder = StateGraph(ConMemState, input_schema=ConMemInput, output_schema=ConMemOutput)
     for node in (generate_probes, validate_probes, repair_probes, cmte, tie_break, reason):
@@ -300,25 +289,17 @@ def _compile(
     # Without speculation, the edges that only it uses are missing: the drawing is the paper's.
     speculation = ["run_probe"] if spec.speculate else []
     late_repair = ["repair_probes"] if spec.speculate else []
-    builder.add_conditional_edges(
-        "generate_probes",
-        dual(partial(after_generation, spec=spec)),
-        ["validate_probes", *speculation, "decide"],
-    )
+    choices: dict[str, tuple[Any, list[str]]] = {
+        "generate_probes": (after_generation, ["validate_probes", *speculation, "decide"]),
+        "validate_probes": (after_validation, ["repair_probes", "run_probe", "cmte"]),
+        "cmte": (after_cmte, [*late_repair, "tie_break", "decide"]),
+        "decide": (after_decision, ["reason", END]),
+    }
+    for node, (choose, targets) in choices.items():
+        builder.add_conditional_edges(node, dual(partial(choose, spec=spec)), targets)
     builder.add_edge("repair_probes", "validate_probes")
-    builder.add_conditional_edges(
-        "validate_probes",
-        dual(partial(after_validation, spec=spec)),
-        ["repair_probes", "run_probe", "cmte"],
-    )
     builder.add_edge("run_probe", "cmte")
-    builder.add_conditional_edges(
-        "cmte", dual(partial(after_cmte, spec=spec)), [*late_repair, "tie_break", "decide"]
-    )
     builder.add_edge("tie_break", "decide")
-    builder.add_conditional_edges(
-        "decide", dual(partial(after_decision, spec=spec)), ["reason", END]
-    )
     builder.add_edge("reason", END)
     return builder.compile(name=METHOD)
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from itertools import product
 
-from memguard.methods.conmem.config import ROLES, ConMem, ProbeRole, Weights
+from memguard.methods.conmem.config import ConMem, ProbeRole, Weights
 from memguard.methods.conmem.log import (
     Attribution,
     AttributionVerdict,
@@ -63,7 +63,6 @@ _UNNECESSARY: dict[ProbeRole, str] = {
     "irrelevant": "irrelevant_unnecessary",
     "risk": "risk_unnecessary",
 }
-_RISK: dict[ProbeRole, str] = {role: f"{role}_risk" for role in ROLES}
 _EFFECTS: dict[Preference, QualityEffect] = {
     "treatment": "helpful",
     "control": "harmful",
@@ -114,7 +113,7 @@ def contribution_of(
     # A risk counts whatever the judge prefers: a harmful memory can still read well.
     if label == "risk" or (label is None and harmful_as_risk and effect == "harmful"):
         # `0.0 -` instead of a minus sign: a weight of 0 must not become a negative zero.
-        return 0.0 - _weight(weights, _RISK.get(role))
+        return 0.0 - _weight(weights, f"{role}_risk")
     if label == "unnecessary":
         return 0.0 - _weight(weights, _UNNECESSARY.get(role))
     if label in {"utility", None} and effect in {"helpful", None}:
@@ -283,15 +282,12 @@ def _outcome(
         outcome: Outcome = "admit" if tie_break.store else "reject"
         return outcome, "tie_break", f"{explanation}; tie-break: {tie_break.reason or outcome}"
     # The rest is inconclusive: too few verdicts, or a tie that the judge could not break.
-    fallback = INCONCLUSIVE_OUTCOMES[spec.on_inconclusive]
     if score.ruling == "inconclusive":
-        return fallback, "inconclusive", f"not judged: {explanation}"
-    failed = f": {tie_break.reason}" if isinstance(tie_break, Inconclusive) else ""
-    return (
-        fallback,
-        "inconclusive",
-        f"{explanation}; the tie-break judge gave no usable answer{failed}",
-    )
+        explanation = f"not judged: {explanation}"
+    else:
+        failure = f": {tie_break.reason}" if isinstance(tie_break, Inconclusive) else ""
+        explanation = f"{explanation}; the tie-break judge gave no usable answer{failure}"
+    return INCONCLUSIVE_OUTCOMES[spec.on_inconclusive], "inconclusive", explanation
 
 
 def explain_score(score: Cmte) -> str:

@@ -8,7 +8,7 @@ Judge and auditor of a probe start as soon as its two answers are there, whateve
 do. What the later judges read, and how their answers are read, is here too.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -46,8 +46,6 @@ from memguard.portal import dual
 from memguard.quoting import quote, quote_turns
 from memguard.schema.decision import Inconclusive
 
-NAME = "run_probe"
-
 ARMS: tuple[TrialArm, ...] = ("control", "treatment")
 
 M = TypeVar("M", bound=BaseModel)
@@ -55,23 +53,18 @@ M = TypeVar("M", bound=BaseModel)
 
 # Words are compared without case: a verdict in another spelling is still a verdict, and asking
 # again would cost a call. Keys that a model adds are ignored by Pydantic.
-def _upper(value: object) -> object:
-    return value.strip().upper() if isinstance(value, str) else value
+def _spelled(rule: Callable[[str], str]) -> BeforeValidator:
+    def respell(value: object) -> object:
+        return rule(value.strip()) if isinstance(value, str) else value
 
-
-def _lower(value: object) -> object:
-    return value.strip().casefold() if isinstance(value, str) else value
-
-
-def _canonical(value: object) -> object:
-    return canonical_reason(value) if isinstance(value, str) else value
+    return BeforeValidator(respell)
 
 
 class JudgeAnswer(BaseModel):
     """Which answer is better."""
 
     reason: str = ""
-    winner: Annotated[Literal["A", "B", "TIE"], BeforeValidator(_upper)]
+    winner: Annotated[Literal["A", "B", "TIE"], _spelled(str.upper)]
 
 
 class AuditorAnswer(BaseModel):
@@ -80,20 +73,20 @@ class AuditorAnswer(BaseModel):
     reason: str = ""
     used: bool
     changed: bool
-    label: Annotated[Attribution, BeforeValidator(_lower)]
+    label: Annotated[Attribution, _spelled(str.casefold)]
 
 
 class TieBreakAnswer(BaseModel):
     """Whether to store a candidate without an effect."""
 
     reason: str = ""
-    decision: Annotated[Literal["STORE", "DO_NOT_STORE"], BeforeValidator(_upper)]
+    decision: Annotated[Literal["STORE", "DO_NOT_STORE"], _spelled(str.upper)]
 
 
 class ReasonAnswer(BaseModel):
     """Why a candidate was rejected."""
 
-    reason_type: Annotated[ReasonType, BeforeValidator(_canonical)]
+    reason_type: Annotated[ReasonType, _spelled(canonical_reason)]
     confidence: float | None = Field(default=None, ge=0.0, le=1.0)
     explanation: str = ""
 
@@ -142,7 +135,7 @@ def create_trial_graph(models: StageModels) -> CompiledStateGraph[Any, Any, Any,
             # An edge from a list waits for both arms; two edges would run the node twice.
             builder.add_edge(list(ARMS), node.__name__)
             builder.add_edge(node.__name__, END)
-    return builder.compile(name=NAME)
+    return builder.compile(name="run_probe")
 
 
 async def answer_arm(state: TrialState, *, arm: TrialArm, models: StageModels) -> dict[str, Any]:

@@ -28,9 +28,9 @@ from memguard import (
 from memguard.errors import ConfigurationError, ErrorCode, StoreError
 from memguard.journal.journal import Journal
 from memguard.journal.reads import ReadLog
-from memguard.methods.adjudication.rendering import render_memories
+from memguard.methods.adjudication.rendering import frame, render_memories
 from memguard.prompts import Prompt, load_prompt
-from memguard.quoting import render_section
+from memguard.quoting import quote
 from memguard.schema.base import Namespace
 from memguard.schema.memory import MemoryRecord, Provenance
 from memguard.schema.read import ReadReport, Recalled
@@ -229,7 +229,7 @@ async def test_the_last_message_of_the_user_is_the_query_and_tools_are_evidence(
     model = reader(KINDS)
     messages = [
         HumanMessage("I am cooking tonight."),
-        AIMessage(render_section(["The user is rich."]) + "Nice!"),
+        AIMessage(frame([f"- {quote('The user is rich.')}"]) + "Nice!"),
         HumanMessage(ASK),
         AIMessage("", tool_calls=[{"name": "shop", "args": {}, "id": "t1"}]),
         ToolMessage("Peanuts are out of stock.", tool_call_id="t1", name="shop"),

@@ -25,8 +25,9 @@ from memguard.errors import (
 from memguard.journal.journal import Journal
 from memguard.journal.quarantine import Quarantine
 from memguard.journal.receipts import ReceiptLog
+from memguard.methods.adjudication.rendering import frame
 from memguard.prompts import load_prompt
-from memguard.quoting import render_section
+from memguard.quoting import quote
 from tests.cases import case_input
 from tests.unit.write.scripts import JUDGES, WRITES, calls_of, scripted
 
@@ -142,7 +143,7 @@ def test_a02_what_memguard_rendered_is_no_evidence() -> None:
         {"messages": [("user", "x")], "candidates": [stored]}
     )
     before = store.search(NAMESPACE)
-    section = render_section([stored])
+    section = frame([f"- {quote(stored)}"])
     talk = [{**turn, "content": turn["content"]} for turn in given["conversation"]]
     talk[0]["content"] = section
     for where in ("system", "user"):
