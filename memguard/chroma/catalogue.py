@@ -2,7 +2,8 @@
 
 A connection is opened and used in worker threads, because it blocks. A local path has one writer:
 Chroma's index loses rows when two processes write to one path, so a lock file keeps the second out.
-The catalogue remembers which namespaces exist and in which collection their rows are.
+The items of a store are spread over several collections, its shards. One more collection, the
+catalogue, lists the namespaces that have an item, and has the settings of the store.
 """
 
 import contextlib
@@ -34,8 +35,28 @@ if TYPE_CHECKING:
 
     Client = ClientAPI | compat.MemoryChroma
 
-
 T = TypeVar("T")
+
+FORMAT = 1
+"""The version of the rows; a store of another version is refused."""
+METRIC: Literal["cosine"] = "cosine"
+# The number of writes that a collection collects before its index is saved. At each write, Chroma
+# scans the log of all unsaved writes of every collection: at 64 shards of 1,500 rows, one upsert
+# took 64 ms with the default of 1,000 and 39 ms with 200.
+INDEX_SETTINGS: dict[str, int] = {"sync_threshold": 50, "batch_size": 50}
+
+_STAMP_FORMAT = "memguard_format"
+_STAMP_EMBEDDER = "memguard_embedder"
+_STAMP_DIMS = "memguard_dims"
+_STAMP_SHARDS = "memguard_shards"
+
+# Metadata of a row of the catalogue.
+_PREFIXES = "pfx"
+# Existing stores have this key.
+_EXPIRING = "mortal"
+# The rows are never ranked, but Chroma requires vectors.
+_ROW_DIMS = 4
+_ROWS_PER_CALL = 5_000
 
 LOCK_FILE = "memguard.lock"
 # Contains the process id of the lock's owner. A locked file itself cannot be read on Windows.
@@ -216,18 +237,7 @@ def _settings() -> Settings:
     return Settings(anonymized_telemetry=False)
 
 
-FORMAT = 1
-"""The version of the rows; a store of another version is refused."""
-METRIC: Literal["cosine"] = "cosine"
-# The number of writes that a collection collects before its index is saved. At each write, Chroma
-# scans the log of all unsaved writes of every collection: at 64 shards of 1,500 rows, one upsert
-# took 64 ms with the default of 1,000 and 39 ms with 200.
-INDEX_SETTINGS: dict[str, int] = {"sync_threshold": 50, "batch_size": 50}
-
-_STAMP_FORMAT = "memguard_format"
-_STAMP_EMBEDDER = "memguard_embedder"
-_STAMP_DIMS = "memguard_dims"
-_STAMP_SHARDS = "memguard_shards"
+# -- collections ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -381,14 +391,7 @@ def _read_stamp(catalogue: Collection) -> Stamp:
     )
 
 
-# -- the namespaces ---------------------------------------------------------------------------
-
-_PREFIXES = "pfx"
-# Existing stores have this key.
-_EXPIRING = "mortal"
-# The rows are never ranked, but Chroma requires vectors.
-_ROW_DIMS = 4
-_ROWS_PER_CALL = 5_000
+# -- namespaces -------------------------------------------------------------------------------
 
 
 class Catalogue:

@@ -1,4 +1,9 @@
-"""What a user chooses for a `ChromaStore`: index, embedder, time to live, and their checks."""
+"""What a user chooses for a `ChromaStore`: location, embedder, index, time to live.
+
+`check_options` checks the options of a constructor before anything is opened. `Embedder` gives
+LangChain embeddings, functions and model names one interface, sync and async, and checks the
+vectors that they return.
+"""
 
 import asyncio
 import functools
@@ -28,6 +33,22 @@ AsyncEmbedFunction = Callable[[Sequence[str]], Awaitable[list[Vector]]]
 Embed = Embeddings | EmbedFunction | AsyncEmbedFunction | str
 """What may be passed as `embed=`; a string is `"provider:model"`."""
 
+DEFAULT_COLLECTION = "memguard"
+# Each collection costs 2.9 MB and four open files while in use. 64 stay below the 1,024 files that
+# a process may usually open, and hold 1,500 items each at 100,000.
+DEFAULT_SHARDS = 64
+DEFAULT_CACHE_BYTES = 256 * 2**20
+SECONDS_PER_MINUTE = 60.0
+WHOLE = "$"
+"""The path of the value as a whole, which LangGraph embeds as JSON text."""
+
+# The names of shards end in two digits.
+_MAX_SHARDS = 100
+# Chroma's rule for names of collections, with room for the three characters of a shard's ending.
+_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]{1,500}[a-zA-Z0-9]")
+_INDEX_KEYS = ("dims", "embed", "fields")
+_TTL_KEYS = ("refresh_on_read", "omit_expired", "default_ttl", "sweep_interval_minutes")
+
 # Attributes with the name of an embedder's model, the most specific first.
 _NAMES = ("name", "model", "model_name", "model_id", "deployment")
 
@@ -35,6 +56,9 @@ _NAMES = ("name", "model", "model_name", "model_id", "deployment")
 # changes. Through a network, that second search would cost a request per read. 64 vectors of 1,536
 # numbers take about 3 MB.
 MAX_QUERIES = 64
+
+
+# -- embedding --------------------------------------------------------------------------------
 
 
 class Embedder:
@@ -277,22 +301,7 @@ async def _in_pool(pool: Executor, call: Callable[[], Any]) -> Any:
     return await asyncio.get_running_loop().run_in_executor(pool, call)
 
 
-DEFAULT_COLLECTION = "memguard"
-# Each collection costs 2.9 MB and four open files while in use. 64 stay below the 1,024 files that
-# a process may usually open, and hold 1,500 items each at 100,000.
-DEFAULT_SHARDS = 64
-DEFAULT_CACHE_BYTES = 256 * 2**20
-
-# The names of shards end in two digits.
-_MAX_SHARDS = 100
-# Chroma's rule for names of collections, with room for the three characters of a shard's ending.
-_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]{1,500}[a-zA-Z0-9]")
-_INDEX_KEYS = ("dims", "embed", "fields")
-SECONDS_PER_MINUTE = 60.0
-_TTL_KEYS = ("refresh_on_read", "omit_expired", "default_ttl", "sweep_interval_minutes")
-
-WHOLE = "$"
-"""The path of the value as a whole, which LangGraph embeds as JSON text."""
+# -- locations and options -------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
