@@ -436,10 +436,8 @@ class Catalogue:
         """List namespaces, with whether an item in them may expire.
 
         This comes before their first item is written. A listed namespace without items does no
-        harm, but an item in a namespace that is not listed would never be found.
-
-        Returns:
-            The namespaces that were not listed before. For the sole writer they are empty.
+        harm, but an item in a namespace that is not listed would never be found. Returns those that
+        were not listed before; for the sole writer they are empty.
         """
         with self._lock:
             fresh = [name for name in namespaces if name not in self._expiring]

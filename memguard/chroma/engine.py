@@ -119,9 +119,7 @@ class Engine:
     def load(self, namespaces: Sequence[Namespace], *, vectors: bool = True) -> list[Block]:
         """Blocks of namespaces, in the same order; kept for the next use by the sole writer.
 
-        Args:
-            namespaces: The namespaces to load.
-            vectors: Whether their vectors are needed. Blocks without their vectors are not kept.
+        Without `vectors`, the blocks have none and are not kept.
         """
         blocks = {name: self.blocks.get(name) for name in namespaces}
         missing = [name for name, block in blocks.items() if block is None]

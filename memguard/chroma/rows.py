@@ -156,10 +156,6 @@ class Block:
 
     A row of the matrix is called a slot. It belongs to the item whose key is in `_owners`, or is
     free. Slots are reused and never removed, because removing one would copy the whole matrix.
-
-    Args:
-        namespace: The namespace of the items.
-        dims: Length of a vector.
     """
 
     def __init__(self, namespace: Namespace, *, dims: int) -> None:

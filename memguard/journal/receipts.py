@@ -141,13 +141,7 @@ class ReceiptLog:
     def list(
         self, which: ReceiptFilter = _ALL, *, limit: int = 50, before: int | None = None
     ) -> ReceiptPage:
-        """Receipts, newest first.
-
-        Args:
-            which: The conditions that they meet.
-            limit: The maximum number.
-            before: `ReceiptPage.before` of the previous page.
-        """
+        """At most `limit` receipts, newest first; `before` is that of the previous page."""
         return self._journal.read(page, which, limit=limit, before=before)
 
     async def alist(

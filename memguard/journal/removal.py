@@ -6,12 +6,10 @@ from datetime import datetime
 
 from langgraph.store.base import BaseStore, PutOp
 
-from memguard.errors import ErrorCode, MemguardError, StoreError
-from memguard.journal.commit import NamespacedKey
+from memguard.journal.commit import NamespacedKey, call_or_advise
 from memguard.journal.events import add_event, to_json
 from memguard.journal.journal import Journal
 from memguard.journal.receipts import ForgetResult, ReceiptLog, candidate_of
-from memguard.portal import call_store
 
 
 async def delete_memory(
@@ -39,13 +37,8 @@ async def delete_memory(
         return ()
     # The store first: if the log came first, an interruption would leave a memory that the log
     # says is deleted.
-    try:
-        await call_store(store, [PutOp(namespace, key, None) for namespace, key in locations])
-    except MemguardError:
-        raise
-    except Exception as error:  # a third-party store may raise anything
-        msg = f"the memory store failed: {type(error).__name__}: {error}; delete again"
-        raise StoreError(msg, code=ErrorCode.STORE_FAILED) from error
+    deletions = [PutOp(namespace, key, None) for namespace, key in locations]
+    await call_or_advise(store, deletions, advice="delete again")
     return await journal.awrite(
         _log_deletion, locations, actor=actor, reason=reason, at=journal.now()
     )

@@ -188,14 +188,7 @@ async def ask_text(
     meter: Meter | None = None,
     name: str = "memguard.ask_text",
 ) -> TextAnswer:
-    """Ask for one text.
-
-    Args:
-        model: The model to ask.
-        messages: The prompt.
-        settings: Sampling settings.
-        meter: Counts the usage; the meter of the run by default.
-        name: Name of the run in callbacks and traces.
+    """Ask for one text; the arguments are those of `ask`.
 
     Returns:
         The answer. An empty answer is a `parse_failure`, or `truncated` if the token limit cut it.

@@ -193,12 +193,8 @@ async def yes_no_logprob(
 ) -> LogprobAnswer:
     """Ask a yes/no question and read the probability of yes.
 
-    Args:
-        model: A model whose server returns log-probabilities.
-        messages: The prompt; it should ask for `yes` or `no` and nothing else.
-        settings: Sampling settings; temperature 0 by default.
-        meter: Counts the usage; the meter of the run by default.
-        name: Name of the run in callbacks and traces.
+    The server has to return log-probabilities, and the prompt should ask for `yes` or `no` and
+    nothing else. The temperature is 0 by default; the other arguments are as in `sample`.
 
     Raises:
         ModelConfigurationError: If the model gives no log-probabilities, or cannot be used at all.
