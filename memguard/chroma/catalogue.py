@@ -253,12 +253,7 @@ class Stamp:
 
 
 class Collections:
-    """The collections of one store.
-
-    Args:
-        connection: An open Chroma.
-        name: Name of the catalogue; names of shards begin with it.
-    """
+    """The collections of one store; `name` is that of the catalogue, and begins those of shards."""
 
     def __init__(self, connection: Connection, *, name: str) -> None:
         self._connection = connection
@@ -291,7 +286,14 @@ class Collections:
         with self._lock:
             # Checked again under the lock: two first writes may arrive together.
             if self.stamp is None:
-                catalogue = self._create(self._name, metadata=_write_stamp(stamp))
+                metadata = {
+                    _STAMP_FORMAT: FORMAT,
+                    # Empty for a store without an index; `_read_stamp` makes it `None` again.
+                    _STAMP_EMBEDDER: stamp.embedder or "",
+                    _STAMP_DIMS: stamp.dims,
+                    _STAMP_SHARDS: stamp.shards,
+                }
+                catalogue = self._create(self._name, metadata=metadata)
                 # Read back: another client may have created the catalogue a moment earlier.
                 self.stamp = _read_stamp(catalogue)
             return self.stamp
@@ -364,16 +366,6 @@ def _check_metric(collection: Collection) -> None:
             f"{METRIC!r}; Chroma cannot change it. Pass another `collection=` or another path"
         )
         raise StoreConfigurationError(msg, code=ErrorCode.STORE_METRIC)
-
-
-def _write_stamp(stamp: Stamp) -> dict[str, Any]:
-    return {
-        _STAMP_FORMAT: FORMAT,
-        # Empty for a store without an index; `_read_stamp` makes it `None` again.
-        _STAMP_EMBEDDER: stamp.embedder or "",
-        _STAMP_DIMS: stamp.dims,
-        _STAMP_SHARDS: stamp.shards,
-    }
 
 
 def _read_stamp(catalogue: Collection) -> Stamp:

@@ -144,17 +144,15 @@ class Engine:
             if strays and not self.connection.is_shared:
                 logger.info("removing %d stray rows of %r", len(strays), name)
                 self.delete_rows(collection, strays)
-            if vectors and self.blocks.budget > 0:
-                self._keep(block)
+            if not vectors or self.blocks.budget == 0:
+                continue
+            # One namespace may take a quarter of the budget, or it would push out all the others.
+            if block.bytes <= self.blocks.budget // 4:
+                self.large.discard(name)
+                self.blocks.keep(block)
+            else:
+                self.large.add(name)
         return blocks
-
-    def _keep(self, block: Block) -> None:
-        # One namespace may take a quarter of the budget, or it would push out all the others.
-        if block.bytes <= self.blocks.budget // 4:
-            self.large.discard(block.namespace)
-            self.blocks.keep(block)
-        else:
-            self.large.add(block.namespace)
 
     def delete_rows(self, collection: Collection, ids: Sequence[str]) -> None:
         """Delete rows by their ids, in groups that Chroma accepts."""

@@ -218,11 +218,7 @@ class Embedder:
 
 
 def check_embed(embed: object) -> None:
-    """Check that a value may be an embedder, before anything is opened.
-
-    Raises:
-        InvalidInputError: If it is not of a type in `Embed`.
-    """
+    """Refuse a value whose type is not in `Embed`, before anything is opened."""
     if embed is None or isinstance(embed, str | Embeddings) or callable(embed):
         return
     msg = (
@@ -452,11 +448,7 @@ def _embedder(options: StoreOptions, index: object) -> Embedder | None:
 
 
 def check_whole(name: str, number: object, minimum: int, maximum: int | None) -> int:
-    """A whole number in a range.
-
-    Raises:
-        InvalidInputError: If it is not.
-    """
+    """The number, if it is a whole number in the range; else an `InvalidInputError`."""
     top = math.inf if maximum is None else maximum
     # `True` is an int in Python, but never a count here.
     if isinstance(number, bool) or not isinstance(number, int) or not minimum <= number <= top:
@@ -466,11 +458,7 @@ def check_whole(name: str, number: object, minimum: int, maximum: int | None) ->
 
 
 def check_ttl(ttl: object) -> float | None:
-    """Minutes to live, or `None` for ever.
-
-    Raises:
-        InvalidInputError: If it is not a positive, finite number.
-    """
+    """Minutes to live, or `None` for ever; any other value is an `InvalidInputError`."""
     if ttl is None:
         return None
     if isinstance(ttl, bool) or not isinstance(ttl, int | float) or not 0 < ttl < math.inf:
@@ -479,11 +467,7 @@ def check_ttl(ttl: object) -> float | None:
 
 
 def check_ttl_config(config: Mapping[str, object] | TTLConfig | None) -> TTLConfig | None:
-    """TTL settings with their defaults; `omit_expired` is on unless switched off.
-
-    Raises:
-        InvalidInputError: If a setting is unknown or cannot be used.
-    """
+    """TTL settings with their defaults; `omit_expired` is on unless switched off."""
     if config is None:
         return None
     _check_names(config, _TTL_KEYS, "TTL settings")
@@ -500,11 +484,7 @@ def check_ttl_config(config: Mapping[str, object] | TTLConfig | None) -> TTLConf
 
 
 def check_fields(fields: object) -> tuple[str, ...]:
-    """The indexed paths of a store; the whole value when none are named.
-
-    Raises:
-        InvalidInputError: If they are not a list of path strings.
-    """
+    """The indexed paths of a store; the whole value when none are named."""
     if fields is None:
         return (WHOLE,)
     # A string is a sequence of strings, and each of its letters would be a path.

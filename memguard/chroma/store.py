@@ -54,12 +54,7 @@ _serials = itertools.count()
 
 
 class Sweeper:
-    """A daemon thread that deletes expired items at an interval until it is stopped.
-
-    Args:
-        sweep: Deletes the expired items and returns their number.
-        interval: Minutes between two sweeps.
-    """
+    """A daemon thread that deletes expired items at an interval in minutes, until it is stopped."""
 
     def __init__(self, sweep: Callable[[], int], *, interval: float) -> None:
         self._sweep = sweep
@@ -167,14 +162,8 @@ class ChromaStore(AnyLabelStore):
     ) -> Self:
         """A store on a Chroma server (`chroma run --path DIR --port N`), for several processes.
 
-        Args:
-            host: The server's host.
-            port: The server's port.
-            ssl: Whether to use TLS.
-            headers: Headers of every request, such as a token.
-            tenant: Chroma's tenant.
-            database: Chroma's database.
-            **options: See `StoreOptions`.
+        `headers` are sent with every request, for example a token. For the options see
+        `StoreOptions`.
 
         Raises:
             StoreError: If the server cannot be reached.

@@ -180,7 +180,7 @@ class DecompositionLog:
 
     def clear(self) -> int:
         """Delete all entries; returns their number."""
-        return self._journal.write(_clear)
+        return self._journal.write(lambda db: db.execute("DELETE FROM decompositions").rowcount)
 
 
 def _get(db: sqlite3.Connection, keys: tuple[str, ...]) -> tuple[Pieces | None, ...]:
@@ -209,7 +209,3 @@ def _put(
             for key, pieces in entries.items()
         ],
     )
-
-
-def _clear(db: sqlite3.Connection) -> int:
-    return db.execute("DELETE FROM decompositions").rowcount

@@ -94,14 +94,8 @@ async def commit(
 ) -> CommitResult:
     """Log decisions and store what they admit; when this returns, both are on disk.
 
-    Committing a receipt again changes nothing, and completes what an earlier call left undone.
-
-    Args:
-        journal: The log.
-        store: The memory store.
-        receipts: The decisions of a batch. A batch costs two waits for the disk and three
-            exchanges with the store, whatever its size.
-        actor: Who submits the decisions.
+    Committing a receipt again changes nothing, and completes what an earlier call left undone. A
+    batch costs two waits for the disk and three exchanges with the store, whatever its size.
 
     Raises:
         StoreError: If the store failed. The decisions are logged, and `recover` stores them.
@@ -428,22 +422,16 @@ def _location(receipt: Receipt) -> NamespacedKey:
 # -- the store of a guard ---------------------------------------------------------------------
 
 
-@dataclass
 class Backing:
     """A store and its journal, which is opened at its first use."""
 
-    store: BaseStore
-    journal: Journal
-    recovered: bool = False
-    receipts: ReceiptLog = field(init=False)
-    extractions: ExtractionLog = field(init=False)
-    committer: Committer = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Create the views of the journal."""
-        self.receipts = ReceiptLog(self.journal)
-        self.extractions = ExtractionLog(self.journal)
-        self.committer = Committer(self.journal, self.store)
+    def __init__(self, *, store: BaseStore, journal: Journal) -> None:
+        self.store = store
+        self.journal = journal
+        self.recovered = False
+        self.receipts = ReceiptLog(journal)
+        self.extractions = ExtractionLog(journal)
+        self.committer = Committer(journal, store)
 
     async def recover_once(self) -> tuple[str, ...]:
         """Complete the interrupted writes of earlier processes, before the first write.
@@ -484,11 +472,9 @@ class Backings:
         # The store itself, not the guard around it: what this guard commits has been judged.
         store = getattr(store, "unguarded", store)
         with self._lock:
-            backing = self._backings.get(store)
-            if backing is None:
-                backing = Backing(store=store, journal=self._journal_of(store))
-                self._backings[store] = backing
-            return backing
+            if store not in self._backings:
+                self._backings[store] = Backing(store=store, journal=self._journal_of(store))
+            return self._backings[store]
 
     def _journal_of(self, store: BaseStore) -> Journal:
         if isinstance(self._receipts, Journal):

@@ -174,11 +174,7 @@ def pending_intents(
 ) -> tuple[tuple[int, Intent], ...]:
     """The intents that are not fulfilled, oldest first, each with its position in the log.
 
-    Args:
-        db: The database.
-        receipt_ids: The receipts to look at; `None` for all.
-        after: The position in the log to start after.
-        limit: The maximum number of intents; -1 for all.
+    Only those of `receipt_ids` if these are given, and those after the position `after`.
     """
     condition = ""
     values: list[Any] = [after]

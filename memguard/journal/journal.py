@@ -68,11 +68,7 @@ class Journal:
         """Open the journal at a path; the file is created if it does not exist.
 
         Inside a running event loop this does not wait, and an unusable path raises at the first
-        use. `aopen` waits without blocking the loop.
-
-        Args:
-            path: The file.
-            clock: Returns the time of events.
+        use. `aopen` waits without blocking the loop. The clock gives the time of events.
 
         Raises:
             StoreConfigurationError: If the file cannot be used.

@@ -17,12 +17,7 @@ async def delete_memory(
 ) -> tuple[str, ...]:
     """Delete a memory from the store; its receipts stay, and the log says who deleted it and why.
 
-    Args:
-        journal: The log.
-        store: The memory store.
-        which: The id of a candidate or a receipt, or the beginning of a receipt's id.
-        actor: Who requests it.
-        reason: Why. It stays in the log, so do not repeat the text.
+    `which` is as in `ReceiptLog.forget`. The reason stays in the log, so do not repeat the text.
 
     Returns:
         The receipts whose memory was deleted: all that led to the same record, including

@@ -224,16 +224,10 @@ async def answer(
     tools: Mapping[str, Any] | None = None,
     settings: CallSettings | None = None,
 ) -> AIMessage:
-    """Ask for the next message of a conversation.
+    """Ask for the next message of a conversation, whose system message comes first.
 
-    Under `stream_mode="messages"` its tokens are streamed if the model was resolved with
-    `streams=True`.
-
-    Args:
-        model: The answering model.
-        messages: The conversation, the system message first.
-        tools: The tools as `tool_settings` returns them.
-        settings: Sampling settings; the model's defaults if left out.
+    The tools are as `tool_settings` returns them. Under `stream_mode="messages"` the tokens are
+    streamed if the model was resolved with `streams=True`.
 
     Raises:
         AnswerError: If there is no answer after the attempts that the model allows.

@@ -157,9 +157,10 @@ _STATES: dict[str, ModelState] = {}
 def state_of_model(key: str) -> ModelState:
     """The state of the model with this key; see `Model.key`."""
     with _LOCK:
-        if key not in _STATES:
-            _STATES[key] = ModelState()
-        return _STATES[key]
+        return _STATES.setdefault(key, ModelState())
+
+
+# -- the budget of a run ----------------------------------------------------------------------
 
 
 class Meter:
@@ -181,12 +182,8 @@ class Meter:
     ) -> None:
         """Start counting.
 
-        Args:
-            budget: The limits of the run; none by default.
-            clock: A monotonic clock in seconds.
-            spent: The usage of an earlier part of the same run.
-            elapsed: The duration of the earlier part, in seconds.
-            parent: A meter that counts the same requests, and whose limits apply as well.
+        `spent` and `elapsed` are the usage and the seconds of an earlier part of the same run.
+        `parent` counts the same requests, and its limits apply as well.
         """
         self._budget = budget or Budget()
         self._clock = clock
