@@ -88,13 +88,20 @@ def waits_for_portal(loop: asyncio.AbstractEventLoop) -> bool:
     return loop in _blocked
 
 
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """The loop that runs in this thread; `None` in a script or a worker thread."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
 @contextlib.contextmanager
 def _blocking() -> Generator[None]:
     """Record the loop of this thread, if there is one, as blocked."""
-    try:
-        loop = asyncio.get_running_loop()
-    except RuntimeError:
-        yield  # a script, or a worker thread
+    loop = running_loop()
+    if loop is None:
+        yield
         return
     _blocked.add(loop)
     try:

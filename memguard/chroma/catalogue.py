@@ -2,7 +2,8 @@
 
 A connection is opened and used in worker threads, because it blocks. A local path has one writer:
 Chroma's index loses rows when two processes write to one path, so a lock file keeps the second out.
-The catalogue remembers which namespaces exist and in which collection their rows are.
+The items of a store are spread over several collections, its shards. One more collection, the
+catalogue, lists the namespaces that have an item, and has the settings of the store.
 """
 
 import contextlib
@@ -34,8 +35,28 @@ if TYPE_CHECKING:
 
     Client = ClientAPI | compat.MemoryChroma
 
-
 T = TypeVar("T")
+
+FORMAT = 1
+"""The version of the rows; a store of another version is refused."""
+METRIC: Literal["cosine"] = "cosine"
+# The number of writes that a collection collects before its index is saved. At each write, Chroma
+# scans the log of all unsaved writes of every collection: at 64 shards of 1,500 rows, one upsert
+# took 64 ms with the default of 1,000 and 39 ms with 200.
+INDEX_SETTINGS: dict[str, int] = {"sync_threshold": 50, "batch_size": 50}
+
+_STAMP_FORMAT = "memguard_format"
+_STAMP_EMBEDDER = "memguard_embedder"
+_STAMP_DIMS = "memguard_dims"
+_STAMP_SHARDS = "memguard_shards"
+
+# Metadata of a row of the catalogue.
+_PREFIXES = "pfx"
+# Existing stores have this key.
+_EXPIRING = "mortal"
+# The rows are never ranked, but Chroma requires vectors.
+_ROW_DIMS = 4
+_ROWS_PER_CALL = 5_000
 
 LOCK_FILE = "memguard.lock"
 # Contains the process id of the lock's owner. A locked file itself cannot be read on Windows.
@@ -216,18 +237,7 @@ def _settings() -> Settings:
     return Settings(anonymized_telemetry=False)
 
 
-FORMAT = 1
-"""The version of the rows; a store of another version is refused."""
-METRIC: Literal["cosine"] = "cosine"
-# The number of writes that a collection collects before its index is saved. At each write, Chroma
-# scans the log of all unsaved writes of every collection: at 64 shards of 1,500 rows, one upsert
-# took 64 ms with the default of 1,000 and 39 ms with 200.
-INDEX_SETTINGS: dict[str, int] = {"sync_threshold": 50, "batch_size": 50}
-
-_STAMP_FORMAT = "memguard_format"
-_STAMP_EMBEDDER = "memguard_embedder"
-_STAMP_DIMS = "memguard_dims"
-_STAMP_SHARDS = "memguard_shards"
+# -- collections ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,12 +253,7 @@ class Stamp:
 
 
 class Collections:
-    """The collections of one store.
-
-    Args:
-        connection: An open Chroma.
-        name: Name of the catalogue; names of shards begin with it.
-    """
+    """The collections of one store; `name` is that of the catalogue, and begins those of shards."""
 
     def __init__(self, connection: Connection, *, name: str) -> None:
         self._connection = connection
@@ -281,7 +286,14 @@ class Collections:
         with self._lock:
             # Checked again under the lock: two first writes may arrive together.
             if self.stamp is None:
-                catalogue = self._create(self._name, metadata=_write_stamp(stamp))
+                metadata = {
+                    _STAMP_FORMAT: FORMAT,
+                    # Empty for a store without an index; `_read_stamp` makes it `None` again.
+                    _STAMP_EMBEDDER: stamp.embedder or "",
+                    _STAMP_DIMS: stamp.dims,
+                    _STAMP_SHARDS: stamp.shards,
+                }
+                catalogue = self._create(self._name, metadata=metadata)
                 # Read back: another client may have created the catalogue a moment earlier.
                 self.stamp = _read_stamp(catalogue)
             return self.stamp
@@ -356,16 +368,6 @@ def _check_metric(collection: Collection) -> None:
         raise StoreConfigurationError(msg, code=ErrorCode.STORE_METRIC)
 
 
-def _write_stamp(stamp: Stamp) -> dict[str, Any]:
-    return {
-        _STAMP_FORMAT: FORMAT,
-        # Empty for a store without an index; `_read_stamp` makes it `None` again.
-        _STAMP_EMBEDDER: stamp.embedder or "",
-        _STAMP_DIMS: stamp.dims,
-        _STAMP_SHARDS: stamp.shards,
-    }
-
-
 def _read_stamp(catalogue: Collection) -> Stamp:
     metadata = catalogue.metadata or {}
     if metadata.get(_STAMP_FORMAT) != FORMAT:
@@ -381,14 +383,7 @@ def _read_stamp(catalogue: Collection) -> Stamp:
     )
 
 
-# -- the namespaces ---------------------------------------------------------------------------
-
-_PREFIXES = "pfx"
-# Existing stores have this key.
-_EXPIRING = "mortal"
-# The rows are never ranked, but Chroma requires vectors.
-_ROW_DIMS = 4
-_ROWS_PER_CALL = 5_000
+# -- namespaces -------------------------------------------------------------------------------
 
 
 class Catalogue:
@@ -433,10 +428,8 @@ class Catalogue:
         """List namespaces, with whether an item in them may expire.
 
         This comes before their first item is written. A listed namespace without items does no
-        harm, but an item in a namespace that is not listed would never be found.
-
-        Returns:
-            The namespaces that were not listed before. For the sole writer they are empty.
+        harm, but an item in a namespace that is not listed would never be found. Returns those that
+        were not listed before; for the sole writer they are empty.
         """
         with self._lock:
             fresh = [name for name in namespaces if name not in self._expiring]

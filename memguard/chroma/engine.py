@@ -119,9 +119,7 @@ class Engine:
     def load(self, namespaces: Sequence[Namespace], *, vectors: bool = True) -> list[Block]:
         """Blocks of namespaces, in the same order; kept for the next use by the sole writer.
 
-        Args:
-            namespaces: The namespaces to load.
-            vectors: Whether their vectors are needed. Blocks without their vectors are not kept.
+        Without `vectors`, the blocks have none and are not kept.
         """
         blocks = {name: self.blocks.get(name) for name in namespaces}
         missing = [name for name, block in blocks.items() if block is None]
@@ -146,17 +144,15 @@ class Engine:
             if strays and not self.connection.is_shared:
                 logger.info("removing %d stray rows of %r", len(strays), name)
                 self.delete_rows(collection, strays)
-            if vectors and self.blocks.budget > 0:
-                self._keep(block)
+            if not vectors or self.blocks.budget == 0:
+                continue
+            # One namespace may take a quarter of the budget, or it would push out all the others.
+            if block.bytes <= self.blocks.budget // 4:
+                self.large.discard(name)
+                self.blocks.keep(block)
+            else:
+                self.large.add(name)
         return blocks
-
-    def _keep(self, block: Block) -> None:
-        # One namespace may take a quarter of the budget, or it would push out all the others.
-        if block.bytes <= self.blocks.budget // 4:
-            self.large.discard(block.namespace)
-            self.blocks.keep(block)
-        else:
-            self.large.add(block.namespace)
 
     def delete_rows(self, collection: Collection, ids: Sequence[str]) -> None:
         """Delete rows by their ids, in groups that Chroma accepts."""

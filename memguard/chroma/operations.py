@@ -5,7 +5,7 @@ is paid and before anything is written, so a batch with a mistake changes nothin
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, cast
 
 from langgraph.store.base import (
@@ -49,21 +49,22 @@ class AnyLabelStore(BaseStore):
     """Labels need not be replaced before they are used here, unlike in LangGraph's own stores."""
 
     def get(
-        self, namespace: tuple[str, ...], key: str, *, refresh_ttl: bool | None = None
+        self, namespace: Namespace, key: str, *, refresh_ttl: bool | None = None
     ) -> Item | None:
         """One item, or `None`."""
-        return self.batch([self._get_op(namespace, key, refresh_ttl)])[0]  # pyright: ignore[reportReturnType]
+        op = GetOp(namespace, str(key), self._refreshes(refresh_ttl))
+        return cast("Item | None", self.batch([op])[0])
 
     async def aget(
-        self, namespace: tuple[str, ...], key: str, *, refresh_ttl: bool | None = None
+        self, namespace: Namespace, key: str, *, refresh_ttl: bool | None = None
     ) -> Item | None:
-        """One item, or `None`."""
-        results = await self.abatch([self._get_op(namespace, key, refresh_ttl)])
-        return cast("Item | None", results[0])
+        """As `get`."""
+        op = GetOp(namespace, str(key), self._refreshes(refresh_ttl))
+        return cast("Item | None", (await self.abatch([op]))[0])
 
     def search(
         self,
-        namespace_prefix: tuple[str, ...],
+        namespace_prefix: Namespace,
         /,
         *,
         query: str | None = None,
@@ -79,7 +80,7 @@ class AnyLabelStore(BaseStore):
 
     async def asearch(
         self,
-        namespace_prefix: tuple[str, ...],
+        namespace_prefix: Namespace,
         /,
         *,
         query: str | None = None,
@@ -95,7 +96,7 @@ class AnyLabelStore(BaseStore):
 
     def put(
         self,
-        namespace: tuple[str, ...],
+        namespace: Namespace,
         key: str,
         value: Mapping[str, Any],
         index: Literal[False] | list[str] | None = None,
@@ -111,11 +112,11 @@ class AnyLabelStore(BaseStore):
             index: Paths to embed instead of the store's; `False` for none.
             ttl: Minutes to live; by default the store's `default_ttl`, and `None` for ever.
         """
-        self.batch([self._put_op(namespace, key, value, index, ttl)])
+        self.batch([PutOp(namespace, str(key), value, index, self._minutes(ttl))])
 
     async def aput(
         self,
-        namespace: tuple[str, ...],
+        namespace: Namespace,
         key: str,
         value: Mapping[str, Any],
         index: Literal[False] | list[str] | None = None,
@@ -123,13 +124,13 @@ class AnyLabelStore(BaseStore):
         ttl: float | NotProvided | None = NOT_PROVIDED,
     ) -> None:
         """As `put`."""
-        await self.abatch([self._put_op(namespace, key, value, index, ttl)])
+        await self.abatch([PutOp(namespace, str(key), value, index, self._minutes(ttl))])
 
-    def delete(self, namespace: tuple[str, ...], key: str) -> None:
+    def delete(self, namespace: Namespace, key: str) -> None:
         """Delete an item, if it is there."""
         self.batch([PutOp(namespace, str(key), None)])
 
-    async def adelete(self, namespace: tuple[str, ...], key: str) -> None:
+    async def adelete(self, namespace: Namespace, key: str) -> None:
         """As `delete`."""
         await self.abatch([PutOp(namespace, str(key), None)])
 
@@ -141,10 +142,10 @@ class AnyLabelStore(BaseStore):
         max_depth: int | None = None,
         limit: int = 100,
         offset: int = 0,
-    ) -> list[tuple[str, ...]]:
+    ) -> list[Namespace]:
         """Namespaces that hold an item, in order; `"*"` in a path matches any one label."""
         op = _list_op(prefix, suffix, max_depth, limit, offset)
-        return cast("list[tuple[str, ...]]", self.batch([op])[0])
+        return cast("list[Namespace]", self.batch([op])[0])
 
     async def alist_namespaces(
         self,
@@ -154,26 +155,15 @@ class AnyLabelStore(BaseStore):
         max_depth: int | None = None,
         limit: int = 100,
         offset: int = 0,
-    ) -> list[tuple[str, ...]]:
+    ) -> list[Namespace]:
         """As `list_namespaces`."""
         op = _list_op(prefix, suffix, max_depth, limit, offset)
-        return cast("list[tuple[str, ...]]", (await self.abatch([op]))[0])
+        return cast("list[Namespace]", (await self.abatch([op]))[0])
 
-    def _get_op(self, namespace: Namespace, key: str, refresh_ttl: bool | None) -> GetOp:
-        return GetOp(namespace, str(key), self._refreshes(refresh_ttl))
-
-    def _put_op(
-        self,
-        namespace: Namespace,
-        key: str,
-        value: Mapping[str, Any],
-        index: Literal[False] | list[str] | None,
-        ttl: float | NotProvided | None,
-    ) -> PutOp:
+    def _minutes(self, ttl: float | NotProvided | None) -> float | None:
         # `None` is a choice of the caller, so only an omitted argument takes the default.
         default = (self.ttl_config or {}).get("default_ttl")
-        minutes = default if isinstance(ttl, NotProvided) else ttl
-        return PutOp(namespace, str(key), value, index=index, ttl=minutes)
+        return default if isinstance(ttl, NotProvided) else ttl
 
     def _refreshes(self, refresh_ttl: bool | None) -> bool:
         if refresh_ttl is not None:
@@ -251,11 +241,10 @@ def make_plan(ops: Iterable[Op], *, settings: Settings) -> Plan:
     Raises:
         InvalidInputError: If any operation cannot be carried out; none is then.
     """
-    plan = Plan()
+    batch = tuple(ops)
+    plan = Plan(size=len(batch))
     writes: dict[Address, PlannedPut | None] = {}
-    size = 0
-    for index, op in enumerate(ops):
-        size = index + 1
+    for index, op in enumerate(batch):
         if isinstance(op, PutOp):
             address, planned = _plan_put(op, settings)
             # Removed first, so that the last put of an address is also last in the order.
@@ -265,7 +254,7 @@ def make_plan(ops: Iterable[Op], *, settings: Settings) -> Plan:
             plan.reads.append((index, _plan_read(op, settings)))
     plan.puts.extend(planned for planned in writes.values() if planned is not None)
     plan.deletions.extend(address for address, planned in writes.items() if planned is None)
-    return replace(plan, size=size)
+    return plan
 
 
 def _plan_put(op: PutOp, settings: Settings) -> tuple[Address, PlannedPut | None]:
@@ -306,10 +295,7 @@ def texts_of(
 ) -> tuple[str, ...]:
     """The texts to embed for one item, without repetitions and blank ones.
 
-    Args:
-        value: A value that JSON can represent.
-        index: The put's own setting: `False` for none, paths, or `None` for the store's paths.
-        fields: The store's paths.
+    The put's own `index` is `False` for none, paths, or `None` for the store's paths.
     """
     if index is False:
         return ()

@@ -156,10 +156,6 @@ class Block:
 
     A row of the matrix is called a slot. It belongs to the item whose key is in `_owners`, or is
     free. Slots are reused and never removed, because removing one would copy the whole matrix.
-
-    Args:
-        namespace: The namespace of the items.
-        dims: Length of a vector.
     """
 
     def __init__(self, namespace: Namespace, *, dims: int) -> None:
@@ -209,12 +205,9 @@ class Block:
     def ranked(
         self, query: Matrix, *, need: int, accept: Callable[[Stored], bool]
     ) -> tuple[list[tuple[float, Stored]], set[str]]:
-        """The best items by cosine, each by its best vector.
+        """The best accepted items, `need` at most, by the cosine of their best vector and a query.
 
-        Args:
-            query: A vector of length 1.
-            need: How many items to return at most.
-            accept: Whether an item may be returned.
+        The query has length 1.
 
         Returns:
             Items with their cosine, the best first, and the keys of the items looked at. These are
@@ -332,11 +325,8 @@ def cosines(rows: Matrix, query: Matrix) -> Matrix:
 def best_first(scores: Matrix, *, ahead: int) -> Iterator[int]:
     """Indices of the scores, the highest first and equal ones by index, as in a stable sort.
 
-    Only a part is sorted at a time, because a search needs 20 of 10,000.
-
-    Args:
-        scores: One dimension; NaN comes last.
-        ahead: How many the caller will likely use, from 1 up.
+    Only a part is sorted at a time, because a search needs 20 of 10,000; `ahead` is how many the
+    caller will likely use, from 1 up. NaN comes last.
     """
     falling = -scores
     yielded = 0

@@ -1,4 +1,9 @@
-"""What a user chooses for a `ChromaStore`: index, embedder, time to live, and their checks."""
+"""What a user chooses for a `ChromaStore`: location, embedder, index, time to live.
+
+`check_options` checks the options of a constructor before anything is opened. `Embedder` gives
+LangChain embeddings, functions and model names one interface, sync and async, and checks the
+vectors that they return.
+"""
 
 import asyncio
 import functools
@@ -28,6 +33,22 @@ AsyncEmbedFunction = Callable[[Sequence[str]], Awaitable[list[Vector]]]
 Embed = Embeddings | EmbedFunction | AsyncEmbedFunction | str
 """What may be passed as `embed=`; a string is `"provider:model"`."""
 
+DEFAULT_COLLECTION = "memguard"
+# Each collection costs 2.9 MB and four open files while in use. 64 stay below the 1,024 files that
+# a process may usually open, and hold 1,500 items each at 100,000.
+DEFAULT_SHARDS = 64
+DEFAULT_CACHE_BYTES = 256 * 2**20
+SECONDS_PER_MINUTE = 60.0
+WHOLE = "$"
+"""The path of the value as a whole, which LangGraph embeds as JSON text."""
+
+# The names of shards end in two digits.
+_MAX_SHARDS = 100
+# Chroma's rule for names of collections, with room for the three characters of a shard's ending.
+_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]{1,500}[a-zA-Z0-9]")
+_INDEX_KEYS = ("dims", "embed", "fields")
+_TTL_KEYS = ("refresh_on_read", "omit_expired", "default_ttl", "sweep_interval_minutes")
+
 # Attributes with the name of an embedder's model, the most specific first.
 _NAMES = ("name", "model", "model_name", "model_id", "deployment")
 
@@ -35,6 +56,9 @@ _NAMES = ("name", "model", "model_name", "model_id", "deployment")
 # changes. Through a network, that second search would cost a request per read. 64 vectors of 1,536
 # numbers take about 3 MB.
 MAX_QUERIES = 64
+
+
+# -- embedding --------------------------------------------------------------------------------
 
 
 class Embedder:
@@ -194,11 +218,7 @@ class Embedder:
 
 
 def check_embed(embed: object) -> None:
-    """Check that a value may be an embedder, before anything is opened.
-
-    Raises:
-        InvalidInputError: If it is not of a type in `Embed`.
-    """
+    """Refuse a value whose type is not in `Embed`, before anything is opened."""
     if embed is None or isinstance(embed, str | Embeddings) or callable(embed):
         return
     msg = (
@@ -277,22 +297,7 @@ async def _in_pool(pool: Executor, call: Callable[[], Any]) -> Any:
     return await asyncio.get_running_loop().run_in_executor(pool, call)
 
 
-DEFAULT_COLLECTION = "memguard"
-# Each collection costs 2.9 MB and four open files while in use. 64 stay below the 1,024 files that
-# a process may usually open, and hold 1,500 items each at 100,000.
-DEFAULT_SHARDS = 64
-DEFAULT_CACHE_BYTES = 256 * 2**20
-
-# The names of shards end in two digits.
-_MAX_SHARDS = 100
-# Chroma's rule for names of collections, with room for the three characters of a shard's ending.
-_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]{1,500}[a-zA-Z0-9]")
-_INDEX_KEYS = ("dims", "embed", "fields")
-SECONDS_PER_MINUTE = 60.0
-_TTL_KEYS = ("refresh_on_read", "omit_expired", "default_ttl", "sweep_interval_minutes")
-
-WHOLE = "$"
-"""The path of the value as a whole, which LangGraph embeds as JSON text."""
+# -- locations and options -------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -443,11 +448,7 @@ def _embedder(options: StoreOptions, index: object) -> Embedder | None:
 
 
 def check_whole(name: str, number: object, minimum: int, maximum: int | None) -> int:
-    """A whole number in a range.
-
-    Raises:
-        InvalidInputError: If it is not.
-    """
+    """The number, if it is a whole number in the range; else an `InvalidInputError`."""
     top = math.inf if maximum is None else maximum
     # `True` is an int in Python, but never a count here.
     if isinstance(number, bool) or not isinstance(number, int) or not minimum <= number <= top:
@@ -457,11 +458,7 @@ def check_whole(name: str, number: object, minimum: int, maximum: int | None) ->
 
 
 def check_ttl(ttl: object) -> float | None:
-    """Minutes to live, or `None` for ever.
-
-    Raises:
-        InvalidInputError: If it is not a positive, finite number.
-    """
+    """Minutes to live, or `None` for ever; any other value is an `InvalidInputError`."""
     if ttl is None:
         return None
     if isinstance(ttl, bool) or not isinstance(ttl, int | float) or not 0 < ttl < math.inf:
@@ -470,11 +467,7 @@ def check_ttl(ttl: object) -> float | None:
 
 
 def check_ttl_config(config: Mapping[str, object] | TTLConfig | None) -> TTLConfig | None:
-    """TTL settings with their defaults; `omit_expired` is on unless switched off.
-
-    Raises:
-        InvalidInputError: If a setting is unknown or cannot be used.
-    """
+    """TTL settings with their defaults; `omit_expired` is on unless switched off."""
     if config is None:
         return None
     _check_names(config, _TTL_KEYS, "TTL settings")
@@ -491,11 +484,7 @@ def check_ttl_config(config: Mapping[str, object] | TTLConfig | None) -> TTLConf
 
 
 def check_fields(fields: object) -> tuple[str, ...]:
-    """The indexed paths of a store; the whole value when none are named.
-
-    Raises:
-        InvalidInputError: If they are not a list of path strings.
-    """
+    """The indexed paths of a store; the whole value when none are named."""
     if fields is None:
         return (WHOLE,)
     # A string is a sequence of strings, and each of its letters would be a path.

@@ -5,7 +5,6 @@ when a store is opened: the import takes a second and reads files.
 """
 
 import asyncio
-import contextlib
 import itertools
 import logging
 import os
@@ -32,6 +31,7 @@ from memguard.chroma.settings import (
 )
 from memguard.chroma.values import check_namespace
 from memguard.errors import ErrorCode, MemguardError, StoreConfigurationError
+from memguard.portal import running_loop
 from memguard.schema.base import Namespace
 
 if TYPE_CHECKING:
@@ -54,12 +54,7 @@ _serials = itertools.count()
 
 
 class Sweeper:
-    """A daemon thread that deletes expired items at an interval until it is stopped.
-
-    Args:
-        sweep: Deletes the expired items and returns their number.
-        interval: Minutes between two sweeps.
-    """
+    """A daemon thread that deletes expired items at an interval in minutes, until it is stopped."""
 
     def __init__(self, sweep: Callable[[], int], *, interval: float) -> None:
         self._sweep = sweep
@@ -129,7 +124,7 @@ class ChromaStore(AnyLabelStore):
         self._sweep_failures = 0
         self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="memguard-chroma")
         # Opening reads files, which must not block a running loop.
-        if not _in_loop():
+        if running_loop() is None:
             self.open()
 
     @classmethod
@@ -167,14 +162,8 @@ class ChromaStore(AnyLabelStore):
     ) -> Self:
         """A store on a Chroma server (`chroma run --path DIR --port N`), for several processes.
 
-        Args:
-            host: The server's host.
-            port: The server's port.
-            ssl: Whether to use TLS.
-            headers: Headers of every request, such as a token.
-            tenant: Chroma's tenant.
-            database: Chroma's database.
-            **options: See `StoreOptions`.
+        `headers` are sent with every request, for example a token. For the options see
+        `StoreOptions`.
 
         Raises:
             StoreError: If the server cannot be reached.
@@ -408,17 +397,10 @@ class ChromaStore(AnyLabelStore):
     def _blocking(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
         # In a worker thread if an event loop runs in this one: embedders are called in threads
         # without a loop.
-        return self._pool.submit(work, *args).result() if _in_loop() else work(*args)
+        return work(*args) if running_loop() is None else self._pool.submit(work, *args).result()
 
     async def _awaiting(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
         self._check_open()
         # If the caller is cancelled, work that has started is still carried out to its end. So a
         # cancelled write is complete or was never begun.
         return await asyncio.get_running_loop().run_in_executor(self._pool, work, *args)
-
-
-def _in_loop() -> bool:
-    with contextlib.suppress(RuntimeError):
-        asyncio.get_running_loop()
-        return True
-    return False

@@ -63,10 +63,8 @@ def check_labels(namespace: object) -> Namespace:
     """A namespace whose labels are all non-empty strings.
 
     Any text may be a label, with dots, spaces, `%`, `/` and in any script. An integer is stored as
-    its `str`, so `("users", 7)` and `("users", "7")` are the same namespace.
-
-    Args:
-        namespace: The argument of a caller; it may be empty, as the prefix of a search.
+    its `str`, so `("users", 7)` and `("users", "7")` are the same namespace. The prefix of
+    a search may be empty.
 
     Raises:
         NamespaceError: If it is not a sequence of labels, or a label is empty or of another type.

@@ -62,17 +62,9 @@ def run_plan(
     vectors: Mapping[str, Vector],
     queries: Mapping[str, Vector],
 ) -> list[Result]:
-    """Carry out a checked and embedded batch.
+    """Carry out a checked batch, and return a result for each operation, in their order.
 
-    Args:
-        engine: The store's data.
-        plan: The batch.
-        settings: The settings of the store.
-        vectors: The vector of every text in `plan.texts`.
-        queries: The vector of every text in `plan.queries`.
-
-    Returns:
-        A result for each operation, in the order of the batch.
+    `vectors` and `queries` have a vector of every text in `plan.texts` and `plan.queries`.
     """
     moment = to_microseconds(settings.moment())
     now = moment / _MICROSECONDS
@@ -171,8 +163,7 @@ def _to_result(hit: Hit) -> SearchItem:
 
 def _establish(engine: Engine, settings: Settings, vectors: Mapping[str, Vector]) -> None:
     """Stamp the store before its first item, and check vectors against the stamp."""
-    embedder = settings.embedder
-    stamp = engine.collections.stamp
+    embedder, stamp = settings.embedder, engine.collections.stamp
     if stamp is None:
         stamp = engine.collections.establish(
             Stamp(
@@ -203,13 +194,8 @@ def write(engine: Engine, plan: Plan, *, vectors: Mapping[str, Vector], moment: 
     """Store and delete the items of a batch.
 
     The rows of an item are replaced by one call, which Chroma carries out as one transaction: a
-    reader, or a process that dies, sees the old item or the new one.
-
-    Args:
-        engine: The store's data.
-        plan: The batch; it names each address once.
-        vectors: The vectors of its texts.
-        moment: The time of the write, in microseconds since 1970.
+    reader, or a process that dies, sees the old item or the new one. `moment` is the time of the
+    write, in microseconds since 1970.
     """
     puts = {planned.address: planned for planned in plan.puts}
     groups = engine.by_shard([*puts, *plan.deletions], attrgetter("namespace"))
@@ -241,11 +227,7 @@ def refresh(engine: Engine, items: Iterable[Stored], *, now: float) -> None:
 
 
 def delete_namespace(engine: Engine, namespace: Namespace, *, now: float) -> int:
-    """Delete every item of exactly one namespace.
-
-    Returns:
-        How many of them had not expired.
-    """
+    """Delete every item of exactly one namespace; returns how many had not expired."""
     shard = engine.collections.shard_of(namespace)
     collection = engine.collections.shard(shard)
     if collection is None:

@@ -72,12 +72,7 @@ class _Expected:
 
 
 async def audit(journal: Journal, store: BaseStore, *, namespace: Namespace = ()) -> Audit:
-    """Compare the log with the memory store.
-
-    Args:
-        journal: The log.
-        store: The memory store.
-        namespace: The beginning of the namespaces to compare.
+    """Compare the log with the memory store, in the namespaces that begin with `namespace`.
 
     Raises:
         MemguardError: If the log or the store cannot be read.

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
 
-from memguard.journal.events import moment, to_json
+from memguard.journal.events import to_json, utc_text
 from memguard.journal.journal import Journal
 from memguard.schema.base import Frozen
 from memguard.schema.memory import CandidateMemory
@@ -83,7 +83,7 @@ def _record(
     seq = db.execute(
         "INSERT INTO extractions (conversation_key, writer_digest, chunk_key, at, run_id) "
         "VALUES (?, ?, ?, ?, ?)",
-        (*key, moment(at), extraction.run_id),
+        (*key, utc_text(at), extraction.run_id),
     ).lastrowid
     db.executemany(
         "INSERT INTO reads (extraction, turn_key) VALUES (?, ?)",
@@ -180,7 +180,7 @@ class DecompositionLog:
 
     def clear(self) -> int:
         """Delete all entries; returns their number."""
-        return self._journal.write(_clear)
+        return self._journal.write(lambda db: db.execute("DELETE FROM decompositions").rowcount)
 
 
 def _get(db: sqlite3.Connection, keys: tuple[str, ...]) -> tuple[Pieces | None, ...]:
@@ -205,11 +205,7 @@ def _put(
         "INSERT INTO decompositions (key, candidate_id, at, body) SELECT ?, ?, ?, ? "
         "WHERE NOT EXISTS (SELECT 1 FROM decompositions WHERE key = ?)",
         [
-            (key, owners.get(key, ""), moment(at), pieces.model_dump_json(), key)
+            (key, owners.get(key, ""), utc_text(at), pieces.model_dump_json(), key)
             for key, pieces in entries.items()
         ],
     )
-
-
-def _clear(db: sqlite3.Connection) -> int:
-    return db.execute("DELETE FROM decompositions").rowcount

@@ -4,6 +4,9 @@
 memory is there. `recover` repeats what an interruption left between these steps. Storing needs
 three exchanges with the store, however many records there are: look up which keys are taken, put
 the others, read those back.
+
+A `Committer` makes one batch of the commits of concurrent runs. A `Backing` has all of this for one
+store and its journal; a guard finds the one of the running graph by its `Backings`.
 """
 
 import asyncio
@@ -33,7 +36,16 @@ from memguard.schema.receipt import Receipt
 NamespacedKey = tuple[Namespace, str]
 """A namespace and a key in it."""
 
+IN_MEMORY_NOTE = (
+    "receipts and quarantine are kept in memory and end with the process: pass `receipts=PATH`"
+)
+"""The note of a guard whose journal is in memory."""
+
 _RECOVER_BATCH = 100
+# Receipts in one commit; with more, the first would wait long for the last.
+_MAX_BATCH = 64
+
+_RECOVERABLE = "the memory is in the receipt log, and the next `recover` stores it"
 
 _RECORD_ERRORS = frozenset(
     {
@@ -82,14 +94,8 @@ async def commit(
 ) -> CommitResult:
     """Log decisions and store what they admit; when this returns, both are on disk.
 
-    Committing a receipt again changes nothing, and completes what an earlier call left undone.
-
-    Args:
-        journal: The log.
-        store: The memory store.
-        receipts: The decisions of a batch. A batch costs two waits for the disk and three
-            exchanges with the store, whatever its size.
-        actor: Who submits the decisions.
+    Committing a receipt again changes nothing, and completes what an earlier call left undone. A
+    batch costs two waits for the disk and three exchanges with the store, whatever its size.
 
     Raises:
         StoreError: If the store failed. The decisions are logged, and `recover` stores them.
@@ -109,11 +115,6 @@ async def recover(journal: Journal, store: BaseStore, *, actor: str = ACTOR) -> 
 
     Other writers may run at the same time: both would store the same record.
 
-    Args:
-        journal: The log.
-        store: The memory store.
-        actor: Who recovers.
-
     Raises:
         MemguardError: If the store or the log cannot be used at all; the intents stay.
     """
@@ -123,13 +124,7 @@ async def recover(journal: Journal, store: BaseStore, *, actor: str = ACTOR) -> 
     while batch := await journal.aread(pending_intents, after=after, limit=_RECOVER_BATCH):
         after = batch[-1][0]
         intents = [intent for _, intent in batch]
-        try:
-            results.append(await fulfil(journal, store, intents, actor=actor))
-        except MemguardError as error:
-            if error.code not in _RECORD_ERRORS:
-                raise
-            # One record that the store refuses must not keep the others from being stored.
-            results.extend([await _fulfil_one(journal, store, i, actor=actor) for i in intents])
+        results += await _fulfil_possible(journal, store, intents, actor=actor)
     return RecoveryResult(
         records=tuple(record for result in results for record in result.records),
         problems=tuple(problem for result in results for problem in result.problems),
@@ -146,16 +141,20 @@ def _log(
     return logged, tuple(intent for _, intent in pending)
 
 
-async def _fulfil_one(
-    journal: Journal, store: BaseStore, intent: Intent, *, actor: str
-) -> RecoveryResult:
-    """Store one record; a failure that may be due to the record itself becomes a problem."""
+async def _fulfil_possible(
+    journal: Journal, store: BaseStore, intents: Sequence[Intent], *, actor: str
+) -> list[RecoveryResult]:
+    """Store the records that the store takes; the refusal of a record becomes a problem."""
     try:
-        return await fulfil(journal, store, [intent], actor=actor)
+        return [await fulfil(journal, store, intents, actor=actor)]
     except MemguardError as error:
         if error.code not in _RECORD_ERRORS:
             raise
-        return RecoveryResult(records=(), problems=(error.message,))
+        if len(intents) == 1:
+            return [RecoveryResult(records=(), problems=(error.message,))]
+    # One record that the store refuses must not keep the others from being stored.
+    singly = [await _fulfil_possible(journal, store, [i], actor=actor) for i in intents]
+    return [result for results in singly for result in results]
 
 
 async def fulfil(
@@ -192,7 +191,8 @@ async def _store(records: Sequence[MemoryRecord], *, store: BaseStore) -> list[s
     items = await _get(by_location, store=store)
     missing = [record for at, record in by_location.items() if _is_missing(record, items[at])]
     if missing:
-        await _call(store, [_put_op(record, ttl=ttl) for record in missing])
+        ops = [_put_op(record, ttl=ttl) for record in missing]
+        await call_or_advise(store, ops, advice=_RECOVERABLE)
         # Read back, since a store may lose or change an item without an error.
         locations = [(record.namespace, record.key) for record in missing]
         items |= await _get(locations, store=store)
@@ -208,20 +208,18 @@ async def _get(
     locations: Iterable[NamespacedKey], *, store: BaseStore
 ) -> dict[NamespacedKey, Item | None]:
     keys = list(locations)
-    items = await _call(store, [GetOp(namespace=namespace, key=key) for namespace, key in keys])
+    items = await call_or_advise(store, [GetOp(*key) for key in keys], advice=_RECOVERABLE)
     return dict(zip(keys, items, strict=True))
 
 
-async def _call(store: BaseStore, ops: Sequence[Op]) -> list[Any]:
+async def call_or_advise(store: BaseStore, ops: Sequence[Op], *, advice: str) -> list[Any]:
+    """As `call_store`; any failure is a `MemguardError` that ends with what to do."""
     try:
         return await call_store(store, ops)
     except MemguardError:
         raise
     except Exception as error:  # a third-party store may raise anything
-        msg = (
-            f"the memory store failed: {type(error).__name__}: {error}; the memory is in the "
-            "receipt log, and the next `recover` stores it"
-        )
+        msg = f"the memory store failed: {type(error).__name__}: {error}; {advice}"
         raise StoreError(msg, code=ErrorCode.STORE_FAILED) from error
 
 
@@ -270,8 +268,7 @@ def owner_of(value: Mapping[str, Any]) -> str | None:
     return provenance.get("candidate_id") if isinstance(provenance, Mapping) else None
 
 
-_MAX_BATCH = 64
-"""Receipts in one commit; with more, the first would wait long for the last."""
+# -- batches of concurrent commits ------------------------------------------------------------
 
 
 @dataclass
@@ -422,28 +419,19 @@ def _location(receipt: Receipt) -> NamespacedKey:
     return receipt.namespace, record_key(receipt.candidate.text)
 
 
-IN_MEMORY_NOTE = (
-    "receipts and quarantine are kept in memory and end with the process: pass `receipts=PATH`"
-)
-"""The note of a guard whose journal is in memory."""
+# -- the store of a guard ---------------------------------------------------------------------
 
 
-@dataclass
 class Backing:
     """A store and its journal, which is opened at its first use."""
 
-    store: BaseStore
-    journal: Journal
-    recovered: bool = False
-    receipts: ReceiptLog = field(init=False)
-    extractions: ExtractionLog = field(init=False)
-    committer: Committer = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Create the views of the journal."""
-        self.receipts = ReceiptLog(self.journal)
-        self.extractions = ExtractionLog(self.journal)
-        self.committer = Committer(self.journal, self.store)
+    def __init__(self, *, store: BaseStore, journal: Journal) -> None:
+        self.store = store
+        self.journal = journal
+        self.recovered = False
+        self.receipts = ReceiptLog(journal)
+        self.extractions = ExtractionLog(journal)
+        self.committer = Committer(journal, store)
 
     async def recover_once(self) -> tuple[str, ...]:
         """Complete the interrupted writes of earlier processes, before the first write.
@@ -484,11 +472,9 @@ class Backings:
         # The store itself, not the guard around it: what this guard commits has been judged.
         store = getattr(store, "unguarded", store)
         with self._lock:
-            backing = self._backings.get(store)
-            if backing is None:
-                backing = Backing(store=store, journal=self._journal_of(store))
-                self._backings[store] = backing
-            return backing
+            if store not in self._backings:
+                self._backings[store] = Backing(store=store, journal=self._journal_of(store))
+            return self._backings[store]
 
     def _journal_of(self, store: BaseStore) -> Journal:
         if isinstance(self._receipts, Journal):

@@ -9,6 +9,8 @@ decided ── intended ── stored ── deleted ─┐
 
 `intended` and `release_intended` carry the whole record, so that a write that was interrupted at
 any point can be redone from the log alone.
+
+`Rows` and `RowFilter` read the documents of decisions and of reads, each from a table of its own.
 """
 
 import json
@@ -24,6 +26,8 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from memguard.errors import ErrorCode, InvalidInputError, ReceiptError
 from memguard.schema.base import Frozen, Namespace
 from memguard.schema.memory import MemoryRecord
+
+M = TypeVar("M", bound=BaseModel)
 
 EventKind = Literal[
     "decided",
@@ -79,6 +83,12 @@ DONE_BY: MappingProxyType[EventKind, EventKind] = MappingProxyType(
 )
 """The event that ends an intent."""
 
+_SELECT = "SELECT seq, receipt_id, candidate_id, kind, actor, at, body FROM events"
+# Ids listed in the error when the beginning of an id matches several rows.
+_MAX_MATCHES = 5
+# The largest integer of SQLite.
+_LAST_ROW = 2**63 - 1
+
 
 class JournalEvent(Frozen):
     """One entry of the log."""
@@ -112,10 +122,12 @@ class Intent(Frozen):
     """The reason, if a person released it."""
 
 
-def moment(at: datetime) -> str:
-    """A time as text of the log, which sorts chronologically for times of one offset."""
-    # A fixed number of digits: "…:05.5" would sort after "…:05.123".
-    return at.isoformat(timespec="microseconds")
+def utc_text(at: datetime) -> str:
+    """A time as text of the log; a naive time is read as UTC."""
+    aware = at if at.tzinfo else at.replace(tzinfo=UTC)
+    # Rows are compared and sorted as text, so all have the same offset and number of digits:
+    # "…:05.5" would sort after "…:05.123".
+    return aware.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 def to_json(value: object) -> str:
@@ -139,7 +151,7 @@ def add_event(
     cursor = db.execute(
         "INSERT INTO events (receipt_id, candidate_id, kind, actor, at, body) "
         "VALUES (?, ?, ?, ?, ?, ?)",
-        (receipt_id, candidate_id, kind, actor, moment(at), body),
+        (receipt_id, candidate_id, kind, actor, utc_text(at), body),
     )
     return cursor.rowcount > 0
 
@@ -162,11 +174,7 @@ def pending_intents(
 ) -> tuple[tuple[int, Intent], ...]:
     """The intents that are not fulfilled, oldest first, each with its position in the log.
 
-    Args:
-        db: The database.
-        receipt_ids: The receipts to look at; `None` for all.
-        after: The position in the log to start after.
-        limit: The maximum number of intents; -1 for all.
+    Only those of `receipt_ids` if these are given, and those after the position `after`.
     """
     condition = ""
     values: list[Any] = [after]
@@ -215,9 +223,6 @@ def live_states(events: Iterable[JournalEvent]) -> dict[str, State]:
     return {event.receipt_id: STATE_AFTER[event.kind] for event in events if event.receipt_id}
 
 
-_SELECT = "SELECT seq, receipt_id, candidate_id, kind, actor, at, body FROM events"
-
-
 def _event(row: tuple[Any, ...]) -> JournalEvent:
     seq, receipt_id, candidate_id, kind, actor, at, body = row
     return JournalEvent(
@@ -231,13 +236,7 @@ def _event(row: tuple[Any, ...]) -> JournalEvent:
     )
 
 
-M = TypeVar("M", bound=BaseModel)
-
-_MAX_MATCHES = 5
-"""Ids listed in the error when the beginning of an id matches several rows."""
-
-_LAST_ROW = 2**63 - 1
-"""The largest integer of SQLite."""
+# -- rows of documents ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -283,12 +282,6 @@ def namespace_bounds(namespace: Namespace) -> tuple[str, str, str]:
     # Within JSON a longer namespace continues with a comma, and "-" follows the comma in ASCII.
     whole = to_json(namespace)
     return whole, whole[:-1] + ",", whole[:-1] + "-"
-
-
-def utc_text(at: datetime) -> str:
-    """A time as text of the log; a naive time is read as UTC."""
-    # Rows are compared and sorted as text, so all must have the same offset.
-    return moment((at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -22,6 +22,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from memguard.errors import ErrorCode, ReceiptError, StoreConfigurationError
 from memguard.journal.tables import BUSY_SECONDS, connect
+from memguard.portal import running_loop
 from memguard.schema.base import Clock
 
 T = TypeVar("T")
@@ -49,12 +50,7 @@ class Journal:
     """An append-only log in one SQLite file; `ReceiptLog` and others are views of it."""
 
     def __init__(self, path: Path | None, *, clock: Clock = utc_now) -> None:
-        """Start to open a journal; use `open`, `aopen` or `memory` instead.
-
-        Args:
-            path: The file; `None` keeps the journal in memory.
-            clock: Returns the time of events.
-        """
+        """Start to open a journal; use `open`, `aopen` or `memory` instead."""
         self._path = path
         self._clock = clock
         self._pid = os.getpid()
@@ -72,17 +68,13 @@ class Journal:
         """Open the journal at a path; the file is created if it does not exist.
 
         Inside a running event loop this does not wait, and an unusable path raises at the first
-        use. `aopen` waits without blocking the loop.
-
-        Args:
-            path: The file.
-            clock: Returns the time of events.
+        use. `aopen` waits without blocking the loop. The clock gives the time of events.
 
         Raises:
             StoreConfigurationError: If the file cannot be used.
         """
         journal = cls(Path(path), clock=clock)
-        if not _in_event_loop():
+        if running_loop() is None:
             error = journal._db.exception()
             if error is not None:
                 journal.close()
@@ -217,14 +209,6 @@ class Journal:
 def _close_connection(connection: "Future[sqlite3.Connection]") -> None:
     if connection.done() and not connection.cancelled() and connection.exception() is None:
         connection.result().close()
-
-
-def _in_event_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 def _run_reads(db: sqlite3.Connection, jobs: Sequence[_Job[Any]]) -> None:

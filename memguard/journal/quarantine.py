@@ -92,10 +92,7 @@ class Quarantine:
     ) -> ReceiptPage:
         """The decisions on the candidates that are in quarantine now, newest first.
 
-        Args:
-            namespace: The beginning of their namespace.
-            limit: The maximum number.
-            before: `ReceiptPage.before` of the previous page.
+        `namespace` is the beginning of their namespace, `before` is that of the previous page.
         """
         criteria = ReceiptFilter(namespace=namespace)
         return self._journal.read(page, criteria, limit=limit, before=before, also=_IN_QUARANTINE)

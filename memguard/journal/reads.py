@@ -82,13 +82,7 @@ class ReadLog:
     def list(
         self, which: ReadFilter = _ALL, *, limit: int = 50, before: int | None = None
     ) -> ReadPage:
-        """Reads, newest first.
-
-        Args:
-            which: The conditions that they meet.
-            limit: The maximum number.
-            before: `ReadPage.before` of the previous page.
-        """
+        """At most `limit` reads, newest first; `before` is that of the previous page."""
         return self._journal.read(_page, which, limit=limit, before=before)
 
     async def alist(

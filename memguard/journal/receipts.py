@@ -141,13 +141,7 @@ class ReceiptLog:
     def list(
         self, which: ReceiptFilter = _ALL, *, limit: int = 50, before: int | None = None
     ) -> ReceiptPage:
-        """Receipts, newest first.
-
-        Args:
-            which: The conditions that they meet.
-            limit: The maximum number.
-            before: `ReceiptPage.before` of the previous page.
-        """
+        """At most `limit` receipts, newest first; `before` is that of the previous page."""
         return self._journal.read(page, which, limit=limit, before=before)
 
     async def alist(
@@ -256,17 +250,8 @@ def record_decision(
 ) -> Receipt:
     """Log a decision, with the intent to store what it admits, or the start of a quarantine.
 
-    A decision that is in the log stays as it is: a candidate is judged once under each policy.
-
-    Args:
-        db: The database, in a transaction.
-        receipt: The decision.
-        actor: Who submits it.
-        at: The time of the events.
-
-    Returns:
-        The receipt in the log, which may be an earlier one on the same candidate under the same
-        policy.
+    A decision that is in the log stays as it is: a candidate is judged once under each policy. So
+    the receipt in the log, which is returned, may be an earlier one.
 
     Raises:
         ReceiptError: If the id of the receipt is that of another decision, or of a forgotten one.

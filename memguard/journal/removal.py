@@ -6,12 +6,10 @@ from datetime import datetime
 
 from langgraph.store.base import BaseStore, PutOp
 
-from memguard.errors import ErrorCode, MemguardError, StoreError
-from memguard.journal.commit import NamespacedKey
+from memguard.journal.commit import NamespacedKey, call_or_advise
 from memguard.journal.events import add_event, to_json
 from memguard.journal.journal import Journal
 from memguard.journal.receipts import ForgetResult, ReceiptLog, candidate_of
-from memguard.portal import call_store
 
 
 async def delete_memory(
@@ -19,12 +17,7 @@ async def delete_memory(
 ) -> tuple[str, ...]:
     """Delete a memory from the store; its receipts stay, and the log says who deleted it and why.
 
-    Args:
-        journal: The log.
-        store: The memory store.
-        which: The id of a candidate or a receipt, or the beginning of a receipt's id.
-        actor: Who requests it.
-        reason: Why. It stays in the log, so do not repeat the text.
+    `which` is as in `ReceiptLog.forget`. The reason stays in the log, so do not repeat the text.
 
     Returns:
         The receipts whose memory was deleted: all that led to the same record, including
@@ -39,13 +32,8 @@ async def delete_memory(
         return ()
     # The store first: if the log came first, an interruption would leave a memory that the log
     # says is deleted.
-    try:
-        await call_store(store, [PutOp(namespace, key, None) for namespace, key in locations])
-    except MemguardError:
-        raise
-    except Exception as error:  # a third-party store may raise anything
-        msg = f"the memory store failed: {type(error).__name__}: {error}; delete again"
-        raise StoreError(msg, code=ErrorCode.STORE_FAILED) from error
+    deletions = [PutOp(namespace, key, None) for namespace, key in locations]
+    await call_or_advise(store, deletions, advice="delete again")
     return await journal.awrite(
         _log_deletion, locations, actor=actor, reason=reason, at=journal.now()
     )

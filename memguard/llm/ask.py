@@ -188,14 +188,7 @@ async def ask_text(
     meter: Meter | None = None,
     name: str = "memguard.ask_text",
 ) -> TextAnswer:
-    """Ask for one text.
-
-    Args:
-        model: The model to ask.
-        messages: The prompt.
-        settings: Sampling settings.
-        meter: Counts the usage; the meter of the run by default.
-        name: Name of the run in callbacks and traces.
+    """Ask for one text; the arguments are those of `ask`.
 
     Returns:
         The answer. An empty answer is a `parse_failure`, or `truncated` if the token limit cut it.
@@ -231,16 +224,10 @@ async def answer(
     tools: Mapping[str, Any] | None = None,
     settings: CallSettings | None = None,
 ) -> AIMessage:
-    """Ask for the next message of a conversation.
+    """Ask for the next message of a conversation, whose system message comes first.
 
-    Under `stream_mode="messages"` its tokens are streamed if the model was resolved with
-    `streams=True`.
-
-    Args:
-        model: The answering model.
-        messages: The conversation, the system message first.
-        tools: The tools as `tool_settings` returns them.
-        settings: Sampling settings; the model's defaults if left out.
+    The tools are as `tool_settings` returns them. Under `stream_mode="messages"` the tokens are
+    streamed if the model was resolved with `streams=True`.
 
     Raises:
         AnswerError: If there is no answer after the attempts that the model allows.

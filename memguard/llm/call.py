@@ -17,7 +17,8 @@ import ssl
 import threading
 import time
 import weakref
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -126,17 +127,9 @@ async def request(
 ) -> Reply:
     """Send one request, and repeat it where that may help.
 
-    Args:
-        model: The model to call.
-        messages: The prompt.
-        settings: Sampling settings.
-        meter: Counts the usage, cancelled attempts included.
-        extra: More settings: `n`, `response_format`, `logprobs` with `top_logprobs`, `tools`.
-        name: Name of the run in callbacks and traces.
-        visible: Whether the answer is one of the host's messages, and is streamed as such.
-
-    Returns:
-        The answers, or a typed outcome without answers.
+    `extra` are more settings: `n`, `response_format`, `logprobs` with `top_logprobs`, `tools`. The
+    run has `name` in callbacks and traces. A `visible` answer is one of the host's messages, and is
+    streamed as such. The meter counts cancelled attempts, too.
 
     Raises:
         ModelConfigurationError: If no request to this model can succeed with its configuration.
@@ -467,29 +460,22 @@ def _dropper(
                 clients.closers.remove(closer)
             await closer.aclose()
 
+    def start() -> None:
+        task = asyncio.get_running_loop().create_task(close())
+        _CLOSING.add(task)
+        task.add_done_callback(_CLOSING.discard)
+
     def drop(_ref: object) -> None:
         # The garbage collector calls this in any thread, so the client is closed by its loop.
         loop, clients = loop_ref(), clients_ref()
         if clients is not None:
             clients.copies.pop(key, None)
-        if loop is not None and not loop.is_closed():
-            _schedule(loop, close)
+        # If the loop has ended, or ends in the meantime, its end closes the client.
+        if loop is not None:
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(start)
 
     return drop
-
-
-def _schedule(
-    loop: asyncio.AbstractEventLoop, close: Callable[[], Coroutine[Any, Any, None]]
-) -> None:
-    def start() -> None:
-        task = loop.create_task(close())
-        _CLOSING.add(task)
-        task.add_done_callback(_CLOSING.discard)
-
-    try:
-        loop.call_soon_threadsafe(start)
-    except RuntimeError:
-        return  # the loop ended in the meantime, and its end closed the client
 
 
 def _has_own_client(chat: BaseChatModel) -> bool:

@@ -89,12 +89,7 @@ def shorten(text: str, limit: int = 200) -> str:
 
 
 def understand(error: Exception, *, secrets: tuple[str, ...] = ()) -> CallFailure:
-    """Classify an exception.
-
-    Args:
-        error: Any exception from a call of a chat model.
-        secrets: Keys that the detail must not contain.
-    """
+    """Classify any exception from a call of a chat model; the detail has none of the secrets."""
     # Before it is shortened, or part of a key could remain at the end.
     text = redact(f"{type(error).__name__}: {error}", secrets)
     detail = shorten(text)

@@ -45,12 +45,8 @@ class Limiter:
 
     def record_contact(self) -> None:
         """Note that the model answers, and admit requests up to their limits from now on."""
-        with self._lock:
-            if self.has_contact:
-                return
+        with self._changing():
             self.has_contact = True
-            granted = self._grant()
-        self._wake(granted)
 
     @asynccontextmanager
     async def slot(self, limit: int) -> AsyncGenerator[None]:
@@ -82,20 +78,28 @@ class Limiter:
 
     def _abandon(self, waiter: _Waiter) -> None:
         """Remove a cancelled waiter, or return the slot that it was granted meanwhile."""
-        with self._lock:
+        # The next waiter may have a wider limit than the one that was at the head of the queue.
+        with self._changing():
             if waiter in self._waiters:
                 self._waiters.remove(waiter)
             else:
                 self.in_flight -= 1
-            # The next waiter may have a wider limit than the one that was at the head of the queue.
-            granted = self._grant()
-        self._wake(granted)
 
     def _release(self) -> None:
-        with self._lock:
+        with self._changing():
             self.in_flight -= 1
+
+    @contextmanager
+    def _changing(self) -> Generator[None]:
+        """Hold the lock for a change, then wake those who have a slot after it."""
+        with self._lock:
+            yield
             granted = self._grant()
-        self._wake(granted)
+        for waiter in granted:
+            try:
+                waiter.loop.call_soon_threadsafe(_resolve, waiter.future)
+            except RuntimeError:  # the loop was closed since the slot was granted
+                self._release()
 
     def _has_room(self, limit: int) -> bool:
         return self.in_flight < (limit if self.has_contact else 1)
@@ -114,13 +118,6 @@ class Limiter:
             self._take()
             granted.append(waiter)
         return granted
-
-    def _wake(self, waiters: list[_Waiter]) -> None:
-        for waiter in waiters:
-            try:
-                waiter.loop.call_soon_threadsafe(_resolve, waiter.future)
-            except RuntimeError:  # the loop was closed since the slot was granted
-                self._release()
 
 
 def _resolve(future: "asyncio.Future[None]") -> None:
@@ -160,9 +157,10 @@ _STATES: dict[str, ModelState] = {}
 def state_of_model(key: str) -> ModelState:
     """The state of the model with this key; see `Model.key`."""
     with _LOCK:
-        if key not in _STATES:
-            _STATES[key] = ModelState()
-        return _STATES[key]
+        return _STATES.setdefault(key, ModelState())
+
+
+# -- the budget of a run ----------------------------------------------------------------------
 
 
 class Meter:
@@ -184,12 +182,8 @@ class Meter:
     ) -> None:
         """Start counting.
 
-        Args:
-            budget: The limits of the run; none by default.
-            clock: A monotonic clock in seconds.
-            spent: The usage of an earlier part of the same run.
-            elapsed: The duration of the earlier part, in seconds.
-            parent: A meter that counts the same requests, and whose limits apply as well.
+        `spent` and `elapsed` are the usage and the seconds of an earlier part of the same run.
+        `parent` counts the same requests, and its limits apply as well.
         """
         self._budget = budget or Budget()
         self._clock = clock

@@ -303,10 +303,8 @@ def resolve_stages(
 ) -> dict[str, ModelLike]:
     """The models by stage, each resolved once, so that all users of a stage share one client.
 
-    Args:
-        model: The model of every stage that `models` does not name.
-        models: Models by stage. A model for one stage never serves another one.
-        default: Used in place of `model` where that is `None`.
+    `model`, or `default` if that is `None`, is the model of every stage that `models` does not
+    name. A model for one stage never serves another one.
 
     Raises:
         ModelConfigurationError: If a model cannot be used.
@@ -322,11 +320,6 @@ def resolve_stages(
 
 def model_of(models: Mapping[str, ModelLike], stage: str, *alternatives: str) -> ModelLike:
     """The model of a stage, or of the first alternative that has one, or the default.
-
-    Args:
-        models: By stage, as `resolve_stages` returns them.
-        stage: The stage.
-        alternatives: Stages whose model also serves this one, before the default.
 
     Raises:
         ConfigurationError: If there is no model for any of them.

@@ -99,7 +99,7 @@ class _ScoreMark:
 
 
 def parse_score(text: str) -> float | Inconclusive:
-    """Read a score in [0, 1].
+    """Read a score in [0, 1] from an answer, with or without reasoning.
 
     * `0.9`, `.8`, `1`, `0,8`, `95%`, `0.8/1`, `4/5` and full-width digits are read as written.
     * A number after a label (`Score: 0.85`) or under a JSON key precedes any other number. Of
@@ -109,9 +109,6 @@ def parse_score(text: str) -> float | Inconclusive:
       begins or ends the answer.
     * A number out of range is `off_menu`, never clipped. Words, or several different numbers, are
       a `parse_failure`.
-
-    Args:
-        text: The model's answer, with or without reasoning.
     """
     score = _find_score(text)
     return score if isinstance(score, Inconclusive) else score[0]
@@ -359,12 +356,8 @@ def _refusal_block(message: object) -> str:
 def parse_json(text: str, schema: type[M]) -> M | Inconclusive:
     """Read a JSON object of a schema: the last complete one that validates.
 
-    Code fences, prose around the object and trailing commas are accepted. An object inside the
-    braces of a broken one may be a quotation and is not read.
-
-    Args:
-        text: The model's answer, with or without reasoning.
-        schema: The Pydantic model to validate with.
+    Reasoning, code fences, prose around the object and trailing commas are accepted. An object
+    inside the braces of a broken one may be a quotation and is not read.
     """
     objects = json_objects(without_reasoning(text))
     problem = "no JSON object"

@@ -65,7 +65,6 @@ async def sample(
     settings: CallSettings | None = None,
     meter: Meter | None = None,
     stop: StopRule | None = None,
-    name: str = "memguard.sample",
 ) -> Samples[T]:
     """Draw K answers.
 
@@ -80,7 +79,6 @@ async def sample(
         meter: Counts the usage; the meter of the run by default.
         stop: Called after each answer of concurrent sampling; if true, the requests in flight are
             cancelled.
-        name: Name of the run in callbacks and traces.
 
     Raises:
         ModelConfigurationError: If no request to this model can succeed with its configuration.
@@ -95,7 +93,7 @@ async def sample(
             settings=settings or CallSettings(),
             meter=scope,
             extra={"n": n} if n > 1 else None,
-            name=name,
+            name="memguard.sample",
         )
         if reply.failure is not None:
             return [reply.failure] * n, reply.notes
@@ -189,16 +187,11 @@ async def yes_no_logprob(
     *,
     settings: CallSettings | None = None,
     meter: Meter | None = None,
-    name: str = "memguard.logprob",
 ) -> LogprobAnswer:
     """Ask a yes/no question and read the probability of yes.
 
-    Args:
-        model: A model whose server returns log-probabilities.
-        messages: The prompt; it should ask for `yes` or `no` and nothing else.
-        settings: Sampling settings; temperature 0 by default.
-        meter: Counts the usage; the meter of the run by default.
-        name: Name of the run in callbacks and traces.
+    The server has to return log-probabilities, and the prompt should ask for `yes` or `no` and
+    nothing else. The temperature is 0 by default; the other arguments are as in `sample`.
 
     Raises:
         ModelConfigurationError: If the model gives no log-probabilities, or cannot be used at all.
@@ -211,7 +204,7 @@ async def yes_no_logprob(
         settings=settings or TEMPERATURE_ZERO,
         meter=scope,
         extra={"logprobs": True, "top_logprobs": TOP_TOKENS},
-        name=name,
+        name="memguard.logprob",
     )
     if reply.failure is not None:
         return LogprobAnswer(
@@ -248,8 +241,7 @@ def top_at_answer(
 ) -> tuple[tuple[str, float], ...] | Inconclusive:
     """The top tokens at the first token that is an answer: past reasoning, space and markup.
 
-    Args:
-        tokens: As in OpenAI's `logprobs.content`: `token`, `logprob`, `top_logprobs`.
+    The tokens are as in OpenAI's `logprobs.content`: `token`, `logprob`, `top_logprobs`.
     """
     for token in tokens[_after_reasoning(tokens) :]:
         if bare_token(str(token.get("token") or "")):
