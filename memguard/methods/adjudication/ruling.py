@@ -52,36 +52,34 @@ from memguard.schema.units import (
 )
 
 SUPERSEDED_RECORD = TableRow(
-    id="superseded-record", then="DENY", why="the store has a later record in its place"
+    "superseded-record", "DENY", "the store has a later record in its place"
 )
 EVIDENCE = TableRow(
-    id="evidence-conflict", then="DENY", why="contradicted by the evidence given with the query"
+    "evidence-conflict", "DENY", "contradicted by the evidence given with the query"
 )
 NOT_JUDGED: dict[str, TableRow] = {
     "safety": TableRow(
-        id="not-judged-safety",
-        then="CONTEXT",
-        why="not judged; its words are those of a safety constraint, so it is shown",
+        "not-judged-safety",
+        "CONTEXT",
+        "not judged; its words are those of a safety constraint, so it is shown",
     ),
     "preference": TableRow(
-        id="not-judged-preference",
-        then="CONTEXT",
-        why="not judged; its words are those of a current preference, so it is shown",
+        "not-judged-preference",
+        "CONTEXT",
+        "not judged; its words are those of a current preference, so it is shown",
     ),
-    "other": TableRow(id="not-judged", then="DENY", why="not judged"),
+    "other": TableRow("not-judged", "DENY", "not judged"),
 }
 """The rows of units without a usable verdict: two kinds fail open, the rest fails closed."""
 
-CONFLICT_LOST = TableRow(id="conflict-lost", then="DENY", why="a later unit contradicts it")
+CONFLICT_LOST = TableRow("conflict-lost", "DENY", "a later unit contradicts it")
 CONFLICT_OPEN = TableRow(
-    id="conflict-open",
-    then="CONTEXT_UNCERTAIN",
-    why="another unit contradicts it, and their times do not tell which is current",
+    "conflict-open",
+    "CONTEXT_UNCERTAIN",
+    "another unit contradicts it, and their times do not tell which is current",
 )
 CONFLICT_SAFETY = TableRow(
-    id="conflict-safety",
-    then="CONTEXT",
-    why="another unit contradicts it; a safety constraint is still shown",
+    "conflict-safety", "CONTEXT", "another unit contradicts it; a safety constraint is still shown"
 )
 
 SITUATIONS: tuple[Situation, ...] = tuple(
