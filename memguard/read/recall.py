@@ -60,7 +60,6 @@ _MORE_SAFETY = "{} more memories read as safety constraints; raise `safety_k` to
 _SEARCH_ENDED = (
     "a search for safety constraints ended after {} memories, the last of them still such"
 )
-_BLANK = "the query is blank: nothing was recalled"
 _OLDEST = datetime.min.replace(tzinfo=UTC)
 
 Texts = dict[str, list[RecalledMemory]]
@@ -165,7 +164,7 @@ async def recall(
     """
     unique = tuple(dict.fromkeys(namespaces))
     if is_blank(query):
-        return Recalled(namespaces=unique, notes=(_BLANK,))
+        return Recalled(namespaces=unique, notes=("the query is blank: nothing was recalled",))
     ranked, max_texts = spec.order == "similarity", spec.k or k
     if ranked:
         _require_index(store)

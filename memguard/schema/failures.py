@@ -5,16 +5,14 @@ through graph state together with the exception itself, so that the run raises i
 cause and traceback.
 """
 
+import operator
+
 from pydantic import Field, PrivateAttr
 
 from memguard.errors import ErrorCode, GuardError, JudgeError, MemguardError, error_classes
 from memguard.schema.base import Frozen
 
 _CODES = frozenset(code.value for code in ErrorCode)
-
-
-def _is_empty(value: str) -> bool:
-    return not value
 
 
 class Failure(Frozen):
@@ -28,7 +26,7 @@ class Failure(Frozen):
     """`extract`, `screen`, `gate`, `commit` or `review`; `write` if all of it failed."""
     about: str = ""
     """The id of the candidate, or the turns, that it concerns."""
-    error_class: str = Field(default="", exclude_if=_is_empty)
+    error_class: str = Field(default="", exclude_if=operator.not_)
     """Class name of the error; empty on older receipts, and if no error was raised."""
     # Private, so that it never reaches a receipt or a checkpoint.
     _exception: MemguardError | None = PrivateAttr(default=None)

@@ -30,12 +30,7 @@ from pydantic import JsonValue
 
 from memguard import compat
 from memguard.conversations import read_conversation
-from memguard.errors import (
-    BudgetExhaustedError,
-    ConfigurationError,
-    ErrorCode,
-    MemguardError,
-)
+from memguard.errors import BudgetExhaustedError, ConfigurationError, ErrorCode, MemguardError
 from memguard.journal.commit import IN_MEMORY_NOTE, Backings, duplicate_decision
 from memguard.journal.journal import Journal
 from memguard.llm.limits import Meter, use_meter

@@ -272,36 +272,15 @@ def is_about_safety(ruling: Ruling) -> bool:
 
 
 def factor_key(attributes: FactorAttributes, *, situation: Situation) -> Key:
-    """The key of an entry in the tables of FC."""
-    return {
-        "scope": attributes.scope,
-        "subject": attributes.subject,
-        "role": attributes.role,
-        "epistemic": attributes.epistemic,
-        "temporal": attributes.temporal,
-        "utility": attributes.utility,
-        "allowed": "given" if attributes.allowed_content.strip() else "empty",
-        **_situation_key(situation),
-    }
+    """The key of an entry in the tables of FC; tables ignore attributes that are not columns."""
+    allowed = "given" if attributes.allowed_content.strip() else "empty"
+    return {**dict(attributes), "allowed": allowed, **_situation_key(situation)}
 
 
 def unit_key(attributes: UnitAttributes, *, situation: Situation, safety: bool) -> Key:
-    """The key of a unit in the tables of PS.
-
-    Args:
-        attributes: The verdict.
-        situation: What the query asks for.
-        safety: Whether safety is a separate kind; else it is a constraint like any other.
-    """
+    """The key of a unit in the tables of PS; without `safety`, safety is a usual constraint."""
     kind = "constraint" if attributes.kind == "safety" and not safety else attributes.kind
-    return {
-        "kind": kind,
-        "subject": attributes.subject,
-        "epistemic": attributes.epistemic,
-        "temporality": attributes.temporality,
-        "relevance": attributes.relevance,
-        **_situation_key(situation),
-    }
+    return {**dict(attributes), "kind": kind, **_situation_key(situation)}
 
 
 def _situation_key(situation: Situation) -> dict[str, str]:
