@@ -93,11 +93,7 @@ class MiniLmEncoder:
     process opens its own model. If its parent had one open, it has to end with `os._exit`, as those
     of `multiprocessing` do, because ONNX Runtime's clean-up never returns there.
 
-    Args:
-        path: A file to use instead of the packaged one.
-        sha256: The digest of that file; required if memguard does not know the file.
-        download: Whether Chroma may download its copy if there are no weights on this machine.
-        threads: Threads of one run; by default two, or one on a single core.
+    The arguments are those of `LocalEmbeddings`.
     """
 
     def __init__(

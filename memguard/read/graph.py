@@ -38,7 +38,14 @@ from memguard.methods.adjudication.steps import Evidences
 from memguard.namespaces import NamespaceLike, resolve_namespace, templates_of
 from memguard.portal import dual
 from memguard.prompts import Prompt
-from memguard.read.admission import PROMPTS, STAGES, Admission, AdmissionLike, build_admission
+from memguard.read.admission import (
+    PROMPTS,
+    STAGES,
+    Admission,
+    AdmissionLike,
+    AdmissionResult,
+    build_admission,
+)
 from memguard.read.recall import recall
 from memguard.schema.base import Frozen, Namespace, Text, is_blank
 from memguard.schema.failures import Failure, error_of, failure_of
@@ -187,7 +194,7 @@ async def admit(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
     }
     if state.flags:
         # Recall failed or was late: there is nothing to judge, and perhaps no time to.
-        result = await guard.admission.without(values)
+        result = AdmissionResult(output=await guard.admission.fallback(values))
     else:
         result = await guard.admission.judge(
             values,

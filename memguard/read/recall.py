@@ -373,14 +373,10 @@ def _require_index(store: BaseStore) -> None:
 
 def _require_scores(store: BaseStore, searches: Sequence[RecallSearch]) -> None:
     """Refuse results that a store returns unranked: they would be an arbitrary choice."""
-    groups = [
-        group
-        for search in searches
-        for texts in (search.nearest, search.safe)
-        for group in texts.values()
-    ]
+    results = (texts for search in searches for texts in (search.nearest, search.safe))
+    scores = [memory.score for texts in results for group in texts.values() for memory in group]
     # One score is enough: a store may hold items with and without an index.
-    if groups and all(memory.score is None for group in groups for memory in group):
+    if scores and all(score is None for score in scores):
         raise _no_index(store)
 
 

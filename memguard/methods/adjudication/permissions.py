@@ -41,9 +41,9 @@ def _row(name: str, then: Permission, why: str, **when: str | tuple[str, ...]) -
     return TableRow(name, then, why, accepted)
 
 
-def _rows_with(column: str, value: str, *rows: TableRow) -> tuple[TableRow, ...]:
-    """The rows with a further condition, which they share."""
-    return tuple(replace(row, when={column: (value,), **row.when}) for row in rows)
+def _rows_with(shared: Values, *rows: TableRow) -> tuple[TableRow, ...]:
+    """The rows with further conditions, which they share."""
+    return tuple(replace(row, when={**shared, **row.when}) for row in rows)
 
 
 _SITUATION: Values = {
@@ -96,8 +96,7 @@ _FC_EXCLUSIONS = (
     ),
 )
 _FC_CONSTRAINTS = _rows_with(
-    "role",
-    "constraint",
+    {"role": ("constraint",)},
     _row(
         "5-constraint",
         "APPLY_CONSTRAINT",
@@ -109,8 +108,7 @@ _FC_CONSTRAINTS = _rows_with(
     ),
 )
 _FC_PREFERENCES = _rows_with(
-    "role",
-    "preference",
+    {"role": ("preference",)},
     # Before the two rows that admit: this one holds for certain preferences as well.
     _row(
         "6-preference-on-facts",
@@ -130,8 +128,7 @@ _FC_PREFERENCES = _rows_with(
     ),
 )
 _FC_BELIEFS = _rows_with(
-    "role",
-    "belief",
+    {"role": ("belief",)},
     _row(
         "7-belief-of-user",
         "MENTION_VIEW",
@@ -149,8 +146,7 @@ _FC_BELIEFS = _rows_with(
     _row("7-belief", "DENY", "a belief fails closed: doubtful, or not asked for"),
 )
 _FC_FACTS = _rows_with(
-    "role",
-    "fact",
+    {"role": ("fact",)},
     _row("8-fact-verified", "CONTEXT", "a verified fact", epistemic="verified"),
     _row(
         "8-fact-unverified",
@@ -161,8 +157,7 @@ _FC_FACTS = _rows_with(
     _row("8-fact-doubt", "DENY", "an unverified fact fails closed"),
 )
 _FC_CONTEXT = _rows_with(
-    "role",
-    "context",
+    {"role": ("context",)},
     _row("9-context", "CONTEXT", "background, and nothing about it is uncertain", **_CERTAIN),
     _row("9-context-doubt", "CONTEXT_UNCERTAIN", "doubtful background"),
 )
@@ -317,8 +312,7 @@ _CONSTRAINTS = (
 
 # Current preferences fail open as well, but never into a matter of fact.
 _PREFERENCES = _rows_with(
-    "kind",
-    "preference",
+    {"kind": ("preference",)},
     # Before the rows that admit: both exclusions hold for certain preferences as well.
     _row(
         "preference-of-another",
@@ -347,8 +341,7 @@ _PREFERENCES = _rows_with(
 
 # Beliefs fail closed: shown without being asked for, they invite agreement.
 _BELIEFS = _rows_with(
-    "kind",
-    "belief",
+    {"kind": ("belief",)},
     _row(
         "belief-asked-for",
         "MENTION_VIEW",
@@ -368,8 +361,7 @@ _BELIEFS = _rows_with(
 
 # Unverified claims fail closed, and never settle a question of fact.
 _CLAIMS = _rows_with(
-    "kind",
-    "claim",
+    {"kind": ("claim",)},
     _row("claim-verified", "CONTEXT", "a verified statement", **_KNOWN, epistemic="verified"),
     # A requested view is reported as a view, so it need not be verified.
     _row(
@@ -413,8 +405,7 @@ def _lesser_rows(kind: Kind) -> tuple[TableRow, ...]:
 
 
 _FACTS = _rows_with(
-    "kind",
-    "fact",
+    {"kind": ("fact",)},
     _row(
         "fact-of-another",
         "DENY",
@@ -435,8 +426,7 @@ _FACTS = _rows_with(
 
 # A past act is not a wish: experience explains and supports, and is never taken for a preference.
 _EXPERIENCES = _rows_with(
-    "kind",
-    "experience",
+    {"kind": ("experience",)},
     _row(
         "experience-of-another",
         "DENY",
