@@ -398,9 +398,8 @@ def _compile(guard: ReadGuard) -> CompiledStateGraph[Any, Any, Any, Any]:
     method = _node_name(guard.admission.name)
     # A node that runs the graph rather than the graph itself: it has to keep the deadline, and to
     # fall back. LangGraph shows both alike, in drawings, streams and `get_subgraphs`.
-    builder.add_node(
-        method, dual(partial(admit, guard=guard), name=method, asks=[guard.admission.graph])
-    )
+    node = dual(partial(admit, guard=guard), name=method, asks=[guard.admission.graph])
+    builder.add_node(method, node)
     builder.add_edge(START, "recall")
     builder.add_edge("recall", method)
     builder.add_edge(method, "report")

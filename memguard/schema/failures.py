@@ -43,14 +43,11 @@ class Failure(Frozen):
     # pydantic compares private attributes too, and the same failure may have two exceptions.
     def __eq__(self, other: object) -> bool:
         """Whether the other is a failure with the same fields."""
-        return isinstance(other, Failure) and self._fields() == other._fields()
+        return isinstance(other, Failure) and dict(self) == dict(other)
 
     def __hash__(self) -> int:
         """Hash of the fields."""
-        return hash(self._fields())
-
-    def _fields(self) -> tuple[str, ...]:
-        return self.code, self.message, self.step, self.about, self.error_class
+        return hash(tuple(dict(self).values()))
 
 
 def failure_of(error: MemguardError, *, step: str, about: str = "") -> Failure:

@@ -42,6 +42,9 @@ from memguard.schema.read import Adjudication, Conflict, Flag, ReadCase, ReadSpe
 from memguard.schema.receipt import Usage
 from memguard.schema.units import Scheme, Unit
 
+# One per process: it loads its embedder at the first read, which takes time and memory.
+_local_adjudicator = cache(LocalAdjudicator)
+
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
 
@@ -117,12 +120,6 @@ def create_adjudicator(
         conflicts_prompt=load_prompt("adjudication", "conflicts"),
         spec=spec,
     )
-
-
-@cache
-def _local_adjudicator() -> LocalAdjudicator:
-    """One per process: it loads its embedder at the first read, which takes time and memory."""
-    return LocalAdjudicator()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -428,12 +428,9 @@ def compile_method(steps: Steps, *, decompose: NodeFunction | None = None) -> Gr
     nodes["compile"] = steps.compile_verdicts
     nodes["render"] = steps.render
     builder = StateGraph(ReadState, input_schema=ReadInput, output_schema=ReadOutput)
-    previous = START
-    for name, node in nodes.items():
-        builder.add_node(name, dual(node, name=name), input_schema=ReadState)
-        builder.add_edge(previous, name)
-        previous = name
-    builder.add_edge(previous, END)
+    builder.add_sequence([(name, dual(node, name=name)) for name, node in nodes.items()])
+    builder.add_edge(START, next(iter(nodes)))
+    builder.add_edge("render", END)
     return uncheckpointed(builder.compile(name=steps.method))
 
 
