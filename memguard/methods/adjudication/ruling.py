@@ -24,7 +24,7 @@ from memguard.methods.adjudication.permissions import (
     PS_SAFETY,
     PS_TABLE,
 )
-from memguard.methods.adjudication.tables import Key, TableRow, stricter, wider
+from memguard.methods.adjudication.tables import TableRow, stricter, wider
 from memguard.schema.decision import Inconclusive
 from memguard.schema.read import (
     Adjudication,
@@ -236,12 +236,16 @@ def _decide(
 def _row_in(
     situation: Situation, attributes: Attributes, *, spec: ReadSpec, of_safety: bool
 ) -> TableRow:
+    # Tables ignore the attributes that are not among their columns.
+    key = {**dict(attributes), "target": situation.target, "mode": situation.mode}
+    key["asks_view"] = "yes" if situation.asks_view else "no"
     if isinstance(attributes, FactorAttributes):
         table, safety, personalization = FC_TABLE, FC_SAFETY, FC_PERSONALIZATION
-        key = factor_key(attributes, situation=situation)
+        key["allowed"] = "given" if attributes.allowed_content.strip() else "empty"
     else:
         table, safety, personalization = PS_TABLE, PS_SAFETY, PS_PERSONALIZATION
-        key = unit_key(attributes, situation=situation, safety=spec.safety)
+        if attributes.kind == "safety" and not spec.safety:
+            key["kind"] = "constraint"
     row = table.decide(key)
     # Floors only widen: they protect a unit from the table, and never deny one.
     if spec.safety and of_safety:
@@ -269,26 +273,6 @@ def is_about_safety(ruling: Ruling) -> bool:
     if isinstance(attributes, UnitAttributes):
         return "safety" in {attributes.kind, ruling.unit.kind}
     return attributes.safety
-
-
-def factor_key(attributes: FactorAttributes, *, situation: Situation) -> Key:
-    """The key of an entry in the tables of FC; tables ignore attributes that are not columns."""
-    allowed = "given" if attributes.allowed_content.strip() else "empty"
-    return {**dict(attributes), "allowed": allowed, **_situation_key(situation)}
-
-
-def unit_key(attributes: UnitAttributes, *, situation: Situation, safety: bool) -> Key:
-    """The key of a unit in the tables of PS; without `safety`, safety is a usual constraint."""
-    kind = "constraint" if attributes.kind == "safety" and not safety else attributes.kind
-    return {**dict(attributes), "kind": kind, **_situation_key(situation)}
-
-
-def _situation_key(situation: Situation) -> dict[str, str]:
-    return {
-        "target": situation.target,
-        "mode": situation.mode,
-        "asks_view": "yes" if situation.asks_view else "no",
-    }
 
 
 def settle_conflicts(
