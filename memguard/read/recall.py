@@ -8,6 +8,7 @@ searches: the nearest texts first, then further safety constraints, then copies 
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -76,16 +77,6 @@ _ENDS = ("valid_until", "invalid_at")
 
 _MEMGUARD = "memguard"
 _MOMENT: TypeAdapter[datetime | None] = TypeAdapter(Moment)
-
-
-@dataclass
-class Counts:
-    """Items that were examined and left out."""
-
-    superseded: int = 0
-    outside: int = 0
-    below: int = 0
-    textless: int = 0
 
 
 @dataclass
@@ -169,7 +160,7 @@ async def recall(
     if ranked:
         _require_index(store)
     searches = _searches(unique, query=query, spec=spec, max_texts=max_texts)
-    counts = Counts()
+    counts = Counter[str]()  # items that were left out, by the field of `Recalled`
     while pending := [search for search in searches if not search.done]:
         # One batch for all searches: a store may answer them at once, or in one round trip.
         results = await _abatch(store, [search.op for search in pending])
@@ -180,7 +171,7 @@ async def recall(
         _require_scores(store, searches)
     result = _choose(searches, max_texts=max_texts, spec=spec)
     await _refresh(store, result.memories)
-    return result.model_copy(update={"namespaces": unique, **vars(counts)})
+    return result.model_copy(update={"namespaces": unique, **counts})
 
 
 def _searches(
@@ -219,7 +210,7 @@ def add_page(
     *,
     spec: Recall,
     now: datetime,
-    counts: Counts,
+    counts: Counter[str],
 ) -> None:
     """Add the items of a page to a search, and decide whether another page is needed."""
     # A store searches by the prefix of a namespace, so items of deeper namespaces come along.
@@ -250,16 +241,16 @@ def add_page(
 
 
 def _add_nearest(
-    search: RecallSearch, memory: RecalledMemory | None, *, spec: Recall, counts: Counts
+    search: RecallSearch, memory: RecalledMemory | None, *, spec: Recall, counts: Counter[str]
 ) -> None:
     if memory is None:
-        counts.textless += 1
+        counts["textless"] += 1
     elif not _is_current(memory, spec=spec):
-        counts.superseded += 1
+        counts["superseded"] += 1
     elif not _in_window(memory, spec=spec):
-        counts.outside += 1
+        counts["outside"] += 1
     elif memory.score is not None and memory.score < spec.min_score:
-        counts.below += 1
+        counts["below"] += 1
     else:
         search.nearest.setdefault(same_text_form(memory.text), []).append(memory)
 

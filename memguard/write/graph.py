@@ -110,10 +110,9 @@ class Meters:
 
     def close(self, run_id: str) -> Usage:
         """Remove the meter of a run, and return what it counted."""
-        meter = self.of(run_id)
         with self._lock:
-            self._by_run.pop(run_id, None)
-        return meter.usage
+            meter = self._by_run.pop(run_id, None)
+        return meter.usage if meter else Usage()
 
 
 @dataclass(frozen=True, kw_only=True)
