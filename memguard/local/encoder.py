@@ -1,4 +1,12 @@
-"""A cache of the items that were used last, and keys for texts."""
+"""Sentence and token vectors of all-MiniLM-L6-v2 on the CPU: no key, no network, no torch.
+
+The model has three limits. It reads little but English: other scripts are split into single
+characters or `[UNK]`, and ranking there is weak. It reads 256 tokens and ignores the rest. Its
+cosine cannot tell a wrong number or name from a paraphrase, so it can find memories but must never
+decide whether to write one. Measured: "the flat costs 900 euros a month" and the same with "1900
+euros" have a cosine of 0.92, and "Bob is allergic to peanuts" and the same of "Carol" 0.71. But
+"the invoice is due on 3 March" and "payment of the bill is expected by March 3rd" have 0.68.
+"""
 
 import asyncio
 import hashlib
@@ -25,48 +33,8 @@ from memguard.local.weights import WeightsFile, find_weights, read_weights
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
-
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
-
-
-class RecentItems(Generic[K, V]):
-    """The items that were used last; safe in any thread and any event loop.
-
-    Nothing waits here: two callers who miss the same key at once both compute its value.
-
-    Args:
-        size: The largest number of items; 0 caches nothing.
-    """
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._lock = threading.Lock()
-        self._items: OrderedDict[K, V] = OrderedDict()
-
-    def get(self, keys: Iterable[K]) -> dict[K, V]:
-        """The cached items of these keys."""
-        with self._lock:
-            items = {key: self._items[key] for key in keys if key in self._items}
-            for key in items:
-                self._items.move_to_end(key)
-            return items
-
-    def put(self, items: Mapping[K, V]) -> None:
-        """Cache items; the ones that were used longest ago are dropped."""
-        with self._lock:
-            for key, value in items.items():
-                self._items[key] = value
-                self._items.move_to_end(key)
-            while len(self._items) > self._size:
-                self._items.popitem(last=False)
-
-
-def text_key(text: str) -> bytes:
-    """A digest of a text, so that a long text costs no more memory than a short one."""
-    # `surrogatepass`: a text from a model may have an unpaired surrogate.
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
 
 DIMS = 384
 MAX_TOKENS = 256
@@ -125,11 +93,7 @@ class MiniLmEncoder:
     process opens its own model. If its parent had one open, it has to end with `os._exit`, as those
     of `multiprocessing` do, because ONNX Runtime's clean-up never returns there.
 
-    Args:
-        path: A file to use instead of the packaged one.
-        sha256: The digest of that file; required if memguard does not know the file.
-        download: Whether Chroma may download its copy if there are no weights on this machine.
-        threads: Threads of one run; by default two, or one on a single core.
+    The arguments are those of `LocalEmbeddings`.
     """
 
     def __init__(
@@ -430,3 +394,41 @@ def _check_texts(texts: Sequence[object]) -> list[str]:
         msg = f"Only text can be embedded, not {wrong!r}. Pass strings"
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
     return checked
+
+
+class RecentItems(Generic[K, V]):
+    """The items that were used last; safe in any thread and any event loop.
+
+    Nothing waits here: two callers who miss the same key at once both compute its value.
+
+    Args:
+        size: The largest number of items; 0 caches nothing.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._lock = threading.Lock()
+        self._items: OrderedDict[K, V] = OrderedDict()
+
+    def get(self, keys: Iterable[K]) -> dict[K, V]:
+        """The cached items of these keys."""
+        with self._lock:
+            items = {key: self._items[key] for key in keys if key in self._items}
+            for key in items:
+                self._items.move_to_end(key)
+            return items
+
+    def put(self, items: Mapping[K, V]) -> None:
+        """Cache items; the ones that were used longest ago are dropped."""
+        with self._lock:
+            for key, value in items.items():
+                self._items[key] = value
+                self._items.move_to_end(key)
+            while len(self._items) > self._size:
+                self._items.popitem(last=False)
+
+
+def text_key(text: str) -> bytes:
+    """A digest of a text, so that a long text costs no more memory than a short one."""
+    # `surrogatepass`: a text from a model may have an unpaired surrogate.
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -41,9 +41,9 @@ from memguard.uncheckpointed import uncheckpointed
 
 NAME = "relevance_gate"
 
-NEAR = TableRow(id="near", then="CONTEXT", why="near enough to the query")
-FAR = TableRow(id="far", then="DENY", why="not near enough to the query")
-UNRANKED = TableRow(id="not-ranked", then="DENY", why="its nearness to the query is not known")
+NEAR = TableRow("near", "CONTEXT", "near enough to the query")
+FAR = TableRow("far", "DENY", "not near enough to the query")
+UNRANKED = TableRow("not-ranked", "DENY", "its nearness to the query is not known")
 
 
 async def gate(

@@ -127,21 +127,13 @@ class Admission:
             return AdmissionResult(output=output)
         # The method keeps its own, shorter deadline. This one holds for a user's graph as well.
         except TimeoutError:
-            return await self.without(values, flags=("adjudication_late",))
+            flag: Flag = "adjudication_late"
+            failures = ()
         except MemguardError as error:
             # A mistake in the settings is raised later, once the receipt that names it is written.
-            failure = failure_of(error, step="admit")
-            return await self.without(values, flags=("adjudication_failed",), failures=(failure,))
-
-    async def without(
-        self,
-        values: dict[str, Any],
-        *,
-        flags: tuple[Flag, ...] = (),
-        failures: tuple[Failure, ...] = (),
-    ) -> AdmissionResult:
-        """What is admitted without the method."""
-        return AdmissionResult(output=await self.fallback(values), flags=flags, failures=failures)
+            flag, failures = "adjudication_failed", (failure_of(error, step="admit"),)
+        output = await self.fallback(values)
+        return AdmissionResult(output=output, flags=(flag,), failures=failures)
 
 
 def build_admission(

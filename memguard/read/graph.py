@@ -38,9 +38,16 @@ from memguard.methods.adjudication.steps import Evidences
 from memguard.namespaces import NamespaceLike, resolve_namespace, templates_of
 from memguard.portal import dual
 from memguard.prompts import Prompt
-from memguard.read.admission import PROMPTS, STAGES, Admission, AdmissionLike, build_admission
+from memguard.read.admission import (
+    PROMPTS,
+    STAGES,
+    Admission,
+    AdmissionLike,
+    AdmissionResult,
+    build_admission,
+)
 from memguard.read.recall import recall
-from memguard.schema.base import Namespace, Text, is_blank
+from memguard.schema.base import Frozen, Namespace, Text, is_blank
 from memguard.schema.failures import Failure, error_of, failure_of
 from memguard.schema.memory import Conversation, Turn
 from memguard.schema.read import Evidence, Flag, ReadReport, Recall, Recalled, UnitVerdict
@@ -92,18 +99,24 @@ class ReadGuardOutput(BaseModel):
     read: ReadReport = Field(description="The receipt of the read.")
 
 
+class Request(Frozen):
+    """The query of a request, with its dialogue and evidence."""
+
+    query: Text = ""
+    """The input's `query`, or the last message of the user; empty when the user said nothing."""
+    dialogue: Conversation = Conversation()
+    """The turns before it, without the results of tools."""
+    evidence: tuple[Evidence, ...] = ()
+    """The input's evidence, then the results of tools."""
+
+
 class ReadGuardState(ReadGuardInput):
     """What passes from node to node."""
 
     # The input's keys stay as the caller set them, because a host may read them again; what the
     # guard makes of them has names of its own.
     run_id: str = ""
-    request_query: Text = ""
-    """What is asked: the input's `query`, or the last message of the user."""
-    request_dialogue: Conversation = Conversation()
-    """The turns before it, without the results of tools."""
-    request_evidence: tuple[Evidence, ...] = ()
-    """The input's evidence, then what tools returned."""
+    request: Request = Request()
     recalled: Recalled = Recalled()
     namespaces: tuple[Namespace, ...] = ()
     """The namespaces that were searched, or would have been."""
@@ -159,9 +172,7 @@ async def recall_memories(state: ReadGuardState, *, guard: ReadGuard) -> dict[st
     _emit("recalled", memories=len(recalled.memories))
     return {
         "run_id": uuid.uuid4().hex,
-        "request_query": request.query,
-        "request_dialogue": request.dialogue,
-        "request_evidence": request.evidence,
+        "request": request,
         "recalled": recalled,
         "namespaces": namespaces,
         "seconds": time.monotonic() - start,
@@ -174,16 +185,16 @@ async def admit(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
     """Run the method, or its fallback where it fails or is late."""
     start = time.monotonic()
     values = {
-        "query": state.request_query,
+        "query": state.request.query,
         "memories": state.recalled.memories,
-        "dialogue": state.request_dialogue,
-        "evidence": state.request_evidence,
+        "dialogue": state.request.dialogue,
+        "evidence": state.request.evidence,
         "now": guard.clock(),
         "run_id": state.run_id,
     }
     if state.flags:
         # Recall failed or was late: there is nothing to judge, and perhaps no time to.
-        result = await guard.admission.without(values)
+        result = AdmissionResult(output=await guard.admission.fallback(values))
     else:
         result = await guard.admission.judge(
             values,
@@ -261,18 +272,6 @@ def _emit(step: str, **details: JsonValue) -> None:
     get_stream_writer()({"memguard": "read", "step": step, **details})
 
 
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """The query of a request, with its dialogue and evidence."""
-
-    query: str
-    """The query; empty when the user said nothing."""
-    dialogue: Conversation
-    """The turns before it, without tools' results."""
-    evidence: tuple[Evidence, ...]
-    """The input's evidence, then the results of tools."""
-
-
 def read_request(state: ReadGuardState) -> Request:
     """The request that the input states.
 
@@ -287,7 +286,7 @@ def read_request(state: ReadGuardState) -> Request:
     last = _last_of_user(turns)
     if state.query is None:
         if last is None:
-            return Request(query="", dialogue=conversation, evidence=state.evidence)
+            return Request(dialogue=conversation, evidence=state.evidence)
         query, before, after = turns[last].content, turns[:last], turns[last + 1 :]
     else:
         # A host may pass the query and also the messages that end with it.
@@ -367,7 +366,9 @@ def create_read_guard(
     """
     check_names(models or {}, allowed=STAGES, what="models")
     check_names(prompts or {}, allowed=PROMPTS, what="prompts")
-    _check_deadline(deadline)
+    if deadline is not None and not deadline > 0:
+        msg = f"the deadline {deadline!r} leaves no time to read: pass seconds above 0"
+        raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID)
     guard = ReadGuard(
         backings=Backings(store, receipts),
         namespaces=templates_of(namespace),
@@ -397,9 +398,8 @@ def _compile(guard: ReadGuard) -> CompiledStateGraph[Any, Any, Any, Any]:
     method = _node_name(guard.admission.name)
     # A node that runs the graph rather than the graph itself: it has to keep the deadline, and to
     # fall back. LangGraph shows both alike, in drawings, streams and `get_subgraphs`.
-    builder.add_node(
-        method, dual(partial(admit, guard=guard), name=method, asks=[guard.admission.graph])
-    )
+    node = dual(partial(admit, guard=guard), name=method, asks=[guard.admission.graph])
+    builder.add_node(method, node)
     builder.add_edge(START, "recall")
     builder.add_edge("recall", method)
     builder.add_edge(method, "report")
@@ -413,9 +413,3 @@ def _node_name(method: str) -> str:
     # LangGraph refuses a second node of a name, and a node with the name of a state key.
     reserved = {"recall", "report", START, END, *ReadGuardState.model_fields}
     return f"{name}_admission" if name in reserved else name
-
-
-def _check_deadline(deadline: float | None) -> None:
-    if deadline is not None and not deadline > 0:
-        msg = f"the deadline {deadline!r} leaves no time to read: pass seconds above 0"
-        raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID)

@@ -8,6 +8,7 @@ searches: the nearest texts first, then further safety constraints, then copies 
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -60,7 +61,6 @@ _MORE_SAFETY = "{} more memories read as safety constraints; raise `safety_k` to
 _SEARCH_ENDED = (
     "a search for safety constraints ended after {} memories, the last of them still such"
 )
-_BLANK = "the query is blank: nothing was recalled"
 _OLDEST = datetime.min.replace(tzinfo=UTC)
 
 Texts = dict[str, list[RecalledMemory]]
@@ -77,16 +77,6 @@ _ENDS = ("valid_until", "invalid_at")
 
 _MEMGUARD = "memguard"
 _MOMENT: TypeAdapter[datetime | None] = TypeAdapter(Moment)
-
-
-@dataclass
-class Counts:
-    """Items that were examined and left out."""
-
-    superseded: int = 0
-    outside: int = 0
-    below: int = 0
-    textless: int = 0
 
 
 @dataclass
@@ -165,12 +155,12 @@ async def recall(
     """
     unique = tuple(dict.fromkeys(namespaces))
     if is_blank(query):
-        return Recalled(namespaces=unique, notes=(_BLANK,))
+        return Recalled(namespaces=unique, notes=("the query is blank: nothing was recalled",))
     ranked, max_texts = spec.order == "similarity", spec.k or k
     if ranked:
         _require_index(store)
     searches = _searches(unique, query=query, spec=spec, max_texts=max_texts)
-    counts = Counts()
+    counts = Counter[str]()  # items that were left out, by the field of `Recalled`
     while pending := [search for search in searches if not search.done]:
         # One batch for all searches: a store may answer them at once, or in one round trip.
         results = await _abatch(store, [search.op for search in pending])
@@ -181,7 +171,7 @@ async def recall(
         _require_scores(store, searches)
     result = _choose(searches, max_texts=max_texts, spec=spec)
     await _refresh(store, result.memories)
-    return result.model_copy(update={"namespaces": unique, **vars(counts)})
+    return result.model_copy(update={"namespaces": unique, **counts})
 
 
 def _searches(
@@ -220,7 +210,7 @@ def add_page(
     *,
     spec: Recall,
     now: datetime,
-    counts: Counts,
+    counts: Counter[str],
 ) -> None:
     """Add the items of a page to a search, and decide whether another page is needed."""
     # A store searches by the prefix of a namespace, so items of deeper namespaces come along.
@@ -251,16 +241,16 @@ def add_page(
 
 
 def _add_nearest(
-    search: RecallSearch, memory: RecalledMemory | None, *, spec: Recall, counts: Counts
+    search: RecallSearch, memory: RecalledMemory | None, *, spec: Recall, counts: Counter[str]
 ) -> None:
     if memory is None:
-        counts.textless += 1
+        counts["textless"] += 1
     elif not _is_current(memory, spec=spec):
-        counts.superseded += 1
+        counts["superseded"] += 1
     elif not _in_window(memory, spec=spec):
-        counts.outside += 1
+        counts["outside"] += 1
     elif memory.score is not None and memory.score < spec.min_score:
-        counts.below += 1
+        counts["below"] += 1
     else:
         search.nearest.setdefault(same_text_form(memory.text), []).append(memory)
 
@@ -374,14 +364,10 @@ def _require_index(store: BaseStore) -> None:
 
 def _require_scores(store: BaseStore, searches: Sequence[RecallSearch]) -> None:
     """Refuse results that a store returns unranked: they would be an arbitrary choice."""
-    groups = [
-        group
-        for search in searches
-        for texts in (search.nearest, search.safe)
-        for group in texts.values()
-    ]
+    results = (texts for search in searches for texts in (search.nearest, search.safe))
+    scores = [memory.score for texts in results for group in texts.values() for memory in group]
     # One score is enough: a store may hold items with and without an index.
-    if groups and all(memory.score is None for group in groups for memory in group):
+    if scores and all(score is None for score in scores):
         raise _no_index(store)
 
 

@@ -5,16 +5,14 @@ through graph state together with the exception itself, so that the run raises i
 cause and traceback.
 """
 
+import operator
+
 from pydantic import Field, PrivateAttr
 
 from memguard.errors import ErrorCode, GuardError, JudgeError, MemguardError, error_classes
 from memguard.schema.base import Frozen
 
 _CODES = frozenset(code.value for code in ErrorCode)
-
-
-def _is_empty(value: str) -> bool:
-    return not value
 
 
 class Failure(Frozen):
@@ -28,7 +26,7 @@ class Failure(Frozen):
     """`extract`, `screen`, `gate`, `commit` or `review`; `write` if all of it failed."""
     about: str = ""
     """The id of the candidate, or the turns, that it concerns."""
-    error_class: str = Field(default="", exclude_if=_is_empty)
+    error_class: str = Field(default="", exclude_if=operator.not_)
     """Class name of the error; empty on older receipts, and if no error was raised."""
     # Private, so that it never reaches a receipt or a checkpoint.
     _exception: MemguardError | None = PrivateAttr(default=None)
@@ -45,14 +43,11 @@ class Failure(Frozen):
     # pydantic compares private attributes too, and the same failure may have two exceptions.
     def __eq__(self, other: object) -> bool:
         """Whether the other is a failure with the same fields."""
-        return isinstance(other, Failure) and self._fields() == other._fields()
+        return isinstance(other, Failure) and dict(self) == dict(other)
 
     def __hash__(self) -> int:
         """Hash of the fields."""
-        return hash(self._fields())
-
-    def _fields(self) -> tuple[str, ...]:
-        return self.code, self.message, self.step, self.about, self.error_class
+        return hash(tuple(dict(self).values()))
 
 
 def failure_of(error: MemguardError, *, step: str, about: str = "") -> Failure:

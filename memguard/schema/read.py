@@ -1,4 +1,9 @@
-"""The input of a read: the query and its context, recalled memories, and the methods' settings."""
+"""The values of a read: its input, the methods' settings, the verdicts and the report.
+
+They stand in the order of a read: the query with its evidence, the recalled memories, what an
+adjudicator found, what policy decided, and the receipt. A read is adjudicated once; all renderings
+follow from its ledger without another model call.
+"""
 
 import hashlib
 from collections.abc import Mapping

@@ -1,4 +1,8 @@
-"""The receipt of a decision, with what it cost."""
+"""What a run may cost and has cost, and the receipt of a decision on a candidate.
+
+A receipt contains the reports of the methods that were run, with their model calls, and enough
+evidence to compute the decision again.
+"""
 
 import uuid
 from collections.abc import Callable
@@ -179,20 +183,12 @@ class Receipt(Frozen):
         return _DECISION_OUTCOMES[self.decision.outcome]
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-def _new_id() -> str:
-    return uuid.uuid4().hex
-
-
 @dataclass(frozen=True, kw_only=True)
 class ReceiptFactory:
     """Creates receipts; tests can replace the clock and the ids."""
 
-    clock: Callable[[], datetime] = _now
-    new_id: Callable[[], str] = _new_id
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    new_id: Callable[[], str] = lambda: uuid.uuid4().hex
 
     def create(
         self,

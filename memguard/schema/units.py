@@ -180,13 +180,7 @@ CHANNEL_OF: dict[Permission, Channel] = {
 }
 """The channel of each permission."""
 
-SECTIONS: tuple[Permission, ...] = (
-    "APPLY_CONSTRAINT",
-    "PERSONALIZE",
-    "MENTION_VIEW",
-    "CONTEXT",
-    "CONTEXT_UNCERTAIN",
-)
+SECTIONS: tuple[Permission, ...] = tuple(name for name in CHANNEL_OF if name != "DENY")
 """The sections of a rendering, in their fixed order."""
 
 # Where two rules apply to a unit, policy compares their permissions by this order.

@@ -79,10 +79,8 @@ class ReadGate:
         )
         report: ReadReport = result.output["report"]
         # What the deadline cut off is not on the graph's own report.
-        update = {
-            "flags": (*result.flags, *report.flags),
-            "failures": (*report.failures, *result.failures),
-        }
+        failures = (*report.failures, *result.failures)
+        update = {"flags": (*result.flags, *report.flags), "failures": failures}
         await ReadLog(self.backing.journal).aappend(report.model_copy(update=update))
         # As in the read guard: a mistake in the settings is raised after its receipt is written.
         for error in map(error_of, result.failures):

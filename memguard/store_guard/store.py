@@ -14,10 +14,8 @@ from typing import Any, Literal, cast
 
 from langgraph.config import get_config
 from langgraph.store.base import (
-    NOT_PROVIDED,
     BaseStore,
     Item,
-    NotProvided,
     Op,
     PutOp,
     Result,
@@ -136,32 +134,20 @@ class GuardedStore(BaseStore):
         return await self._filter(operations, results)
 
     def put(
-        self,
-        namespace: tuple[str, ...],
-        key: str,
-        value: Mapping[str, Any],
-        index: Literal[False] | list[str] | None = None,
-        *,
-        ttl: float | NotProvided | None = NOT_PROVIDED,
+        self, namespace: Namespace, key: str, value: Mapping[str, Any], *args: Any, **kwargs: Any
     ) -> None:
-        """Store an item, if it is admitted."""
+        """Store an item, if it is admitted; other arguments are those of the wrapped store."""
         writes = self._writes([PutOp(namespace, str(key), {**value})])
         if not writes or all(run_sync(self._allow(writes)).values()):
-            self.unguarded.put(namespace, key, {**value}, index, ttl=ttl)
+            self.unguarded.put(namespace, key, {**value}, *args, **kwargs)
 
     async def aput(
-        self,
-        namespace: tuple[str, ...],
-        key: str,
-        value: Mapping[str, Any],
-        index: Literal[False] | list[str] | None = None,
-        *,
-        ttl: float | NotProvided | None = NOT_PROVIDED,
+        self, namespace: Namespace, key: str, value: Mapping[str, Any], *args: Any, **kwargs: Any
     ) -> None:
-        """Store an item, if it is admitted."""
+        """Store an item, if it is admitted; other arguments are those of the wrapped store."""
         writes = self._writes([PutOp(namespace, str(key), {**value})])
         if not writes or all((await self._allow(writes)).values()):
-            await self.unguarded.aput(namespace, key, {**value}, index, ttl=ttl)
+            await self.unguarded.aput(namespace, key, {**value}, *args, **kwargs)
 
     # -- reads by a query ---------------------------------------------------------------------
 
@@ -254,14 +240,13 @@ class GuardedStore(BaseStore):
 
     async def _filter(self, ops: Sequence[Op], results: Sequence[Result]) -> list[Result]:
         """The results, those of searches with a query without what it may not use."""
-        filtered: list[Result] = []
-        for op, result in zip(ops, results, strict=True):
+        filtered = list(results)
+        for index, op in enumerate(ops):
             if self._reads is not None and isinstance(op, SearchOp) and op.query:
-                items = cast("list[SearchItem]", result)
-                dialogue = _find_dialogue()
-                filtered.append(await self._reads.filter(op.query, items, dialogue=dialogue))
-            else:
-                filtered.append(result)
+                items = cast("list[SearchItem]", results[index])
+                filtered[index] = await self._reads.filter(
+                    op.query, items, dialogue=_find_dialogue()
+                )
         return filtered
 
 

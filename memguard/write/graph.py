@@ -30,12 +30,7 @@ from pydantic import JsonValue
 
 from memguard import compat
 from memguard.conversations import read_conversation
-from memguard.errors import (
-    BudgetExhaustedError,
-    ConfigurationError,
-    ErrorCode,
-    MemguardError,
-)
+from memguard.errors import BudgetExhaustedError, ConfigurationError, ErrorCode, MemguardError
 from memguard.journal.commit import IN_MEMORY_NOTE, Backings, duplicate_decision
 from memguard.journal.journal import Journal
 from memguard.llm.limits import Meter, use_meter
@@ -115,10 +110,9 @@ class Meters:
 
     def close(self, run_id: str) -> Usage:
         """Remove the meter of a run, and return what it counted."""
-        meter = self.of(run_id)
         with self._lock:
-            self._by_run.pop(run_id, None)
-        return meter.usage
+            meter = self._by_run.pop(run_id, None)
+        return meter.usage if meter else Usage()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,13 +262,8 @@ async def judge(state: CandidateState, *, guard: WriteGuard) -> dict[str, Any]:
             candidate, source=state.proposal.source, run_id=state.run_id
         )
     if judgement.decision is not None:
-        result = await _commit(
-            candidate,
-            judgement.decision,
-            reports=judgement.reports,
-            run_id=state.run_id,
-            guard=guard,
-        )
+        ruling, reports = judgement.decision, judgement.reports
+        result = await _commit(candidate, ruling, reports=reports, run_id=state.run_id, guard=guard)
     elif judgement.error is None or isinstance(judgement.error, BudgetExhaustedError):
         # Not a failure: the caller set the budget, and a later run judges the candidate.
         result = CandidateResult(unjudged=candidate)
@@ -482,20 +471,14 @@ def create_write_guard(
 def _compile(guard: WriteGuard) -> CompiledStateGraph[Any, Any, Any, Any]:
     builder = StateGraph(WriteState, input_schema=WriteInput, output_schema=WriteOutput)
     builder.add_node("prepare", dual(partial(prepare, guard=guard)))
-    builder.add_node(
-        "extract",
-        dual(partial(extract, guard=guard), asks=[guard.writer]),
-        input_schema=PassState,
-    )
+    extract_node = dual(partial(extract, guard=guard), asks=[guard.writer])
+    builder.add_node("extract", extract_node, input_schema=PassState)
     builder.add_node("screen", dual(partial(screen, guard=guard)))
     # A node that runs the graph of gates, rather than that graph itself, because it also counts
     # the model calls and commits the decision. `asks` lets LangGraph draw and stream the graph.
     graph = guard.pipeline.graph
-    builder.add_node(
-        "gates",
-        dual(partial(judge, guard=guard), name="gates", asks=[] if graph is None else [graph]),
-        input_schema=CandidateState,
-    )
+    gates = dual(partial(judge, guard=guard), name="gates", asks=[] if graph is None else [graph])
+    builder.add_node("gates", gates, input_schema=CandidateState)
     builder.add_node("report", dual(partial(report, guard=guard)))
     builder.add_edge(START, "prepare")
     builder.add_conditional_edges("prepare", to_extract, ["extract", "screen"])

@@ -101,7 +101,4 @@ def first_error(failures: Sequence[Failure]) -> MemguardError | None:
     A pass without a usable answer is not an error: its turns stay unread, and the next run reads
     them again. Neither is an exhausted budget, because the caller set the limit.
     """
-    for failure in failures:
-        if failure.code in _ERROR_CODES:
-            return error_of(failure)
-    return None
+    return next((error_of(failure) for failure in failures if failure.code in _ERROR_CODES), None)

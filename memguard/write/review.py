@@ -210,11 +210,7 @@ async def _store_edit(
             f"worded by a person, in place of {receipt.candidate.text!r}; not judged again"
         ),
         # Readers of receipts know these names, so they stay.
-        evidence={
-            "actor": actor,
-            "held_receipt": receipt.id,
-            "held_text": receipt.candidate.text,
-        },
+        evidence={"actor": actor, "held_receipt": receipt.id, "held_text": receipt.candidate.text},
         policy_digest=digest,
     )
     # Stored before the candidate is discarded: a crash in between must not lose the text.

@@ -42,6 +42,9 @@ from memguard.schema.read import Adjudication, Conflict, Flag, ReadCase, ReadSpe
 from memguard.schema.receipt import Usage
 from memguard.schema.units import Scheme, Unit
 
+# One per process: it loads its embedder at the first read, which takes time and memory.
+_local_adjudicator = cache(LocalAdjudicator)
+
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
 
@@ -115,26 +118,8 @@ def create_adjudicator(
         model=resolve_model(model),
         prompts={scheme: prompt},
         conflicts_prompt=load_prompt("adjudication", "conflicts"),
-        limits=Limits(part_tokens=spec.part_tokens, part_units=spec.part_units, repair=spec.repair),
+        spec=spec,
     )
-
-
-@cache
-def _local_adjudicator() -> LocalAdjudicator:
-    """One per process: it loads its embedder at the first read, which takes time and memory."""
-    return LocalAdjudicator()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """How much goes into one call, and whether missing rows are requested again."""
-
-    part_tokens: int = 6000
-    """Tokens of units and of their rows, estimated."""
-    part_units: int = 60
-    """Units."""
-    repair: bool = True
-    """Whether units without a usable row are requested once more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +130,8 @@ class ModelAdjudicator:
     prompts: Mapping[Scheme, Prompt]
     conflicts_prompt: Prompt
     """The prompt for conflicts between parts."""
-    limits: Limits = field(default_factory=Limits)
+    spec: ReadSpec = field(default_factory=ReadSpec)
+    """Gives the size of a call, and whether missing rows are requested again."""
 
     @property
     def name(self) -> str:
@@ -211,7 +197,7 @@ class _Run:
 
     def __post_init__(self) -> None:
         """Name the units; a name is the same in every part, so that conflicts can cross parts."""
-        self.limits = self.adjudicator.limits
+        self.spec = self.adjudicator.spec
         self.prompt = self.adjudicator.prompts[self.scheme]
         self.names = names_of(self.units)
         self.lines = prompt_lines(self.units, names=self.names)
@@ -222,10 +208,10 @@ class _Run:
         split = split_parts(
             self.units,
             costs=line_costs(self.lines),
-            max_tokens=self.limits.part_tokens,
-            max_items=self.limits.part_units,
+            max_tokens=self.spec.part_tokens,
+            max_items=self.spec.part_units,
         )
-        parts = await gather_all([self._ask(part, repair=self.limits.repair) for part in split])
+        parts = await gather_all([self._ask(part, repair=self.spec.repair) for part in split])
         again = await self._ask_again(parts)
         # What was judged once is not replaced: a second answer counts for the missing rows alone.
         rows = _merged(parts, again)
@@ -285,7 +271,7 @@ class _Run:
 
     async def _ask_again(self, parts: Sequence[_Part]) -> list[_Part]:
         """Request once more the units without a usable row, and no others."""
-        if not self.limits.repair:
+        if not self.spec.repair:
             return []
         open_parts = [part for part in parts if part.result.may_improve]
         missing = [unit for part in open_parts for unit in part.unjudged]
@@ -308,7 +294,7 @@ class _Run:
         short = [unit.model_copy(update={"text": _shortened(unit.text)}) for unit in self.units]
         costs = [estimate_tokens(line) for line in prompt_lines(short, names=self.names)]
         # Bare statements need no room for the rows of an answer, so twice as many fit.
-        max_tokens = 2 * self.limits.part_tokens
+        max_tokens = 2 * self.spec.part_tokens
         calls = [tuple(short)]
         if sum(costs) > max_tokens:
             # Two blocks fill a call, so that every pair of blocks, and with it every pair of

@@ -11,6 +11,7 @@ A method has three tables: its rules, and two floors, which protect safety const
 preferences from being denied for doubt.
 """
 
+from dataclasses import replace
 from typing import get_args
 
 from memguard.methods.adjudication.tables import Table, TableRow
@@ -37,7 +38,12 @@ def _row(name: str, then: Permission, why: str, **when: str | tuple[str, ...]) -
     accepted = {
         column: (values,) if isinstance(values, str) else values for column, values in when.items()
     }
-    return TableRow(id=name, when=accepted, then=then, why=why)
+    return TableRow(name, then, why, accepted)
+
+
+def _rows_with(shared: Values, *rows: TableRow) -> tuple[TableRow, ...]:
+    """The rows with further conditions, which they share."""
+    return tuple(replace(row, when={**shared, **row.when}) for row in rows)
 
 
 _SITUATION: Values = {
@@ -68,100 +74,104 @@ _CERTAIN: Values = {
 
 # Exclusions come first, so that no later row can widen what they deny. Within a role the rows go
 # from the certain to the doubtful: what fails open ends in CONTEXT, what fails closed in DENY.
+_FC_EXCLUSIONS = (
+    _row("1-subject", "DENY", "about another person", subject="mismatch"),
+    _row("2-scope", "DENY", "meant for other situations", scope="out"),
+    _row(
+        "2-nothing-allowed",
+        "DENY",
+        "only a part may be used, and no part was named",
+        scope="partial",
+        allowed="empty",
+    ),
+    _row("3-superseded", "DENY", "no longer holds", temporal="superseded"),
+    _row("3-contradicted", "DENY", "contradicted", epistemic="contradicted"),
+    # Not for constraints: whether one helps this answer does not matter, because it limits it.
+    _row(
+        "4-no-use",
+        "DENY",
+        "adds nothing to this answer",
+        utility="none",
+        role=("preference", "belief", "fact", "context"),
+    ),
+)
+_FC_CONSTRAINTS = _rows_with(
+    {"role": ("constraint",)},
+    _row(
+        "5-constraint",
+        "APPLY_CONSTRAINT",
+        "a constraint, and nothing about it is uncertain",
+        **_CERTAIN,
+    ),
+    _row(
+        "5-constraint-doubt", "CONTEXT", "a doubtful constraint fails open: it is shown as context"
+    ),
+)
+_FC_PREFERENCES = _rows_with(
+    {"role": ("preference",)},
+    # Before the two rows that admit: this one holds for certain preferences as well.
+    _row(
+        "6-preference-on-facts",
+        "DENY",
+        "a matter of fact does not depend on what the user likes",
+        mode="factual",
+        target="world",
+    ),
+    _row(
+        "6-preference",
+        "PERSONALIZE",
+        "a current preference, and nothing about it is uncertain",
+        **_CERTAIN,
+    ),
+    _row(
+        "6-preference-doubt", "CONTEXT", "a doubtful preference fails open: it is shown as context"
+    ),
+)
+_FC_BELIEFS = _rows_with(
+    {"role": ("belief",)},
+    _row(
+        "7-belief-of-user",
+        "MENTION_VIEW",
+        "a view of the user, and the answer is about the user",
+        **_CERTAIN,
+        target="user",
+    ),
+    _row(
+        "7-belief-asked-for",
+        "MENTION_VIEW",
+        "the query asks for the user's view",
+        **_CERTAIN,
+        asks_view="yes",
+    ),
+    _row("7-belief", "DENY", "a belief fails closed: doubtful, or not asked for"),
+)
+_FC_FACTS = _rows_with(
+    {"role": ("fact",)},
+    _row("8-fact-verified", "CONTEXT", "a verified fact", epistemic="verified"),
+    _row(
+        "8-fact-unverified",
+        "CONTEXT_UNCERTAIN",
+        "an unverified fact, and nothing else about it is uncertain",
+        **_CERTAIN,
+    ),
+    _row("8-fact-doubt", "DENY", "an unverified fact fails closed"),
+)
+_FC_CONTEXT = _rows_with(
+    {"role": ("context",)},
+    _row("9-context", "CONTEXT", "background, and nothing about it is uncertain", **_CERTAIN),
+    _row("9-context-doubt", "CONTEXT_UNCERTAIN", "doubtful background"),
+)
+
 FC_TABLE = Table(
     name="FC_TABLE",
     columns=FC_COLUMNS,
     rows=(
-        _row("1-subject", "DENY", "about another person", subject="mismatch"),
-        _row("2-scope", "DENY", "meant for other situations", scope="out"),
-        _row(
-            "2-nothing-allowed",
-            "DENY",
-            "only a part may be used, and no part was named",
-            scope="partial",
-            allowed="empty",
-        ),
-        _row("3-superseded", "DENY", "no longer holds", temporal="superseded"),
-        _row("3-contradicted", "DENY", "contradicted", epistemic="contradicted"),
-        # Not for constraints: whether one helps this answer does not matter, because it limits it.
-        _row(
-            "4-no-use",
-            "DENY",
-            "adds nothing to this answer",
-            utility="none",
-            role=("preference", "belief", "fact", "context"),
-        ),
-        _row(
-            "5-constraint",
-            "APPLY_CONSTRAINT",
-            "a constraint, and nothing about it is uncertain",
-            role="constraint",
-            **_CERTAIN,
-        ),
-        _row(
-            "5-constraint-doubt",
-            "CONTEXT",
-            "a doubtful constraint fails open: it is shown as context",
-            role="constraint",
-        ),
-        # Before the two rows that admit: this one holds for certain preferences as well.
-        _row(
-            "6-preference-on-facts",
-            "DENY",
-            "a matter of fact does not depend on what the user likes",
-            role="preference",
-            mode="factual",
-            target="world",
-        ),
-        _row(
-            "6-preference",
-            "PERSONALIZE",
-            "a current preference, and nothing about it is uncertain",
-            role="preference",
-            **_CERTAIN,
-        ),
-        _row(
-            "6-preference-doubt",
-            "CONTEXT",
-            "a doubtful preference fails open: it is shown as context",
-            role="preference",
-        ),
-        _row(
-            "7-belief-of-user",
-            "MENTION_VIEW",
-            "a view of the user, and the answer is about the user",
-            role="belief",
-            **_CERTAIN,
-            target="user",
-        ),
-        _row(
-            "7-belief-asked-for",
-            "MENTION_VIEW",
-            "the query asks for the user's view",
-            role="belief",
-            **_CERTAIN,
-            asks_view="yes",
-        ),
-        _row(
-            "7-belief", "DENY", "a belief fails closed: doubtful, or not asked for", role="belief"
-        ),
-        _row("8-fact-verified", "CONTEXT", "a verified fact", role="fact", epistemic="verified"),
-        _row(
-            "8-fact-unverified",
-            "CONTEXT_UNCERTAIN",
-            "an unverified fact, and nothing else about it is uncertain",
-            role="fact",
-            **_CERTAIN,
-        ),
-        _row("8-fact-doubt", "DENY", "an unverified fact fails closed", role="fact"),
-        _row(
-            "9-context",
-            "CONTEXT",
-            "background, and nothing about it is uncertain",
-            role="context",
-            **_CERTAIN,
-        ),
-        _row("9-context-doubt", "CONTEXT_UNCERTAIN", "doubtful background", role="context"),
+        *_FC_EXCLUSIONS,
+        *_FC_CONSTRAINTS,
+        *_FC_PREFERENCES,
+        *_FC_BELIEFS,
+        *_FC_FACTS,
+        *_FC_CONTEXT,
     ),
 )
 """The nine steps of FC, first match wins."""
@@ -301,56 +311,41 @@ _CONSTRAINTS = (
 )
 
 # Current preferences fail open as well, but never into a matter of fact.
-_PREFERENCES = (
+_PREFERENCES = _rows_with(
+    {"kind": ("preference",)},
     # Before the rows that admit: both exclusions hold for certain preferences as well.
     _row(
         "preference-of-another",
         "DENY",
         "the user's taste is not that of the person whom the answer is for",
-        kind="preference",
         **_FOR_ANOTHER,
     ),
     _row(
         "preference-on-facts",
         "DENY",
         "a matter of fact does not depend on what the user likes",
-        kind="preference",
         **_ON_FACTS,
     ),
     _row(
-        "preference-advice",
-        "PERSONALIZE",
-        "a current preference, and advice",
-        kind="preference",
-        **_STATED,
-        **_ADVICE,
+        "preference-advice", "PERSONALIZE", "a current preference, and advice", **_STATED, **_ADVICE
     ),
     _row(
         "preference",
         "PERSONALIZE",
         "a current preference that the query is about",
-        kind="preference",
         **_STATED_DIRECT,
     ),
-    _row(
-        "preference-doubt",
-        "CONTEXT",
-        "a current preference fails open",
-        kind="preference",
-        temporality="current",
-    ),
-    _row(
-        "preference-old", "CONTEXT_UNCERTAIN", "perhaps no longer a preference", kind="preference"
-    ),
+    _row("preference-doubt", "CONTEXT", "a current preference fails open", temporality="current"),
+    _row("preference-old", "CONTEXT_UNCERTAIN", "perhaps no longer a preference"),
 )
 
 # Beliefs fail closed: shown without being asked for, they invite agreement.
-_BELIEFS = (
+_BELIEFS = _rows_with(
+    {"kind": ("belief",)},
     _row(
         "belief-asked-for",
         "MENTION_VIEW",
         "the query asks for the view",
-        kind="belief",
         **_GROUNDED,
         asks_view="yes",
     ),
@@ -358,29 +353,21 @@ _BELIEFS = (
         "belief-of-user",
         "MENTION_VIEW",
         "a view on the matter, and the answer is about the user",
-        kind="belief",
         **_GROUNDED_DIRECT,
         target="user",
     ),
-    _row("belief", "DENY", "a belief fails closed: doubtful, or not asked for", kind="belief"),
+    _row("belief", "DENY", "a belief fails closed: doubtful, or not asked for"),
 )
 
 # Unverified claims fail closed, and never settle a question of fact.
-_CLAIMS = (
-    _row(
-        "claim-verified",
-        "CONTEXT",
-        "a verified statement",
-        kind="claim",
-        **_KNOWN,
-        epistemic="verified",
-    ),
+_CLAIMS = _rows_with(
+    {"kind": ("claim",)},
+    _row("claim-verified", "CONTEXT", "a verified statement", **_KNOWN, epistemic="verified"),
     # A requested view is reported as a view, so it need not be verified.
     _row(
         "claim-asked-for",
         "MENTION_VIEW",
         "unverified, and the query asks for the view",
-        kind="claim",
         **_STATED,
         asks_view="yes",
     ),
@@ -388,65 +375,49 @@ _CLAIMS = (
         "claim-on-facts",
         "DENY",
         "an unverified statement does not settle a matter of fact",
-        kind="claim",
         mode="factual",
         epistemic=("stated", "inferred", "uncertain"),
     ),
-    _row(
-        "claim",
-        "CONTEXT_UNCERTAIN",
-        "unverified, and directly relevant",
-        kind="claim",
-        **_STATED_DIRECT,
-    ),
+    _row("claim", "CONTEXT_UNCERTAIN", "unverified, and directly relevant", **_STATED_DIRECT),
     _row(
         "claim-verified-doubt",
         "CONTEXT_UNCERTAIN",
         "verified, and something else about it is doubtful",
-        kind="claim",
         epistemic="verified",
     ),
-    _row("claim-doubt", "DENY", "an unverified statement fails closed", kind="claim"),
+    _row("claim-doubt", "DENY", "an unverified statement fails closed"),
 )
 
 
 def _lesser_rows(kind: Kind) -> tuple[TableRow, ...]:
     """The last rows of facts and of experience, which differ in the kind alone."""
     return (
-        _row(
-            f"{kind}-inferred",
-            "CONTEXT_UNCERTAIN",
-            "inferred, not stated",
-            kind=kind,
-            **_GROUNDED_DIRECT,
-        ),
+        _row(f"{kind}-inferred", "CONTEXT_UNCERTAIN", "inferred, not stated", **_GROUNDED_DIRECT),
         # What was verified stays useful even where its time or its person is doubtful.
         _row(
             f"{kind}-verified-doubt",
             "CONTEXT_UNCERTAIN",
             "verified, and something else about it is doubtful",
-            kind=kind,
             epistemic="verified",
         ),
-        _row(f"{kind}-doubt", "DENY", f"a doubtful {kind} fails closed", kind=kind),
+        _row(f"{kind}-doubt", "DENY", f"a doubtful {kind} fails closed"),
     )
 
 
-_FACTS = (
+_FACTS = _rows_with(
+    {"kind": ("fact",)},
     _row(
         "fact-of-another",
         "DENY",
         "about the user, not directly relevant, and the answer is for another person",
-        kind="fact",
         **_FOR_ANOTHER,
         relevance=("indirect", "uncertain"),
     ),
-    _row("fact", "CONTEXT", "stated, current and directly relevant", kind="fact", **_STATED_DIRECT),
+    _row("fact", "CONTEXT", "stated, current and directly relevant", **_STATED_DIRECT),
     _row(
         "fact-beside",
         "CONTEXT",
         "stated, current and useful background",
-        kind="fact",
         **_STATED,
         **_WITH_BACKGROUND,
     ),
@@ -454,12 +425,12 @@ _FACTS = (
 )
 
 # A past act is not a wish: experience explains and supports, and is never taken for a preference.
-_EXPERIENCES = (
+_EXPERIENCES = _rows_with(
+    {"kind": ("experience",)},
     _row(
         "experience-of-another",
         "DENY",
         "the user's past, not directly relevant, and the answer is for another person",
-        kind="experience",
         **_FOR_ANOTHER,
         relevance=("indirect", "uncertain"),
     ),
@@ -467,23 +438,15 @@ _EXPERIENCES = (
         "experience-skill",
         "PERSONALIZE",
         "tells how to explain to somebody who has done it",
-        kind="experience",
         **{**_STATED_DIRECT, "subject": ("user",)},
         mode=("factual", "support"),
         target=("user", "world"),
     ),
-    _row(
-        "experience",
-        "CONTEXT",
-        "directly relevant; a past act is not a wish",
-        kind="experience",
-        **_STATED_DIRECT,
-    ),
+    _row("experience", "CONTEXT", "directly relevant; a past act is not a wish", **_STATED_DIRECT),
     _row(
         "experience-beside",
         "CONTEXT",
         "useful background; a past act is not a wish",
-        kind="experience",
         **_STATED,
         **_WITH_BACKGROUND,
     ),
@@ -493,15 +456,7 @@ _EXPERIENCES = (
 PS_TABLE = Table(
     name="PS_TABLE",
     columns=PS_COLUMNS,
-    rows=(
-        *_EXCLUSIONS,
-        *_CONSTRAINTS,
-        *_PREFERENCES,
-        *_BELIEFS,
-        *_CLAIMS,
-        *_FACTS,
-        *_EXPERIENCES,
-    ),
+    rows=(*_EXCLUSIONS, *_CONSTRAINTS, *_PREFERENCES, *_BELIEFS, *_CLAIMS, *_FACTS, *_EXPERIENCES),
 )
 """What a unit may be used for, first match wins."""
 

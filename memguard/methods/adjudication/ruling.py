@@ -24,7 +24,7 @@ from memguard.methods.adjudication.permissions import (
     PS_SAFETY,
     PS_TABLE,
 )
-from memguard.methods.adjudication.tables import Key, TableRow, stricter, wider
+from memguard.methods.adjudication.tables import TableRow, stricter, wider
 from memguard.schema.decision import Inconclusive
 from memguard.schema.read import (
     Adjudication,
@@ -52,36 +52,34 @@ from memguard.schema.units import (
 )
 
 SUPERSEDED_RECORD = TableRow(
-    id="superseded-record", then="DENY", why="the store has a later record in its place"
+    "superseded-record", "DENY", "the store has a later record in its place"
 )
 EVIDENCE = TableRow(
-    id="evidence-conflict", then="DENY", why="contradicted by the evidence given with the query"
+    "evidence-conflict", "DENY", "contradicted by the evidence given with the query"
 )
 NOT_JUDGED: dict[str, TableRow] = {
     "safety": TableRow(
-        id="not-judged-safety",
-        then="CONTEXT",
-        why="not judged; its words are those of a safety constraint, so it is shown",
+        "not-judged-safety",
+        "CONTEXT",
+        "not judged; its words are those of a safety constraint, so it is shown",
     ),
     "preference": TableRow(
-        id="not-judged-preference",
-        then="CONTEXT",
-        why="not judged; its words are those of a current preference, so it is shown",
+        "not-judged-preference",
+        "CONTEXT",
+        "not judged; its words are those of a current preference, so it is shown",
     ),
-    "other": TableRow(id="not-judged", then="DENY", why="not judged"),
+    "other": TableRow("not-judged", "DENY", "not judged"),
 }
 """The rows of units without a usable verdict: two kinds fail open, the rest fails closed."""
 
-CONFLICT_LOST = TableRow(id="conflict-lost", then="DENY", why="a later unit contradicts it")
+CONFLICT_LOST = TableRow("conflict-lost", "DENY", "a later unit contradicts it")
 CONFLICT_OPEN = TableRow(
-    id="conflict-open",
-    then="CONTEXT_UNCERTAIN",
-    why="another unit contradicts it, and their times do not tell which is current",
+    "conflict-open",
+    "CONTEXT_UNCERTAIN",
+    "another unit contradicts it, and their times do not tell which is current",
 )
 CONFLICT_SAFETY = TableRow(
-    id="conflict-safety",
-    then="CONTEXT",
-    why="another unit contradicts it; a safety constraint is still shown",
+    "conflict-safety", "CONTEXT", "another unit contradicts it; a safety constraint is still shown"
 )
 
 SITUATIONS: tuple[Situation, ...] = tuple(
@@ -238,12 +236,16 @@ def _decide(
 def _row_in(
     situation: Situation, attributes: Attributes, *, spec: ReadSpec, of_safety: bool
 ) -> TableRow:
+    # Tables ignore the attributes that are not among their columns.
+    key = {**dict(attributes), "target": situation.target, "mode": situation.mode}
+    key["asks_view"] = "yes" if situation.asks_view else "no"
     if isinstance(attributes, FactorAttributes):
         table, safety, personalization = FC_TABLE, FC_SAFETY, FC_PERSONALIZATION
-        key = factor_key(attributes, situation=situation)
+        key["allowed"] = "given" if attributes.allowed_content.strip() else "empty"
     else:
         table, safety, personalization = PS_TABLE, PS_SAFETY, PS_PERSONALIZATION
-        key = unit_key(attributes, situation=situation, safety=spec.safety)
+        if attributes.kind == "safety" and not spec.safety:
+            key["kind"] = "constraint"
     row = table.decide(key)
     # Floors only widen: they protect a unit from the table, and never deny one.
     if spec.safety and of_safety:
@@ -271,47 +273,6 @@ def is_about_safety(ruling: Ruling) -> bool:
     if isinstance(attributes, UnitAttributes):
         return "safety" in {attributes.kind, ruling.unit.kind}
     return attributes.safety
-
-
-def factor_key(attributes: FactorAttributes, *, situation: Situation) -> Key:
-    """The key of an entry in the tables of FC."""
-    return {
-        "scope": attributes.scope,
-        "subject": attributes.subject,
-        "role": attributes.role,
-        "epistemic": attributes.epistemic,
-        "temporal": attributes.temporal,
-        "utility": attributes.utility,
-        "allowed": "given" if attributes.allowed_content.strip() else "empty",
-        **_situation_key(situation),
-    }
-
-
-def unit_key(attributes: UnitAttributes, *, situation: Situation, safety: bool) -> Key:
-    """The key of a unit in the tables of PS.
-
-    Args:
-        attributes: The verdict.
-        situation: What the query asks for.
-        safety: Whether safety is a separate kind; else it is a constraint like any other.
-    """
-    kind = "constraint" if attributes.kind == "safety" and not safety else attributes.kind
-    return {
-        "kind": kind,
-        "subject": attributes.subject,
-        "epistemic": attributes.epistemic,
-        "temporality": attributes.temporality,
-        "relevance": attributes.relevance,
-        **_situation_key(situation),
-    }
-
-
-def _situation_key(situation: Situation) -> dict[str, str]:
-    return {
-        "target": situation.target,
-        "mode": situation.mode,
-        "asks_view": "yes" if situation.asks_view else "no",
-    }
 
 
 def settle_conflicts(

@@ -1,7 +1,12 @@
-"""What goes into a read-time method, what comes out, and what passes from node to node.
+"""The steps that every read-time method shares, and the graph that joins them.
 
-Also what is derived from the input before anything is judged: the case that an adjudicator sees,
-with its evidence clipped to the limits, and the units of the memories.
+```text
+START -> [decompose ->] adjudicate -> compile -> render -> END
+```
+
+The input, output and state of the graph come first. Then what is derived from the input before
+anything is judged: the case that an adjudicator sees, and the units of the memories. `Steps` are
+the nodes, and `compile_method` joins them.
 """
 
 import asyncio
@@ -48,6 +53,9 @@ from memguard.schema.units import Pieces, Scheme, Unit
 from memguard.uncheckpointed import Graph, uncheckpointed
 
 _GAP = "\n[... cut ...]\n"
+_ADJUDICATOR_SHARE = 0.95
+"""Share of the remaining time that the adjudicator may use. It returns what it has by then; the
+deadline here would cancel it, and lose every verdict."""
 
 
 def _evidence(value: Any) -> Any:
@@ -197,7 +205,7 @@ def distinct(
     by_text: dict[str, list[RecalledMemory]] = {}
     for memory in _with_unique_ids([m for m in memories if not is_blank(m.text)]):
         by_text.setdefault(same_text_form(memory.text), []).append(memory)
-    # Copies are judged once: repeat_units text would cost tokens and could get different verdicts.
+    # Copies are judged once: to judge a text twice would cost tokens and could give two verdicts.
     firsts: list[RecalledMemory] = []
     repeats: dict[str, tuple[RecalledMemory, ...]] = {}
     for group in by_text.values():
@@ -270,11 +278,6 @@ def _clip(evidence: Evidence, share: int) -> Evidence:
     tail = max(0, share - len(_GAP) - head)
     text = evidence.text[:head] + _GAP + (evidence.text[-tail:] if tail else "")
     return evidence.model_copy(update={"text": text})
-
-
-_ADJUDICATOR_SHARE = 0.95
-"""Share of the remaining time that the adjudicator may use. It returns what it has by then; the
-deadline here would cancel it, and lose every verdict."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -425,12 +428,9 @@ def compile_method(steps: Steps, *, decompose: NodeFunction | None = None) -> Gr
     nodes["compile"] = steps.compile_verdicts
     nodes["render"] = steps.render
     builder = StateGraph(ReadState, input_schema=ReadInput, output_schema=ReadOutput)
-    previous = START
-    for name, node in nodes.items():
-        builder.add_node(name, dual(node, name=name), input_schema=ReadState)
-        builder.add_edge(previous, name)
-        previous = name
-    builder.add_edge(previous, END)
+    builder.add_sequence([(name, dual(node, name=name)) for name, node in nodes.items()])
+    builder.add_edge(START, next(iter(nodes)))
+    builder.add_edge("render", END)
     return uncheckpointed(builder.compile(name=steps.method))
 
 

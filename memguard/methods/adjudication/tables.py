@@ -18,18 +18,18 @@ UNKNOWN = "unknown-key"
 """The id of the row for a key outside the table."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class TableRow:
     """One row."""
 
     id: str
     """Names the row on receipts."""
-    when: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    """The values it accepts, by column."""
     then: Permission
     """Its permission."""
     why: str
     """The reason in one sentence, for a person."""
+    when: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """The values it accepts, by column."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +85,7 @@ class Table:
 
 
 def _unknown(column: str, value: object) -> TableRow:
-    return TableRow(id=UNKNOWN, then="DENY", why=f"{column} {value!r} is not in the table")
+    return TableRow(UNKNOWN, "DENY", f"{column} {value!r} is not in the table")
 
 
 def wider(first: TableRow, second: TableRow) -> TableRow:

@@ -1,6 +1,8 @@
-"""Input, output and state of ConsistencyGate, and a judge's answers.
+"""The judges of ConsistencyGate: how well does a source support a candidate?
 
-Checkpoints of paused runs contain these types and fields by name, so their names must not change.
+A judge is a language model with a prompt, the local support verifier, or the local one first and
+the model in its cases of doubt. `build_judge` chooses by the model argument and the spec. The
+input, output and state of the gate, which contain a judge's answers, come first.
 """
 
 from collections.abc import Sequence
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from memguard.local import SupportJudgement, SupportVerifier
 
 
+# Checkpoints of paused runs contain these types and fields by name, so their names must not change.
 class GateInput(BaseModel):
     """One candidate and the text that must support it."""
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, assert_never
+from typing import Literal
 
 from memguard.schema.decision import (
     INCONCLUSIVE_OUTCOMES,
@@ -17,7 +17,6 @@ from memguard.schema.decision import (
     Inconclusive,
     OnInconclusive,
     Outcome,
-    ReasonCode,
     SupportSample,
 )
 
@@ -97,7 +96,7 @@ def rule_on_support(scores: Sequence[float | None], *, k: int, tau: float) -> Su
         The ruling with its mean and counts. Fewer than half of `k` usable is inconclusive.
     """
     usable = _usable(scores)
-    mean = _exact_mean(usable) if usable else None
+    mean = _exact_sum(usable) / len(usable) if usable else None
     if mean is None or not enough_usable(len(usable), k=k):
         ruling: SupportRuling = "inconclusive"
     elif mean >= _exact_threshold(tau):
@@ -128,8 +127,7 @@ def is_settled(scores: Sequence[float | None], *, remaining: int, k: int, tau: f
     usable = _usable(scores)
     if not enough_usable(len(usable), k=k):
         return False
-    total = sum((Fraction(score) for score in usable), Fraction(0))
-    count, threshold = len(usable) + remaining, _exact_threshold(tau)
+    total, count, threshold = _exact_sum(usable), len(usable) + remaining, _exact_threshold(tau)
     # The mean is lowest when every remaining sample is 0, highest when every one is 1.
     return total / count >= threshold or (total + remaining) / count < threshold
 
@@ -138,8 +136,8 @@ def _usable(scores: Sequence[float | None]) -> list[float]:
     return [score for score in scores if score is not None and not math.isnan(score)]
 
 
-def _exact_mean(scores: Sequence[float]) -> Fraction:
-    return sum((Fraction(score) for score in scores), Fraction(0)) / len(scores)
+def _exact_sum(scores: Sequence[float]) -> Fraction:
+    return sum(map(Fraction, scores), Fraction(0))
 
 
 def _exact_threshold(tau: float) -> Fraction:
@@ -164,26 +162,18 @@ def decide_on_support(
         used: Number of samples drawn; fewer than `score.k` after an early stop.
         too_close: Whether a score exists, but in the range where it is not reliable.
     """
-    outcome, reason = _outcome(score, on_inconclusive=on_inconclusive)
+    outcomes: dict[SupportRuling, Outcome] = {
+        "supported": "admit",
+        "low_support": "reject",
+        "inconclusive": INCONCLUSIVE_OUTCOMES[on_inconclusive],
+    }
     return AdmissionDecision(
-        outcome=outcome,
-        reason=reason,
+        outcome=outcomes[score.ruling],
+        reason=score.ruling,
         # Counts of samples would explain nothing here: there is one, with a score.
         explanation=f"too close to call: {why}" if too_close else _explain(score, why, used=used),
         method=METHOD,
     )
-
-
-def _outcome(score: SupportScore, *, on_inconclusive: OnInconclusive) -> tuple[Outcome, ReasonCode]:
-    match score.ruling:
-        case "supported":
-            return "admit", "supported"
-        case "low_support":
-            return "reject", "low_support"
-        case "inconclusive":
-            return INCONCLUSIVE_OUTCOMES[on_inconclusive], "inconclusive"
-        case _:
-            assert_never(score.ruling)
 
 
 def _explain(score: SupportScore, why: str, *, used: int) -> str:

@@ -1,6 +1,8 @@
-"""Input, output and state of the writer, and a model's answer to one pass.
+"""The readers of the writer: a language model with a prompt, or rules for English.
 
-Checkpoints of paused runs contain these types and fields by name, so their names must not change.
+A model returns facts with the numbers of the turns that they are based on. Who said something, and
+when, is taken from those turns, never from the model's answer. A model's answer, the results of a
+pass, and the input, output and state of the writer come first.
 """
 
 import operator
@@ -45,6 +47,8 @@ class Extraction(BaseModel):
     facts: list[ExtractedFact]
 
 
+# Checkpoints of paused runs contain the following types and fields by name, so their names must not
+# change.
 class Unread(Frozen):
     """Turns without a usable answer; they stay unread, and a later run reads them again."""
 
