@@ -134,20 +134,32 @@ class GuardedStore(BaseStore):
         return await self._filter(operations, results)
 
     def put(
-        self, namespace: Namespace, key: str, value: Mapping[str, Any], *args: Any, **kwargs: Any
+        self,
+        namespace: Namespace,
+        key: str,
+        value: Mapping[str, Any],
+        index: Literal[False] | list[str] | None = None,
+        *,
+        ttl: float | NotProvided | None = NOT_PROVIDED,
     ) -> None:
-        """Store an item, if it is admitted; other arguments are those of the wrapped store."""
+        """Store an item, if it is admitted."""
         writes = self._writes([PutOp(namespace, str(key), {**value})])
         if not writes or all(run_sync(self._allow(writes)).values()):
-            self.unguarded.put(namespace, key, {**value}, *args, **kwargs)
+            self.unguarded.put(namespace, key, {**value}, index, ttl=ttl)
 
     async def aput(
-        self, namespace: Namespace, key: str, value: Mapping[str, Any], *args: Any, **kwargs: Any
+        self,
+        namespace: Namespace,
+        key: str,
+        value: Mapping[str, Any],
+        index: Literal[False] | list[str] | None = None,
+        *,
+        ttl: float | NotProvided | None = NOT_PROVIDED,
     ) -> None:
-        """Store an item, if it is admitted; other arguments are those of the wrapped store."""
+        """Store an item, if it is admitted."""
         writes = self._writes([PutOp(namespace, str(key), {**value})])
         if not writes or all((await self._allow(writes)).values()):
-            await self.unguarded.aput(namespace, key, {**value}, *args, **kwargs)
+            await self.unguarded.aput(namespace, key, {**value}, index, ttl=ttl)
 
     # -- reads by a query ---------------------------------------------------------------------
 
