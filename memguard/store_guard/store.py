@@ -14,8 +14,10 @@ from typing import Any, Literal, cast
 
 from langgraph.config import get_config
 from langgraph.store.base import (
+    NOT_PROVIDED,
     BaseStore,
     Item,
+    NotProvided,
     Op,
     PutOp,
     Result,
