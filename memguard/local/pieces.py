@@ -105,7 +105,9 @@ def looks_like_preference(text: str) -> bool:
 
 def pieces_key(text: str, *, fingerprint: str) -> str:
     """The cache key of a memory's pieces: the same for the same text and decomposer."""
-    return hashlib.sha256(f"{fingerprint}\x1f{text}".encode()).hexdigest()[:32]
+    # A host may pass half of a surrogate pair, which UTF-8 alone refuses.
+    source = f"{fingerprint}\x1f{text}".encode(errors="surrogatepass")
+    return hashlib.sha256(source).hexdigest()[:32]
 
 
 def whole(text: str, *, fingerprint: str = "", note: str = "") -> Pieces:

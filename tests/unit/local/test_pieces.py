@@ -76,3 +76,7 @@ def test_a_rewritten_piece_has_no_place() -> None:
 def test_the_key_changes_with_text_and_decomposer() -> None:
     keys = {pieces_key(text, fingerprint=by) for text in "ab" for by in ("1", "2")}
     assert len(keys) == 4
+
+
+def test_a_lone_surrogate_has_a_key() -> None:
+    assert pieces_key("tea \ud83c", fingerprint="1") != pieces_key("tea ?", fingerprint="1")
