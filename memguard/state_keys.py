@@ -1,8 +1,11 @@
-"""A guard under the state keys of a host graph, for hosts that name their keys differently."""
+"""Names: of settings, specs and nodes, and the state keys of a host graph.
 
-from collections.abc import Mapping, Sequence
+`rename_keys` runs a guard in a host that names its state keys differently.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from langgraph.graph import END, START, StateGraph
 from pydantic import BaseModel, create_model
@@ -10,6 +13,35 @@ from pydantic import BaseModel, create_model
 from memguard.errors import ConfigurationError, ErrorCode, InvalidInputError
 from memguard.portal import dual
 from memguard.uncheckpointed import Graph
+
+S = TypeVar("S")
+
+_FORBIDDEN_IN_NODE = str.maketrans({":": "_", "|": "_"})
+"""LangGraph separates the levels of a checkpoint namespace by these two characters."""
+
+
+def spec_named(name: str, specs: Mapping[str, S], *, kind: str) -> S:
+    """The default spec with a short name.
+
+    Raises:
+        ConfigurationError: If there is none.
+    """
+    if name in specs:
+        return specs[name]
+    msg = f"there is no {kind} named {name!r}: use one of {sorted(specs)}, or pass a spec"
+    raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID)
+
+
+def node_name(graph_name: str, *, reserved: Collection[str], suffix: str) -> str:
+    """The name of a graph as the name of its node, changed where LangGraph would refuse it.
+
+    Args:
+        graph_name: The graph's name, which a user may have chosen.
+        reserved: Names of other nodes and of state keys.
+        suffix: What is appended to a reserved name.
+    """
+    name = graph_name.translate(_FORBIDDEN_IN_NODE) or suffix
+    return f"{name}_{suffix}" if name in reserved else name
 
 
 def check_names(mapping: Mapping[str, object], *, allowed: Sequence[str], what: str) -> None:

@@ -40,6 +40,7 @@ from memguard.schema.read import (
 )
 from memguard.schema.receipt import Budget
 from memguard.schema.units import Pieces
+from memguard.state_keys import spec_named
 from memguard.uncheckpointed import Graph, run_uncheckpointed
 
 AdmissionSpec = FactorCompiled | PermissionSemantic | RelevanceGate
@@ -158,7 +159,11 @@ def build_admission(
     Raises:
         ConfigurationError: If the admission is unknown, or a model or prompt cannot be used.
     """
-    spec = _spec_named(admission) if isinstance(admission, str) else admission
+    spec = (
+        spec_named(admission, BY_NAME, kind="admission")
+        if isinstance(admission, str)
+        else admission
+    )
     if isinstance(spec, CompiledStateGraph | RelevanceGate):
         seconds = _DEFAULT_DEADLINE if deadline is None else deadline
         if isinstance(spec, CompiledStateGraph):
@@ -229,14 +234,6 @@ def _fallback_of(
     )
     # The same policy and rendering as the method, so that only the verdicts are missing.
     return partial(read_without_adjudicator, steps=steps)
-
-
-def _spec_named(name: str) -> AdmissionSpec:
-    try:
-        return BY_NAME[name]
-    except KeyError:
-        msg = f"there is no admission named {name!r}: use one of {sorted(BY_NAME)}, or pass a spec"
-        raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID) from None
 
 
 def _check_output(output: Mapping[str, Any], *, name: str) -> None:

@@ -52,7 +52,7 @@ from memguard.schema.failures import Failure, error_of, failure_of
 from memguard.schema.memory import Conversation, Turn
 from memguard.schema.read import Evidence, Flag, ReadReport, Recall, Recalled, UnitVerdict
 from memguard.schema.receipt import Budget
-from memguard.state_keys import check_names, rename_keys
+from memguard.state_keys import check_names, node_name, rename_keys
 from memguard.uncheckpointed import uncheckpointed
 
 NAME = "read_guard"
@@ -64,8 +64,6 @@ IN_MEMORY_NOTE = (
 _MIN_RECEIPT_SECONDS = 0.05
 """Seconds that writing the receipt may take even when the deadline has passed: a read without a
 receipt cannot be explained afterwards."""
-_FORBIDDEN_IN_NODE = str.maketrans({":": "_", "|": "_"})
-"""LangGraph separates the levels of a namespace by these two characters."""
 _EVIDENCE_TURNS = 30
 """Turns before the query among which a tool's results still count as evidence."""
 
@@ -395,7 +393,9 @@ def _compile(guard: ReadGuard) -> CompiledStateGraph[Any, Any, Any, Any]:
     builder = StateGraph(ReadGuardState, input_schema=ReadGuardInput, output_schema=ReadGuardOutput)
     builder.add_node("recall", dual(partial(recall_memories, guard=guard), name="recall"))
     builder.add_node("report", dual(partial(report, guard=guard)))
-    method = _node_name(guard.admission.name)
+    # LangGraph refuses a second node of a name, and a node with the name of a state key.
+    reserved = {"recall", "report", START, END, *ReadGuardState.model_fields}
+    method = node_name(guard.admission.name, reserved=reserved, suffix="admission")
     # A node that runs the graph rather than the graph itself: it has to keep the deadline, and to
     # fall back. LangGraph shows both alike, in drawings, streams and `get_subgraphs`.
     node = dual(partial(admit, guard=guard), name=method, asks=[guard.admission.graph])
@@ -405,11 +405,3 @@ def _compile(guard: ReadGuard) -> CompiledStateGraph[Any, Any, Any, Any]:
     builder.add_edge(method, "report")
     builder.add_edge("report", END)
     return builder.compile(name=NAME)
-
-
-def _node_name(method: str) -> str:
-    """The method's name, or a name derived from it where LangGraph would refuse it as a node."""
-    name = method.translate(_FORBIDDEN_IN_NODE) or "admission"
-    # LangGraph refuses a second node of a name, and a node with the name of a state key.
-    reserved = {"recall", "report", START, END, *ReadGuardState.model_fields}
-    return f"{name}_admission" if name in reserved else name

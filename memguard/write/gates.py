@@ -31,6 +31,7 @@ from memguard.prompts import Prompt
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import CandidateMemory, Conversation
 from memguard.schema.receipt import MethodReport, Receipt
+from memguard.state_keys import node_name, spec_named
 
 GateGraph = CompiledStateGraph[Any, Any, Any, Any]
 """A method: `{"candidate", "context", "run_id"}` in, `{"decision", "report"}` out."""
@@ -99,7 +100,9 @@ def build_gates(
     """
     built: list[Gate] = []
     for gate_like in gates:
-        spec = _spec_named(gate_like) if isinstance(gate_like, str) else gate_like
+        spec = (
+            spec_named(gate_like, BY_NAME, kind="gate") if isinstance(gate_like, str) else gate_like
+        )
         if isinstance(spec, ConMem):
             gate = _conmem(spec, models=models, prompts=prompts)
         elif isinstance(spec, ConsistencyGate):
@@ -108,16 +111,8 @@ def build_gates(
             # The name is all that is known of a user's graph: a new version needs a new name.
             gate = Gate(name=spec.get_name(), graph=spec, fingerprint=f"graph:{spec.get_name()}")
         names = {earlier.name for earlier in built}
-        built.append(replace(gate, name=_node_name(gate.name, names)))
+        built.append(replace(gate, name=_unique_name(gate.name, names)))
     return tuple(built)
-
-
-def _spec_named(name: str) -> ConsistencyGate | ConMem:
-    try:
-        return BY_NAME[name]
-    except KeyError:
-        msg = f"there is no gate named {name!r}: use one of {sorted(BY_NAME)}, or pass a spec"
-        raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID) from None
 
 
 def _consistency(
@@ -160,12 +155,9 @@ def _conmem(
     )
 
 
-def _node_name(name: str, names: Collection[str]) -> str:
+def _unique_name(name: str, names: Collection[str]) -> str:
     """A name that LangGraph accepts for a node and that no earlier gate has."""
-    # Both characters separate the parts of a checkpoint namespace.
-    base = name.replace(":", "_").replace("|", "_")
-    if base in _RESERVED_NAMES:
-        base = f"{base}_gate"
+    base = node_name(name, reserved=_RESERVED_NAMES, suffix="gate")
     number, unique = 1, base
     while unique in names:
         number += 1

@@ -9,6 +9,7 @@ from langgraph.store.memory import InMemoryStore
 
 from memguard import WriteReport, create_read_guard, create_write_guard
 from memguard.errors import ErrorCode, InvalidInputError
+from memguard.state_keys import node_name
 from tests.unit.write.scripts import scripted
 
 ANA = ("memories", "ana")
@@ -43,3 +44,11 @@ async def test_one_of_the_keys_is_enough_and_it_may_be_empty() -> None:
     assert (await guard.ainvoke(empty))["writes"].counts["stored"] == 0
     spoken: Any = {"chat": [("user", "I row.")]}
     assert (await guard.ainvoke(spoken))["writes"].counts["stored"] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("mine", "mine"), ("a:b|c", "a_b_c"), ("report", "report_gate"), ("", "gate")],
+)
+def test_a_graphs_name_becomes_a_name_that_a_node_may_have(name: str, expected: str) -> None:
+    assert node_name(name, reserved={"report"}, suffix="gate") == expected
