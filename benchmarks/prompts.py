@@ -2,6 +2,7 @@
 
 Run with `python -m benchmarks.prompts --model llamacpp:FILE.gguf`. Every method runs on a few
 small cases of its own. An answer is usable at once if it was parsed without asking the model again.
+With `--free` the model is not held to the schema of an answer, as on servers that take no schema.
 """
 
 import argparse
@@ -13,6 +14,7 @@ from uuid import UUID
 
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import BaseMessage
+from langchain_core.outputs import ChatResult
 
 from memguard import (
     ConMem,
@@ -61,6 +63,18 @@ QUERIES = (
     "How do tides work?",
     "Plan a weekend for me near my home.",
 )
+
+
+class FreeChat(LlamaCppChat):
+    """The same model on a server that takes no schema."""
+
+    def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
+        kwargs.pop("response_format", None)
+        return super()._generate(*args, **kwargs)
+
+    async def _agenerate(self, *args: Any, **kwargs: Any) -> ChatResult:
+        kwargs.pop("response_format", None)
+        return await super()._agenerate(*args, **kwargs)
 
 
 class Requests(AsyncCallbackHandler):
@@ -136,8 +150,9 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=8)
     parser.add_argument("--samples", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--free", action="store_true", help="do not send the schema")
     args = parser.parse_args()
-    model = LlamaCppChat(
+    model = (FreeChat if args.free else LlamaCppChat)(
         path=args.model.removeprefix("llamacpp:"),
         n_threads=args.threads,
         n_parallel=args.samples,
