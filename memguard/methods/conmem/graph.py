@@ -362,6 +362,7 @@ def _repairs(state: ConMemState) -> Repairs:
         reconstructions=prompts.count("reconstruct"),
         discarded_answers=answers,
         discarded_verdicts=len(discarded) - answers,
+        enlarged_answers=sum(call.enlarged for call in state.calls),
     )
 
 
@@ -372,6 +373,8 @@ def build_report(
     log = build_log(state, models=models)
     # Only prompts that were sent: a receipt names what can have influenced the decision.
     names = list(dict.fromkeys(call.prompt for call in state.calls))
+    if "validation" in names and models.frequency_question:
+        names.append("frequency")
     return MethodReport(
         method=METHOD,
         spec=models.spec.model_dump(mode="json"),
@@ -391,8 +394,8 @@ def _notes(state: ConMemState, log: CounterfactualLog) -> list[str]:
         for name, answer in (("control", trial.control), ("treatment", trial.treatment)):
             if isinstance(answer, Response) and answer.cut_off:
                 notes.append(
-                    f"the {name} answer of the {trial.role} probe reached its token limit and was "
-                    "judged as it was"
+                    f"the {name} answer of the {trial.role} probe reached its token limit again "
+                    "and was judged as it was"
                 )
     discarded = log.repairs.discarded_answers + log.repairs.discarded_verdicts
     if discarded:
