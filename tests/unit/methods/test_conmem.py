@@ -196,11 +196,12 @@ def test_each_step_of_the_repair_ladder(row: int, preset: str) -> None:
     assert log.trials[2].valid is repaired
     assert log.score is not None
     assert ("invalid_probe" in log.score.probes[2].flags) is not repaired
-    assert result["decision"].outcome == "admit"
-    kept = {each.probes[1].query for each in log.rounds}
+    assert result["decision"].outcome == ("admit" if repaired else "quarantine")
+    repairs = [each for each in log.rounds if each.step != "reconstruct"]
+    kept = {each.probes[1].query for each in repairs}
     assert kept == {"irrelevant request 1"}, "a valid probe is kept"
     if not repaired:
-        assert log.score.probes[2].contribution == 0.0
+        assert log.score.probes[2].contribution is None
         assert log.score.n_valid == 2
         assert log.trials[2].validation == "the risk probe is no such thing"
 
@@ -331,13 +332,15 @@ def test_golden_receipts_load_and_decide_for_ever() -> None:
         (report,) = receipt.reports
         log = CounterfactualLog.model_validate(report.evidence)
         score, decision = redecide(log, spec=ConMem.model_validate(report.spec))
-        assert score == log.score
+        assert log.score is not None
         assert decision is not None
+        assert score.total == log.score.total
         assert decision.outcome == receipt.decision.outcome
         _, by_paper = redecide(log, spec=PAPER)
         found.append((decision.reason, by_paper and by_paper.reason))
     assert found == [
         ("negative_effect", "negative_effect"),
         ("tie_break", "negative_effect"),
+        # The judge of the risk probe failed, but the auditor saw no use of the memory.
         ("positive_effect", "positive_effect"),
     ]
