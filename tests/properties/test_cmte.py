@@ -7,7 +7,14 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memguard.methods.conmem.config import CONMEM_PRESETS, ROLES, ConMem, ProbeRole, Weights
+from memguard.methods.conmem.config import (
+    CONMEM_PRESETS,
+    ROLES,
+    ConMem,
+    Frequency,
+    ProbeRole,
+    Weights,
+)
 from memguard.methods.conmem.ladder import clip_history, next_step, probe_states
 from memguard.methods.conmem.log import (
     AttributionVerdict,
@@ -59,7 +66,13 @@ def trials(draw: st.DrawFn, *, conclusive: bool = False) -> tuple[ProbeTrial, ..
         def usable(kind: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
             return kind if conclusive else st.one_of(kind, kind, st.just(BROKEN))
 
-        often = ["common", "occasional", "rare", None, *([] if conclusive else ["unknown"])]
+        often: list[Frequency | None] = [
+            "common",
+            "occasional",
+            "rare",
+            None,
+            *([] if conclusive else ["unknown"]),
+        ]
         return ProbeTrial(
             role=role,
             query="?",

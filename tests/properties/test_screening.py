@@ -51,7 +51,7 @@ def test_no_two_requests_without_a_fault_are_equal_and_none_names_the_candidate(
     requests: dict[ProbeRole, str], candidate: str
 ) -> None:
     faults = screen(requests, candidate=candidate, current={})
-    good = {role: text for role, text in requests.items() if role not in faults}
+    good: dict[ProbeRole, str] = {r: text for r, text in requests.items() if r not in faults}
     assert len({normal_form(text) for text in good.values()}) == len(good)
     assert not any(names_candidate(t, role=r, candidate=candidate) for r, t in good.items())
     assert all(audit.by_rule and not audit.passes for audit in faults.values())
@@ -64,5 +64,5 @@ def test_a_request_that_was_rejected_or_is_another_ones_is_at_fault(
     all_rejected = screen(requests, candidate=candidate, current={}, rejected=requests.values())
     assert set(all_rejected) == set(ROLES)
     (role, *others) = ROLES
-    taken = {others[0]: requests[role]}
+    taken: dict[ProbeRole, str] = {others[0]: requests[role]}
     assert role in screen({role: requests[role]}, candidate=candidate, current=taken)

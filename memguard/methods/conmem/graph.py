@@ -32,7 +32,12 @@ from memguard.methods.conmem.log import (
     Response,
     TieBreakVerdict,
 )
-from memguard.methods.conmem.models import PROMPTS, StageModels, resolve_stage_models
+from memguard.methods.conmem.models import (
+    PROMPTS,
+    StageModels,
+    prompt_names,
+    resolve_stage_models,
+)
 from memguard.methods.conmem.probes import case_slots, validate_round, write_round
 from memguard.methods.conmem.rules import (
     METHOD,
@@ -63,6 +68,7 @@ from memguard.prompts import Prompt
 from memguard.quoting import quote
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.receipt import MethodReport, ReceiptFactory, Usage
+from memguard.state_keys import check_names
 
 
 async def generate_probes(state: ConMemState, *, models: StageModels) -> dict[str, Any]:
@@ -269,8 +275,10 @@ def create_conmem_graph(
         new_id: Returns new ids of receipts.
 
     Raises:
-        ConfigurationError: If a model or a prompt cannot be used.
+        ConfigurationError: If a model or a prompt cannot be used, or a stage has no model.
     """
+    check_names(models or {}, allowed=(*STAGES, "judge"), what="models")
+    check_names(prompts or {}, allowed=prompt_names(), what="prompts")
     resolved = resolve_stage_models(model, spec=spec or ConMem(), models=models, prompts=prompts)
     return build_conmem_graph(resolved, receipts=ReceiptFactory(clock=clock, new_id=new_id))
 

@@ -67,8 +67,9 @@ class StageModels:
     @property
     def frequency_question(self) -> str:
         """What the validator is asked in addition; empty where the answer would count nothing."""
-        # With the line that ends the slot, it makes the blank line before the next part.
-        return f"{self.prompts['frequency'].user}\n" if self.spec.rare_gain < 1 else ""
+        question = self.prompts["frequency"].user
+        # A part of its own, between blank lines.
+        return f"\n{question}\n" if self.spec.rare_gain < 1 else ""
 
     async def ask(
         self, prompt: str, schema: type[M], *, slots: Mapping[str, str], parse: Parse[M] | None
@@ -202,11 +203,13 @@ def resolve_stage_models(
 
 
 def _language_model(like: "ModelLike | None", *, stage: Stage) -> Model:
-    # A clear error here; resolving "local" would fail later, and say less.
-    if like == "local":
+    # An error here names the arguments. Resolving "local" or nothing would say less, or offer
+    # "local", which ConMem cannot use.
+    if like is None or like in ("", "local"):
         msg = (
-            f"ConMem needs a language model at every stage, and 'local' is not one ({stage!r}): "
-            "pass model='openai:NAME', a chat model, or 'llamacpp:FILE.gguf'"
+            f"ConMem needs a language model at every stage, and {like!r} is not one ({stage!r}): "
+            "pass model='openai:NAME', a chat model, or 'llamacpp:FILE.gguf', or a model for this "
+            f"stage alone with models={{{stage!r}: ...}}"
         )
         raise ConfigurationError(msg, code=ErrorCode.MODEL_MISSING)
     return resolve_model(like)

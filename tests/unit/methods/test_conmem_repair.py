@@ -7,7 +7,7 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from memguard import ConMem, create_conmem_graph, resolve_model
-from memguard.methods.conmem.config import CONMEM_PRESETS, ROLES
+from memguard.methods.conmem.config import CONMEM_PRESETS, ROLES, Frequency
 from memguard.methods.conmem.ladder import probe_states
 from memguard.methods.conmem.log import CounterfactualLog, Probe, ProbeAudit, ProbeRound, Response
 from memguard.methods.conmem.models import PROMPTS
@@ -257,12 +257,15 @@ def test_the_default_gives_every_stage_more_room_than_the_paper() -> None:
 
 def test_a_detail_that_is_rarely_needed_is_not_admitted_for_a_request_made_to_need_it() -> None:
     outcomes: Any = {"relevant": "helpful"}
-    for frequency, reason in (("common", "positive_effect"), ("rare", "tie_break")):
+    reasons: dict[Frequency, str] = {"common": "positive_effect", "rare": "tie_break"}
+    for frequency, reason in reasons.items():
         script = ConMemScript(outcomes, frequency=frequency, store=False)
         decision, log = run(script, spec=ConMem())
         assert decision.reason == reason
         assert log.trials[0].frequency == frequency
         assert log.trials[1].frequency is None
+    script = ConMemScript(outcomes, frequency="rare")
+    run(script, spec=ConMem())
     (asked,) = [call.prompt for call in script.calls if call.kind == "tie_break"]
     assert "- such a request: rare" in asked
     decision, log = run(ConMemScript(outcomes, frequency="unknown"), spec=ConMem())
