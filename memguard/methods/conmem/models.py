@@ -206,8 +206,11 @@ def _language_model(like: "ModelLike | None", *, stage: Stage) -> Model:
     # An error here names the arguments. Resolving "local" or nothing would say less, or offer
     # "local", which ConMem cannot use.
     if like is None or like in ("", "local"):
+        problem = (
+            f"{like!r} is not one ({stage!r})" if like else f"its stage {stage!r} needs a model"
+        )
         msg = (
-            f"ConMem needs a language model at every stage, and {like!r} is not one ({stage!r}): "
+            f"ConMem needs a language model at every stage, and {problem}: "
             "pass model='openai:NAME', a chat model, or 'llamacpp:FILE.gguf', or a model for this "
             f"stage alone with models={{{stage!r}: ...}}"
         )
