@@ -68,7 +68,6 @@ _EFFECTS: dict[Preference, QualityEffect] = {
     "tie": "neutral",
 }
 
-
 _COMPARED: tuple[tuple[MissingEvidence, ...], ...] = (
     (),
     ("quality_verdict",),
@@ -393,10 +392,10 @@ def explain_score(score: Cmte) -> str:
 
 
 def _signed(probe: ProbeScore) -> str:
-    if probe.contribution is None:
-        return "inconclusive"
     if "invalid_probe" in probe.flags:
         return "without a valid probe"
+    if probe.contribution is None:
+        return "inconclusive"
     return f"{probe.contribution:+.2f}"
 
 
@@ -425,10 +424,10 @@ def _explain_trial(trial: ProbeTrial, probe: ProbeScore) -> str:
         "risk": "On a request where the memory should not carry over",
     }
     request = names[trial.role]
-    if probe.contribution is None:
-        return f"{request}, nothing could be concluded."
     if "invalid_probe" in probe.flags:
         return f"{request}, no valid test was found."
+    if probe.contribution is None:
+        return f"{request}, nothing could be concluded."
     clauses: list[str] = []
     if isinstance(trial.attribution, AttributionVerdict):
         used = "was used" if trial.attribution.used else "was not used"

@@ -18,6 +18,7 @@ from memguard.methods.conmem.rules import (
     contribution_of,
     decide_on_effect,
     effect_of,
+    explain_evidence,
     grid,
     label_of,
     rescore,
@@ -278,6 +279,16 @@ def test_an_open_ruling_says_what_is_missing_and_between_what_the_sum_is() -> No
         "and +1.00"
     )
     assert (score.lowest, score.highest) == (-0.5, 1.0)
+
+
+def test_a_probe_without_a_valid_request_is_named_as_such() -> None:
+    trials = without("RR-", "risk", valid=False)
+    score = score_trials(trials, spec=PAPER)
+    assert score.probes[2].flags == ("invalid_probe",)
+    decision = decide_on_effect(score, spec=PAPER)
+    assert decision.outcome == "reject"
+    assert "risk without a valid probe" in decision.explanation
+    assert explain_evidence(trials, score=score).endswith("no valid test was found.")
 
 
 @pytest.mark.parametrize("what", sorted(LOST))
