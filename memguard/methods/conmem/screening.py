@@ -1,12 +1,13 @@
 """What is wrong with a request, found by comparing texts: no model is asked, and no arm is wasted.
 
 Our own rule. Requests are compared in a normal form: NFKC, without case, letters and digits only.
-It finds copies, not paraphrases; those are the validator's part.
+It finds copies and the candidate's own words; other paraphrases are the validator's part.
 """
 
 import unicodedata
 from collections.abc import Collection, Mapping
 
+from memguard.local.pieces import adds_words
 from memguard.methods.conmem.config import ProbeRole
 from memguard.methods.conmem.log import ProbeAudit
 
@@ -48,12 +49,22 @@ def names_candidate(request: str, *, role: ProbeRole, candidate: str) -> bool:
     """Whether a request contains the candidate.
 
     A risk request may say what has changed, and so share words with the candidate: it is at fault
-    only if it contains all of it. The others may share less than `MAX_SHARED`.
+    only if it contains all of it. The others may share less than `MAX_SHARED`, and a relevant
+    request may not have every word of content of the candidate.
     """
     if role == "risk":
         whole = normal_form(candidate)
         return bool(whole) and whole in normal_form(request)
-    return shared_runs(candidate, request) >= MAX_SHARED
+    if shared_runs(candidate, request) >= MAX_SHARED:
+        return True
+    # An irrelevant request may have the same word in another sense: "The user runs.", to run code.
+    return role == "relevant" and _has_content_of(candidate, request)
+
+
+def _has_content_of(candidate: str, request: str) -> bool:
+    wanted, text = (unicodedata.normalize("NFKC", each) for each in (candidate, request))
+    has_content = bool(adds_words(wanted, source=""))
+    return has_content and not adds_words(wanted, source=text)
 
 
 def screen(

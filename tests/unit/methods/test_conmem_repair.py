@@ -11,6 +11,7 @@ from memguard.methods.conmem.config import CONMEM_PRESETS, ROLES, Frequency
 from memguard.methods.conmem.ladder import probe_states
 from memguard.methods.conmem.log import CounterfactualLog, Probe, ProbeAudit, ProbeRound, Response
 from memguard.methods.conmem.models import PROMPTS
+from memguard.methods.conmem.screening import names_candidate
 from memguard.prompts import load_prompt
 from memguard.schema.decision import Inconclusive
 from memguard.testing.conmem import ConMemScript, validity
@@ -109,6 +110,10 @@ FAULTS: dict[str, tuple[dict[str, str], str]] = {
         {"relevant": "the user is VEGETARIAN - dinner?", "irrelevant": "Miles?", "risk": "Tom?"},
         "relevant",
     ),
+    "the candidate's word in a relevant one": (
+        {"relevant": "I'm a vegetarian. Dinner?", "irrelevant": "Miles?", "risk": "Tom?"},
+        "relevant",
+    ),
     "the candidate, a word changed": (
         {"relevant": "Dinner?", "irrelevant": "The user is a vegetarian: miles?", "risk": "Tom?"},
         "irrelevant",
@@ -166,11 +171,32 @@ def test_a_risk_request_may_state_its_change() -> None:
     probes = {
         "relevant": "Dinner?",
         "irrelevant": "Miles?",
-        "risk": "The user is no longer vegetarian. Dinner?",
+        "risk": "I am no longer vegetarian. Dinner?",
     }
     script = ConMemScript(answers={"probe": probes})
     _, log = run(script)
     assert log.repairs.regenerations == 0
+
+
+@pytest.mark.parametrize(
+    ("candidate", "request_text", "names"),
+    [
+        ("The user lives in Berlin.", "I live in Berlin: which park?", True),
+        ("The user lives in Berlin.", "Which park is near my home?", False),
+        ("The user lives in Berlin.", "Which park is in Berlin?", False),
+        ("Der Benutzer ist Vegetarier.", "Ich bin Vegetarier: was koche ich?", True),
+        ("用户吃素。", "我吃素，晚饭吃什么？", True),
+        ("用户吃素。", "晚饭吃什么？", False),
+        ("The user is.", "Where is the user?", False),
+        ("The user has two cats.", "What do my two cats need?", True),
+        ("The user has two cats.", "What do my pets need?", False),
+    ],
+)
+def test_a_relevant_request_may_not_have_all_words_of_the_candidate(
+    candidate: str, request_text: str, names: bool
+) -> None:
+    assert names_candidate(request_text, role="relevant", candidate=candidate) == names
+    assert not names_candidate(request_text, role="risk", candidate=candidate)
 
 
 # -- answers that reached the token limit
