@@ -15,7 +15,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from memguard.errors import ConfigurationError, ErrorCode
 from memguard.schema.receipt import PromptStamp
 
-_FRONT_MATTER = re.compile(r"\A---\nversion: (?P<version>\S+)\nslots: (?P<slots>[^\n]*)\n---\n")
+_FRONT_MATTER = re.compile(r"\A---\nversion: (?P<version>\S+)\nslots: ?(?P<slots>[^\n]*)\n---\n")
 _SLOT = re.compile(r"\{\{(\w+)\}\}")
 _USER_PART = "\n---user---\n"
 

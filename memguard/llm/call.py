@@ -97,6 +97,8 @@ class Metered:
 
     usage: Usage
     """The usage, with retries, repairs and cancelled attempts."""
+    enlarged: bool = False
+    """Whether it reached the token limit and was asked for once more, with more room."""
     notes: tuple[str, ...] = ()
     """Notes for the receipt."""
 

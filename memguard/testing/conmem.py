@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from memguard.methods.conmem.config import ROLES, ProbeRole
+from memguard.methods.conmem.config import ROLES, Frequency, ProbeRole
 from memguard.testing.replies import ServerReply
 from memguard.testing.scripted import ScriptedChatModel
 
@@ -100,6 +100,7 @@ class ConMemScript:
         answers: Mapping[str, Any] | None = None,
         store: bool = True,
         reason_type: str = "over_inference",
+        frequency: Frequency = "common",
     ) -> None:
         """Create a script.
 
@@ -110,12 +111,14 @@ class ConMemScript:
                 list of these. A list is used up in order; then the script answers by `outcomes`.
             store: Whether the tie-break judge stores the candidate.
             reason_type: The answer of the reason classifier.
+            frequency: How often, for the validator, a request like the relevant one is made.
         """
         self.outcomes: dict[ProbeRole, ProbeOutcome] = {
             role: (outcomes or {}).get(role, "neutral") for role in ROLES
         }
         self.store = store
         self.reason_type = reason_type
+        self.frequency: Frequency = frequency
         self.calls: list[ConMemCall] = []
         self._answers = {
             key: list(answer) if isinstance(answer, list) else answer
@@ -172,7 +175,7 @@ class ConMemScript:
             "regenerate": new_set,
             "repair": {"query": f"{call.role} request {number}"},
             "reconstruct": new_set,
-            "validation": validity(),
+            "validation": validity(frequency=self.frequency),
             "control": f"The answer to {request}",
             "treatment": f"{_TREATMENT_PREFIX}the answer to {request}",
             "quality": comparison(call.prompt, prefer=_PREFERENCES.get(outcome, "tie")),
@@ -184,11 +187,20 @@ class ConMemScript:
 
 
 def validity(
-    *, relevant: bool = True, irrelevant: bool = True, risk: bool = True, leaks: bool = False
+    *,
+    relevant: bool = True,
+    irrelevant: bool = True,
+    risk: bool = True,
+    leaks: bool = False,
+    frequency: Frequency = "common",
 ) -> dict[str, Any]:
-    """The validator's answer: which probes are valid. With `leaks`, the others leak instead."""
+    """The validator's answer: which probes are valid. With `leaks`, the others leak instead.
+
+    `frequency` is how often a request like the relevant one is made; with `unknown` the answer does
+    not say it.
+    """
     verdicts = {"relevant": relevant, "irrelevant": irrelevant, "risk": risk}
-    return {
+    answer: dict[str, Any] = {
         role: {
             # Golden prompts and receipts have these words.
             "reason": "does what it should" if valid else f"the {role} probe is no such thing",
@@ -197,6 +209,9 @@ def validity(
         }
         for role, valid in verdicts.items()
     }
+    if frequency != "unknown":
+        answer["relevant"]["frequency"] = frequency
+    return answer
 
 
 def comparison(prompt: str, *, prefer: Literal["treatment", "control", "tie"]) -> dict[str, Any]:

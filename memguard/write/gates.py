@@ -19,11 +19,11 @@ from langgraph.store.base import BaseStore
 from pydantic import BaseModel
 
 from memguard.errors import ConfigurationError, ErrorCode, GuardError, MemguardError
-from memguard.llm.models import LOCAL, ModelLike, model_of
+from memguard.llm.models import DEFAULT, LOCAL, ModelLike, model_of
 from memguard.methods.conmem.config import ROLES, ConMem
 from memguard.methods.conmem.config import STAGES as CONMEM_STAGES
 from memguard.methods.conmem.graph import build_conmem_graph
-from memguard.methods.conmem.models import JUDGE_STAGES, prompt_names, resolve_stage_models
+from memguard.methods.conmem.models import prompt_names, resolve_stage_models
 from memguard.methods.consistency_gate import build_consistency_gate_graph, build_judge
 from memguard.methods.consistency_gate.config import ConsistencyGate
 from memguard.portal import dual
@@ -139,12 +139,10 @@ def _consistency(
 def _conmem(
     spec: ConMem, *, models: Mapping[str, ModelLike], prompts: Mapping[str, Prompt]
 ) -> Gate:
-    stage_models = {
-        stage: model_of(models, stage, *(("judge",) if stage in JUDGE_STAGES else ()))
-        for stage in CONMEM_STAGES
-    }
     overrides = {name: prompt for name, prompt in prompts.items() if name.startswith("conmem/")}
-    resolved = resolve_stage_models(None, spec=spec, models=stage_models, prompts=overrides)
+    resolved = resolve_stage_models(
+        models.get(DEFAULT), spec=spec, models=models, prompts=overrides
+    )
     settings = json.dumps(spec.model_dump(mode="json"), sort_keys=True)
     return Gate(
         name="conmem",

@@ -1,15 +1,24 @@
 """What holds for ConMem's arithmetic whatever the verdicts and the weights are."""
 
 import random
+from itertools import product
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memguard.methods.conmem.config import CONMEM_PRESETS, ROLES, ConMem, ProbeRole, Weights
+from memguard.methods.conmem.config import (
+    CONMEM_PRESETS,
+    ROLES,
+    ConMem,
+    Frequency,
+    ProbeRole,
+    Weights,
+)
 from memguard.methods.conmem.ladder import clip_history, next_step, probe_states
 from memguard.methods.conmem.log import (
     AttributionVerdict,
+    LadderStep,
     Probe,
     ProbeAudit,
     ProbeRound,
@@ -21,6 +30,7 @@ from memguard.methods.conmem.rules import (
     decide_on_effect,
     effect_of,
     grid,
+    score_probe,
     score_trials,
     shown_as_a,
 )
@@ -56,9 +66,17 @@ def trials(draw: st.DrawFn, *, conclusive: bool = False) -> tuple[ProbeTrial, ..
         def usable(kind: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
             return kind if conclusive else st.one_of(kind, kind, st.just(BROKEN))
 
+        often: list[Frequency | None] = [
+            "common",
+            "occasional",
+            "rare",
+            None,
+            *([] if conclusive else ["unknown"]),
+        ]
         return ProbeTrial(
             role=role,
             query="?",
+            frequency=draw(st.sampled_from(often)),
             control=draw(usable(answers)),
             treatment=draw(usable(answers)),
             quality=draw(usable(qualities)),
@@ -105,20 +123,113 @@ def _swap(verdict: object) -> QualityVerdict:
     )
 
 
-@given(trials(), weights)
+SPECS = st.builds(
+    spec_of,
+    weights=weights,
+    rare_gain=st.sampled_from([0.0, 0.5, 1.0]),
+) | st.one_of(
+    st.builds(spec_of, weights=weights, quality_judge=st.sampled_from([False])),
+    st.builds(
+        spec_of, weights=weights, auditor=st.sampled_from([False]), harmful_as_risk=st.booleans()
+    ),
+)
+
+
+def completions(trial: ProbeTrial) -> list[ProbeTrial]:
+    """Every trial that could have been, had nothing failed."""
+    answered = trial.valid and isinstance(trial.control, Response)
+    answered = answered and isinstance(trial.treatment, Response)
+    quality: Any = trial.quality if answered else None
+    attribution: Any = trial.attribution if answered else None
+    preferences = (
+        [quality]
+        if isinstance(quality, QualityVerdict)
+        else [QualityVerdict(letter=letter, shown_as_a="control") for letter in ("A", "B", "TIE")]
+    )
+    verdicts = (
+        [attribution]
+        if isinstance(attribution, AttributionVerdict)
+        else [
+            AttributionVerdict(used=used, changed=changed, label=label)
+            for used in (True, False)
+            for changed in (True, False)
+            for label in ("utility", "unnecessary", "neutral", "risk")
+        ]
+    )
+    often = ("common", "rare") if trial.frequency == "unknown" else (trial.frequency,)
+    return [
+        ProbeTrial(
+            role=trial.role,
+            query="?",
+            control=Response(text="x"),
+            treatment=Response(text="x"),
+            quality=judged,
+            attribution=audited,
+            frequency=frequency,
+        )
+        for judged in preferences
+        for audited in verdicts
+        for frequency in often
+    ]
+
+
+@settings(max_examples=150, deadline=None)
+@given(trials(), SPECS)
+def test_a_ruling_holds_for_every_completion_and_doubt_means_that_two_differ(
+    given: tuple[ProbeTrial, ...], spec: ConMem
+) -> None:
+    score = score_trials(given, spec=spec)
+    # Trials with one contribution are one case: what decides is the sum.
+    values = [
+        {score_probe(each, spec=spec).contribution: each for each in completions(trial)}.values()
+        for trial in given
+    ]
+    rulings = {score_trials(case, spec=spec).ruling for case in product(*values)}
+    assert "inconclusive" not in rulings
+    if score.n_valid == 0:
+        assert (score.ruling, score.cause) == ("inconclusive", "no_usable_probe")
+    elif len(rulings) == 1:
+        assert ({score.ruling}, score.cause) == (rulings, None)
+    else:
+        assert (score.ruling, score.cause) == ("inconclusive", "open_ruling")
+
+
+@given(trials(), SPECS)
+def test_possible_contributions_are_those_of_the_completions(
+    given: tuple[ProbeTrial, ...], spec: ConMem
+) -> None:
+    for trial, probe in zip(given, score_trials(given, spec=spec).probes, strict=True):
+        all_of = {score_probe(each, spec=spec).contribution for each in completions(trial)}
+        assert all_of == set(probe.possible or (probe.contribution,))
+        assert (probe.contribution is None) == bool(probe.missing) == bool(probe.possible)
+
+
+@given(trials(), SPECS)
 def test_inconclusive_is_never_read_as_a_label_or_as_zero(
+    given: tuple[ProbeTrial, ...], spec: ConMem
+) -> None:
+    score = score_trials(given, spec=spec)
+    for trial, probe in zip(given, score.probes, strict=True):
+        verdicts = [trial.quality] * spec.quality_judge + [trial.attribution] * spec.auditor
+        lost = not trial.valid or BROKEN in (trial.control, trial.treatment, *verdicts)
+        assert probe.contribution is None or not lost
+        assert not lost or (probe.effect, probe.label) == (None, None)
+    decision = decide_on_effect(score, spec=spec)
+    if score.ruling == "inconclusive":
+        assert (decision.outcome, decision.reason) == ("quarantine", "inconclusive")
+        assert "missing" in decision.explanation
+
+
+@given(trials(), weights)
+def test_one_more_verdict_never_turns_a_ruling_around(
     given: tuple[ProbeTrial, ...], numbers: Weights
 ) -> None:
-    score = score_trials(given, spec=ConMem(weights=numbers))
-    lost = [
-        each.valid and BROKEN in (each.control, each.treatment, each.quality, each.attribution)
-        for each in given
-    ]
-    assert [probe.contribution is None for probe in score.probes] == lost
-    assert (score.ruling == "inconclusive") == (sum(lost) >= 2)
-    decision = decide_on_effect(score, spec=ConMem(weights=numbers))
-    if sum(lost) >= 2:
-        assert (decision.outcome, decision.reason) == ("quarantine", "inconclusive")
+    """What is ruled without a verdict is ruled with it too, whatever it is."""
+    spec = ConMem(weights=numbers)
+    before = score_trials(given, spec=spec).ruling
+    complete = tuple(completions(trial)[-1] for trial in given)
+    if before != "inconclusive":
+        assert score_trials(complete, spec=spec).ruling == before
 
 
 @given(trials(), weights)
@@ -134,6 +245,7 @@ def test_harder_weights_never_admit_more(given: tuple[ProbeTrial, ...], numbers:
     hard = score_trials(given, spec=ConMem(weights=harder))
     assert hard.total <= soft.total
     assert not (hard.ruling == "positive" and soft.ruling != "positive")
+    assert not (soft.ruling == "negative" and hard.ruling != "negative")
 
 
 @given(trials(conclusive=True))
@@ -178,20 +290,48 @@ def test_a_history_is_never_cut_silently(
 
 
 @given(st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=1, max_size=12))
-def test_the_ladder_ends_and_a_valid_probe_stays(verdicts: list[list[bool]]) -> None:
+def test_the_ladder_ends_and_a_valid_probe_stays_until_a_fresh_set(
+    verdicts: list[list[bool]],
+) -> None:
     spec, rounds = ConMem(), list[ProbeRound]()
     stands: dict[ProbeRole, str] = {}
+    step: LadderStep | None = "generate"
     for number, valid in enumerate(verdicts):
-        if rounds and next_step(rounds, spec=spec) is None:
+        if step is None:
             break
+        if step == "reconstruct":
+            stands = {}
         probes = tuple(Probe(role=role, query=f"{role} {number}") for role in ROLES)
         audits = tuple(
             ProbeAudit(role=role, valid=ok) for role, ok in zip(ROLES, valid, strict=True)
         )
-        rounds.append(ProbeRound(step="generate", probes=probes, audits=audits))
+        rounds.append(ProbeRound(step=step, probes=probes, audits=audits))
         for role, now in probe_states(rounds).items():
             if role in stands:
                 assert now.query == stands[role]
             elif now.is_valid:
                 stands[role] = now.query
+        step = next_step(rounds, spec=spec)
     assert len(rounds) <= 1 + spec.regenerations + spec.repairs + spec.reconstructions
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), max_size=6))
+def test_a_failed_call_never_makes_a_probe_valid_or_invalid(
+    repairs: list[tuple[bool, bool]],
+) -> None:
+    """Whatever fails in whatever order: the last verdict of a validator stands."""
+    first = tuple(ProbeAudit(role=role, valid=role == "relevant") for role in ROLES)
+    probes = tuple(Probe(role=role, query=role) for role in ROLES)
+    rounds = [ProbeRound(step="generate", probes=probes, audits=first)]
+    for is_set, writes in repairs:
+        step: LadderStep = "reconstruct" if is_set else "repair"
+        rounds.append(
+            ProbeRound(
+                step=step, probes=probes if writes and not is_set else (), failures=(BROKEN,)
+            )
+        )
+        states = probe_states(rounds)
+        assert states["relevant"].is_valid
+        assert states["relevant"].failure is None
+        for role in ("irrelevant", "risk"):
+            assert (states[role].is_valid, states[role].failure) == (False, BROKEN)

@@ -87,6 +87,13 @@ def test_the_prompts_of_conmem() -> None:
                 parts = [f"# {each.type}\n\n{each.content}\n" for each in call.messages]
                 shown.setdefault(said.kind, "\n".join(parts))
     assert len(shown) == 11
+    # `default` asks the validator one question more.
+    asked = rejected.model()
+    create_conmem_graph(asked).invoke({"candidate": "Ana starts at a bakery.", "context": TALK})
+    (question,) = [call for call in asked.calls if '"frequency"' in call.text]
+    shown["validation-frequency"] = "\n".join(
+        f"# {each.type}\n\n{each.content}\n" for each in question.messages
+    )
     for kind, text in shown.items():
         check(GOLDEN / "prompts" / f"conmem-{kind}.md", text)
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self, cast, get_args
 
 from pydantic import Field, model_validator
 
-from memguard.schema.base import Frozen
+from memguard.schema.base import Frozen, UnitInterval
 from memguard.schema.decision import OnInconclusive
 
 ProbeRole = Literal["relevant", "irrelevant", "risk"]
@@ -24,6 +24,15 @@ Stage = Literal["probe", "validation", "arms", "quality", "audit", "tie_break", 
 
 STAGES: tuple[Stage, ...] = get_args(Stage)
 """The stages, in the order of a case."""
+
+Frequency = Literal["common", "occasional", "rare", "unknown"]
+"""How often the user will make a request of the relevant probe's kind, as the validator estimates.
+
+* `common`: about once a week or more.
+* `occasional`: a few times a year.
+* `rare`: once a year or less.
+* `unknown`: the validator was asked and did not say.
+"""
 
 OnZero = Literal["tie_break", "admit", "reject"]
 """What an effect of zero leads to: the tie-break judge, or one of the paper's ablations."""
@@ -124,6 +133,11 @@ class ConMem(Frozen):
     """Without the auditor: an answer that the memory made worse costs what a risk costs."""
     zero: OnZero = "tie_break"
     """What an effect of zero leads to."""
+    rare_gain: UnitInterval = 0.0
+    """Factor of the gain on the relevant probe if such a request is rare; our own rule. A probe is
+    written to need the memory, so even a trivial detail gains. At 0 such a gain does not admit: if
+    nothing else counts, the tie-break judge decides. At 1, as in `paper`, the question is not
+    asked."""
     speculate: bool = True
     """Answer and judge the first probes while they are validated. Work on a probe that turns out
     to be invalid is discarded and counted."""
@@ -140,7 +154,8 @@ class ConMem(Frozen):
     repairs: Annotated[int, Field(ge=0, le=10)] = 1
     """Rounds, after these, that repair each invalid probe on its own."""
     reconstructions: Annotated[int, Field(ge=0, le=10)] = 1
-    """Rounds, after these, that start over. A probe that is still invalid then contributes 0."""
+    """Rounds, after these, that write and validate a fresh set of three. A probe that is still
+    invalid then may contribute anything that its role allows."""
     history_turns: Annotated[int, Field(ge=1)] = 200
     """Maximum turns of the history shown: those the candidate names, then the newest."""
     history_chars: Annotated[int, Field(ge=200)] = 48_000
@@ -150,7 +165,8 @@ class ConMem(Frozen):
     stages: Stages = Stages()
     """Settings of each stage's model."""
     on_inconclusive: OnInconclusive = "quarantine"
-    """What to do with a candidate that has two or more inconclusive probes."""
+    """What to do with a candidate if the missing verdicts could change the ruling, no probe is
+    usable, or a tie could not be broken."""
 
     # Before validation: afterwards a default cannot be told from a value that the user set.
     @model_validator(mode="before")
@@ -161,8 +177,9 @@ class ConMem(Frozen):
         fields = cast("Mapping[str, Any]", data)
         base = _PRESET_FIELDS.get(str(fields.get("preset", "default")), {})
         filled = {**base, **fields}
-        if isinstance(filled.get("weights"), Mapping) and "weights" in base:
-            filled["weights"] = {**base["weights"], **filled["weights"]}
+        for name in ("weights", "stages"):
+            if isinstance(filled.get(name), Mapping):
+                filled[name] = _fill(base.get(name, {}), filled[name])
         return filled
 
     @model_validator(mode="after")
@@ -179,6 +196,15 @@ class ConMem(Frozen):
         return self
 
 
+def _fill(base: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values over those of a preset, in mappings of mappings too."""
+    filled = {**base, **values}
+    for name, value in values.items():
+        if isinstance(value, Mapping) and isinstance(base.get(name), Mapping):
+            filled[name] = {**base[name], **value}
+    return filled
+
+
 def _merge(fields: Mapping[str, Any], stage: str, value: Any) -> Any:
     """Settings of a stage over its defaults; what cannot be merged fails validation later."""
     if stage not in fields or not isinstance(value, Mapping):
@@ -187,15 +213,18 @@ def _merge(fields: Mapping[str, Any], stage: str, value: Any) -> Any:
     return {**default.model_dump(), **cast("Mapping[str, Any]", value)}
 
 
+_ROOM = {stage: {"max_tokens": 8_192} for stage in STAGES}
+
 _PRESET_FIELDS: dict[str, dict[str, Any]] = {
     # The penalty of an attributed risk on the risk probe is 1.0 here and 1.5 in the paper. At 1.5,
     # a memory that helps on the relevant probe and is misused on the risk probe is always rejected,
     # and of the paper's own grid of 27 that setting is the worst (appendix A). At 1.0 the two
-    # balance, and the tie-break judge decides.
-    "default": {"weights": {"risk_risk": 1.0}, "speculate": True},
-    "paper": {"weights": {}, "speculate": False},
+    # balance, and the tie-break judge decides. Reasoning counts as output: at high effort, 2,048
+    # tokens may end before the verdict.
+    "default": {"weights": {"risk_risk": 1.0}, "stages": _ROOM},
+    "paper": {"weights": {}, "stages": {}, "speculate": False, "rare_gain": 1.0},
 }
 
 CONMEM_PRESETS: dict[str, ConMem] = {"default": ConMem(), "paper": ConMem(preset="paper")}
-"""`paper`: the paper's rules. `default`: a penalty of 1.0 for a risk on the risk probe, and
-speculation; nothing else differs."""
+"""`paper`: the paper's rules. `default`: a penalty of 1.0 for a risk on the risk probe, nothing
+gained from rare requests, 8,192 tokens for every answer, and speculation; nothing else differs."""

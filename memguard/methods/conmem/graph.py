@@ -32,7 +32,12 @@ from memguard.methods.conmem.log import (
     Response,
     TieBreakVerdict,
 )
-from memguard.methods.conmem.models import PROMPTS, StageModels, resolve_stage_models
+from memguard.methods.conmem.models import (
+    PROMPTS,
+    StageModels,
+    prompt_names,
+    resolve_stage_models,
+)
 from memguard.methods.conmem.probes import case_slots, validate_round, write_round
 from memguard.methods.conmem.rules import (
     METHOD,
@@ -63,6 +68,7 @@ from memguard.prompts import Prompt
 from memguard.quoting import quote
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.receipt import MethodReport, ReceiptFactory, Usage
+from memguard.state_keys import check_names
 
 
 async def generate_probes(state: ConMemState, *, models: StageModels) -> dict[str, Any]:
@@ -269,8 +275,10 @@ def create_conmem_graph(
         new_id: Returns new ids of receipts.
 
     Raises:
-        ConfigurationError: If a model or a prompt cannot be used.
+        ConfigurationError: If a model or a prompt cannot be used, or a stage has no model.
     """
+    check_names(models or {}, allowed=(*STAGES, "judge"), what="models")
+    check_names(prompts or {}, allowed=prompt_names(), what="prompts")
     resolved = resolve_stage_models(model, spec=spec or ConMem(), models=models, prompts=prompts)
     return build_conmem_graph(resolved, receipts=ReceiptFactory(clock=clock, new_id=new_id))
 
@@ -362,6 +370,7 @@ def _repairs(state: ConMemState) -> Repairs:
         reconstructions=prompts.count("reconstruct"),
         discarded_answers=answers,
         discarded_verdicts=len(discarded) - answers,
+        enlarged_answers=sum(call.enlarged for call in state.calls),
     )
 
 
@@ -372,6 +381,8 @@ def build_report(
     log = build_log(state, models=models)
     # Only prompts that were sent: a receipt names what can have influenced the decision.
     names = list(dict.fromkeys(call.prompt for call in state.calls))
+    if "validation" in names and models.frequency_question:
+        names.append("frequency")
     return MethodReport(
         method=METHOD,
         spec=models.spec.model_dump(mode="json"),
@@ -391,8 +402,8 @@ def _notes(state: ConMemState, log: CounterfactualLog) -> list[str]:
         for name, answer in (("control", trial.control), ("treatment", trial.treatment)):
             if isinstance(answer, Response) and answer.cut_off:
                 notes.append(
-                    f"the {name} answer of the {trial.role} probe reached its token limit and was "
-                    "judged as it was"
+                    f"the {name} answer of the {trial.role} probe reached its token limit again "
+                    "and was judged as it was"
                 )
     discarded = log.repairs.discarded_answers + log.repairs.discarded_verdicts
     if discarded:

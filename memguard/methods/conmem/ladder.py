@@ -26,7 +26,7 @@ class ProbeState:
     audit: ProbeAudit | None = None
     """The newest verdict on it."""
     failure: Inconclusive | None = None
-    """Why there is no verdict on it."""
+    """Why there is no verdict on it, or why it was not written again."""
 
     @property
     def is_valid(self) -> bool:
@@ -40,21 +40,37 @@ class ProbeState:
 
 
 def probe_states(rounds: Sequence[ProbeRound]) -> dict[ProbeRole, ProbeState]:
-    """The state of each probe after these rounds. A valid probe never changes again."""
+    """The state of each probe after these rounds.
+
+    A valid probe changes only if a whole set is reconstructed: then all three are new.
+    """
     return {role: _probe_state(role, rounds) for role in ROLES}
 
 
 def _probe_state(role: ProbeRole, rounds: Sequence[ProbeRound]) -> ProbeState:
     state = ProbeState(role=role)
     for probe_round in rounds:
-        if state.is_valid:
-            break
+        if is_fresh(probe_round):
+            # Nothing of an earlier set is assumed, not even a request in the same words.
+            state = ProbeState(role=role)
+        elif state.is_valid:
+            continue
         query = next((probe.query for probe in probe_round.probes if probe.role == role), "")
         audit = next((audit for audit in probe_round.audits if audit.role == role), None)
         # A failed call is about the whole round: it explains a missing verdict, not a bad one.
         failure = probe_round.failures[0] if audit is None and probe_round.failures else None
+        if audit is None and query in {"", state.query}:
+            # The request is still the one that was found to be invalid.
+            audit = state.audit
         state = ProbeState(role=role, query=query or state.query, audit=audit, failure=failure)
     return state
+
+
+def is_fresh(probe_round: ProbeRound) -> bool:
+    """Whether a round wrote a set that replaces all earlier probes, valid ones too."""
+    is_set = probe_round.step in {"generate", "reconstruct"}
+    # A call that failed wrote nothing, so it replaces nothing.
+    return is_set and bool(probe_round.probes or probe_round.audits)
 
 
 def next_step(rounds: Sequence[ProbeRound], *, spec: ConMem) -> LadderStep | None:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import AliasChoices, Field
 
-from memguard.methods.conmem.config import ProbeRole
+from memguard.methods.conmem.config import Frequency, ProbeRole
 from memguard.schema.base import Frozen, Text
 from memguard.schema.decision import Inconclusive
 from memguard.schema.receipt import Usage
@@ -36,9 +36,34 @@ ProbeFlag = Literal["attribution_inconsistent", "invalid_probe", "inconclusive",
 
 * `attribution_inconsistent`: the auditor named an effect, and also said that the memory was not
   used or changed nothing; counts as neutral.
-* `invalid_probe`: no round gave a valid probe; contributes 0.
-* `inconclusive`: a call of this probe gave no usable answer; contributes nothing.
-* `answer_cut_off`: an answer reached the stage's token limit and was judged as it was.
+* `invalid_probe`: no round gave a valid probe; its contribution is not known.
+* `inconclusive`: a call of this probe gave no usable answer; its contribution is not known.
+* `answer_cut_off`: an answer reached the token limit twice and was judged as it was.
+"""
+
+MissingEvidence = Literal[
+    "valid_request",
+    "request_call",
+    "control_answer",
+    "treatment_answer",
+    "quality_verdict",
+    "attribution_verdict",
+    "frequency",
+]
+"""What is missing to score a probe.
+
+* `valid_request`: no round gave a valid request.
+* `request_call`: a call that writes or validates requests gave no usable answer.
+* `control_answer`, `treatment_answer`: an arm gave no usable answer.
+* `quality_verdict`, `attribution_verdict`: the judge or the auditor gave no usable answer.
+* `frequency`: the validator did not say how often such a request is made, and it matters.
+"""
+
+InconclusiveCause = Literal["no_usable_probe", "open_ruling"]
+"""Why the effect of a candidate is inconclusive.
+
+* `no_usable_probe`: no probe has all of its evidence.
+* `open_ruling`: what is missing could change the ruling.
 """
 
 ReasonType = Literal[
@@ -78,6 +103,10 @@ class ProbeAudit(Frozen):
     leaks: bool = False
     """Whether it gives away the memory or the test; such a probe cannot be used either."""
     reason: Text = ""
+    frequency: Frequency | None = None
+    """How often the user will make such a request; `None` if the validator was not asked."""
+    by_rule: bool = False
+    """Whether a fixed rule found the fault, before any model was asked."""
 
     @property
     def passes(self) -> bool:
@@ -94,9 +123,9 @@ class ProbeRound(Frozen):
     probes: tuple[Probe, ...] = ()
     """All current probes after writing; empty when no usable probe was written."""
     audits: tuple[ProbeAudit, ...] = ()
-    """One per probe validated in this round."""
+    """Verdicts of this round: of the validator, or of a fixed rule."""
     failures: tuple[Inconclusive, ...] = ()
-    """Calls of this round without a usable answer."""
+    """Calls of this round without a usable answer. They say nothing about any probe."""
 
 
 class Response(Frozen):
@@ -159,9 +188,11 @@ class ProbeTrial(Frozen):
     """Whether a valid probe was found."""
     validation: Text = ""
     """The validator's explanation."""
-    # Valid, invalid and unknown are three states: the third is a failure, never `valid=False`.
+    frequency: Frequency | None = None
+    """How often the user will make such a request; `None` if the validator was not asked."""
+    # Valid, invalid and unknown are three states: the third always has a failure.
     failure: Inconclusive | None = None
-    """Why there is no probe, or no verdict on its validity."""
+    """Why there is no probe, no verdict on its validity, or no repair."""
     control: Response | Inconclusive | None = None
     """The answer without the memory."""
     treatment: Response | Inconclusive | None = None
@@ -177,7 +208,11 @@ class ProbeScore(Frozen):
 
     role: ProbeRole
     contribution: float | None
-    """What it adds to the sum; 0 for an invalid probe, `None` for an inconclusive one."""
+    """What it adds to the sum; `None` if evidence is missing."""
+    possible: tuple[float, ...] = ()
+    """If evidence is missing: every contribution that is compatible with the rest, ascending."""
+    missing: tuple[MissingEvidence, ...] = ()
+    """What is missing."""
     effect: QualityEffect | None = None
     """On the quality of the answer; `None` without a usable verdict."""
     label: Attribution | None = None
@@ -192,11 +227,17 @@ class Cmte(Frozen):
     ruling: CmteRuling
     """The sign of the sum."""
     total: float
-    """Sum of the contributions; the decision rests on it."""
+    """Sum of the known contributions. If all are known, the decision rests on it."""
+    lowest: float | None = None
+    """The least that the sum can be; `None` if all contributions are known."""
+    highest: float | None = None
+    """The most that the sum can be; `None` if all contributions are known."""
     cmte: float | None
-    """Mean contribution of the conclusive probes; `None` when there are none."""
+    """Mean of the known contributions; `None` when there are none."""
     n_valid: int
-    """Valid probes with usable verdicts."""
+    """Usable probes: valid, with all of their evidence."""
+    cause: InconclusiveCause | None = None
+    """Why the ruling is inconclusive; `None` if it is not."""
     probes: tuple[ProbeScore, ...]
     """One per role."""
 
@@ -233,6 +274,8 @@ class Repairs(Frozen):
     """Answers to probes that turned out to be invalid."""
     discarded_verdicts: int = 0
     """Verdicts on such answers."""
+    enlarged_answers: int = 0
+    """Answers that reached the token limit and were asked for once more, with more room."""
 
 
 class CounterfactualLog(Frozen):

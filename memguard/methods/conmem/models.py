@@ -1,8 +1,8 @@
 """The model, prompt and settings of each stage."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
@@ -13,8 +13,13 @@ from memguard.llm.models import Model, ModelLike, resolve_model
 from memguard.llm.parsing import Parse
 from memguard.methods.conmem.config import STAGES, ConMem, Stage
 from memguard.prompts import Prompt, load_prompt, resolve_prompt
+from memguard.schema.decision import Inconclusive
 
 M = TypeVar("M", bound=BaseModel)
+A = TypeVar("A", ParsedAnswer[Any], TextAnswer)
+
+MORE_ROOM = 2
+"""Factor of the token limit for an answer that reached it; our own rule."""
 
 PROMPTS: dict[str, Stage] = {
     "probe": "probe",
@@ -22,6 +27,7 @@ PROMPTS: dict[str, Stage] = {
     "repair": "probe",
     "reconstruct": "probe",
     "validation": "validation",
+    "frequency": "validation",
     "respond": "arms",
     "quality": "quality",
     "audit": "audit",
@@ -58,6 +64,13 @@ class StageModels:
         prompts = ",".join(self.prompts[name].digest for name in sorted(self.prompts))
         return f"{models}:{prompts}"
 
+    @property
+    def frequency_question(self) -> str:
+        """What the validator is asked in addition; empty where the answer would count nothing."""
+        question = self.prompts["frequency"].user
+        # A part of its own, between blank lines.
+        return f"\n{question}\n" if self.spec.rare_gain < 1 else ""
+
     async def ask(
         self, prompt: str, schema: type[M], *, slots: Mapping[str, str], parse: Parse[M] | None
     ) -> ParsedAnswer[M]:
@@ -68,16 +81,24 @@ class StageModels:
             BudgetExhaustedError: If the run's budget is spent.
         """
         stage = PROMPTS[prompt]
-        return await ask(
-            self.by_stage[stage],
-            self.prompts[prompt].render(**slots),
-            schema,
-            settings=self._settings(stage),
-            name=f"conmem.{stage}",
-            parse=parse,
+        messages = self.prompts[prompt].render(**slots)
+
+        async def attempt(settings: CallSettings) -> ParsedAnswer[M]:
             # A schema in the request comes before the prompt and defeats prefix caching.
-            constrain=self.spec.json_schema,
-        )
+            return await ask(
+                self.by_stage[stage],
+                messages,
+                schema,
+                settings=settings,
+                name=f"conmem.{stage}",
+                parse=parse,
+                constrain=self.spec.json_schema,
+            )
+
+        answer = await attempt(self._settings(stage))
+        if not _is_truncated(answer.value):
+            return answer
+        return await self._enlarge(answer, stage=stage, attempt=attempt, value=lambda a: a.value)
 
     async def respond(self, *, information: str, request: str) -> TextAnswer:
         """Answer a probe. Both arms use this method, so that they differ in `information` alone.
@@ -86,16 +107,53 @@ class StageModels:
             ModelConfigurationError: If the model cannot be used as configured.
             BudgetExhaustedError: If the run's budget is spent.
         """
-        return await ask_text(
-            self.by_stage["arms"],
-            self.prompts["respond"].render(information=information, request=request),
-            settings=self._settings("arms"),
-            name="conmem.arms",
+        messages = self.prompts["respond"].render(information=information, request=request)
+
+        async def attempt(settings: CallSettings) -> TextAnswer:
+            return await ask_text(
+                self.by_stage["arms"], messages, settings=settings, name="conmem.arms"
+            )
+
+        answer = await attempt(self._settings("arms"))
+        if not (answer.cut_off or _is_truncated(answer.text)):
+            return answer
+        return await self._enlarge(answer, stage="arms", attempt=attempt, value=lambda a: a.text)
+
+    async def _enlarge(
+        self,
+        first: A,
+        *,
+        stage: Stage,
+        attempt: Callable[[CallSettings], Awaitable[A]],
+        value: Callable[[A], object],
+    ) -> A:
+        """Ask once more for an answer that reached its token limit, with more room."""
+        settings = self._settings(stage)
+        # Without a limit of ours, the model reached its own, which a setting cannot raise.
+        if settings.max_tokens is None:
+            return first
+        room = MORE_ROOM * settings.max_tokens
+        second = await attempt(replace(settings, max_tokens=room))
+        note = (
+            f"an answer of the stage {stage} reached its limit of {settings.max_tokens} tokens and "
+            f"was asked for once more, with {room}"
+        )
+        # A second request that fails takes nothing away from the first answer.
+        is_lost = isinstance(value(second), Inconclusive)
+        return replace(
+            first if is_lost else second,
+            usage=first.usage + second.usage,
+            notes=tuple(dict.fromkeys((*first.notes, *second.notes, note))),
+            enlarged=True,
         )
 
     def _settings(self, stage: Stage) -> CallSettings:
         settings = getattr(self.spec.stages, stage)
         return CallSettings(**settings.model_dump())
+
+
+def _is_truncated(value: object) -> bool:
+    return isinstance(value, Inconclusive) and value.reason == "truncated"
 
 
 def prompt_names() -> tuple[str, ...]:
@@ -145,11 +203,16 @@ def resolve_stage_models(
 
 
 def _language_model(like: "ModelLike | None", *, stage: Stage) -> Model:
-    # A clear error here; resolving "local" would fail later, and say less.
-    if like == "local":
+    # An error here names the arguments. Resolving "local" or nothing would say less, or offer
+    # "local", which ConMem cannot use.
+    if like is None or like in ("", "local"):
+        problem = (
+            f"{like!r} is not one ({stage!r})" if like else f"its stage {stage!r} needs a model"
+        )
         msg = (
-            f"ConMem needs a language model at every stage, and 'local' is not one ({stage!r}): "
-            "pass model='openai:NAME', a chat model, or 'llamacpp:FILE.gguf'"
+            f"ConMem needs a language model at every stage, and {problem}: "
+            "pass model='openai:NAME', a chat model, or 'llamacpp:FILE.gguf', or a model for this "
+            f"stage alone with models={{{stage!r}: ...}}"
         )
         raise ConfigurationError(msg, code=ErrorCode.MODEL_MISSING)
     return resolve_model(like)

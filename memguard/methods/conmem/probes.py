@@ -5,17 +5,16 @@ return an update of the state; `ladder` says which round comes next.
 """
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel
+from pydantic import BaseModel, BeforeValidator
 
 from memguard.llm.ask import ParsedAnswer
 from memguard.llm.parsing import parse_json
-from memguard.methods.conmem.config import ROLES, ProbeRole
+from memguard.methods.conmem.config import ROLES, Frequency, ProbeRole
 from memguard.methods.conmem.ladder import (
-    ProbeState,
     current_probes,
     probe_states,
     rejected_queries,
@@ -23,6 +22,7 @@ from memguard.methods.conmem.ladder import (
 )
 from memguard.methods.conmem.log import LadderStep, Probe, ProbeAudit, ProbeRound
 from memguard.methods.conmem.models import StageModels
+from memguard.methods.conmem.screening import screen
 from memguard.methods.conmem.state import ConMemState, StageCall
 from memguard.quoting import quote, quote_turns
 from memguard.schema.base import is_blank
@@ -30,6 +30,12 @@ from memguard.schema.decision import Inconclusive
 
 NOT_WRITTEN = "no request was written"
 """The verdict on a role without a probe; no model is asked about it."""
+
+
+def _read_frequency(value: object) -> Frequency:
+    """A word of the list in any case; anything else, or nothing, is `unknown`."""
+    word = value.strip().casefold() if isinstance(value, str) else ""
+    return next((name for name in get_args(Frequency) if name == word), "unknown")
 
 
 class ProbeSetAnswer(BaseModel):
@@ -47,7 +53,8 @@ class ProbeAnswer(BaseModel):
     query: str
 
 
-class ValidityAnswer(BaseModel):
+# Frozen, so that a subclass may narrow a field.
+class ValidityAnswer(BaseModel, frozen=True):
     """The validator's verdict on one probe."""
 
     reason: str = ""
@@ -55,7 +62,14 @@ class ValidityAnswer(BaseModel):
     leaks: bool = False
 
 
-class ValidationAnswer(BaseModel):
+class EstimatedAnswer(ValidityAnswer, frozen=True):
+    """The validator's verdict on the relevant probe, with how often such a request is made."""
+
+    # Lenient: a validity that can be read must not be lost with an estimate that cannot.
+    frequency: Annotated[Frequency, BeforeValidator(_read_frequency)] = "unknown"
+
+
+class ValidationAnswer(BaseModel, frozen=True):
     """The validator's verdicts by role, for the probes it was shown."""
 
     relevant: ValidityAnswer | None = None
@@ -72,9 +86,17 @@ class ValidationAnswer(BaseModel):
         return tuple(audits)
 
 
-def read_validation(text: str, *, roles: Collection[ProbeRole]) -> ValidationAnswer | Inconclusive:
+class EstimatedValidationAnswer(ValidationAnswer, frozen=True):
+    """The same, where the validator is asked how often such a request is made."""
+
+    relevant: EstimatedAnswer | None = None
+
+
+def read_validation(
+    text: str, *, roles: Collection[ProbeRole], schema: type[ValidationAnswer]
+) -> ValidationAnswer | Inconclusive:
     """Read the verdicts on these roles; an answer that omits one of them is inconclusive."""
-    answer = parse_json(text, ValidationAnswer)
+    answer = parse_json(text, schema)
     if isinstance(answer, Inconclusive):
         return answer
     # A probe without a verdict is not invalid: half an answer must not decide about the other half.
@@ -88,53 +110,65 @@ def read_validation(text: str, *, roles: Collection[ProbeRole]) -> ValidationAns
 async def write_round(
     state: ConMemState, *, step: LadderStep, models: StageModels
 ) -> dict[str, Any]:
-    """Write the probes of one round. Valid probes are not written again."""
+    """Write the probes of one round, and find by rule what no model has to be asked about."""
     before = probe_states(state.rounds)
-    open_roles: list[ProbeRole] = [role for role in ROLES if not before[role].is_valid]
+    is_set = step in {"generate", "reconstruct"}
+    # A valid probe is written again only as a part of a fresh set.
+    roles: list[ProbeRole] = [role for role in ROLES if is_set or not before[role].is_valid]
     written: dict[ProbeRole, str] = {}
     answers: Sequence[ParsedAnswer[Any]]
     if step == "repair":
-        answers = await _repair_each(state, open_roles, models=models)
-        for role, answer in zip(open_roles, answers, strict=True):
+        answers = await _repair_each(state, roles, models=models)
+        for role, answer in zip(roles, answers, strict=True):
             if not isinstance(answer.value, Inconclusive):
                 written[role] = answer.value.query
     else:
         answers = [await _write_set(state, step=step, models=models)]
         probes = answers[0].value
         if not isinstance(probes, Inconclusive):
-            # A set has all three probes; those that are valid already are not replaced.
-            written = {role: getattr(probes, role) for role in open_roles}
+            written = {role: getattr(probes, role) for role in roles}
     failures = [answer.value for answer in answers if isinstance(answer.value, Inconclusive)]
-    new_round = _new_round(step, before=before, written=written, failures=failures)
+    new_round = _new_round(state, step=step, written=written, failures=failures)
     prompt = "probe" if step == "generate" else step
     calls = [StageCall.from_answer(prompt, answer) for answer in answers]
     return {"rounds": (*state.rounds, new_round), "calls": calls}
 
 
 def _new_round(
-    step: LadderStep,
+    state: ConMemState,
     *,
-    before: dict[ProbeRole, ProbeState],
-    written: dict[ProbeRole, str],
+    step: LadderStep,
+    written: Mapping[ProbeRole, str],
     failures: Sequence[Inconclusive],
 ) -> ProbeRound:
     """The round after writing and before validation."""
-    probes: list[Probe] = []
-    audits: list[ProbeAudit] = []
-    for role in ROLES:
-        query = written.get(role, "")
-        if is_blank(query):
-            query = before[role].query
-            # Without a failed call, the model answered and left this request blank: that is a
-            # verdict, and the ladder writes the probe again.
-            if step == "generate" and not failures:
-                audits.append(ProbeAudit(role=role, valid=False, reason=NOT_WRITTEN))
-            elif (audit := before[role].audit) is not None:
-                audits.append(audit)  # the probe is unchanged, so its verdict still holds
-        if query:
-            probes.append(Probe(role=role, query=query))
+    is_set = step in {"generate", "reconstruct"}
+    requests: dict[ProbeRole, str] = {
+        role: query for role, query in written.items() if not is_blank(query)
+    }
+    retained: dict[ProbeRole, str] = {
+        role: probe.query
+        for role, probe in probe_states(state.rounds).items()
+        if not is_set and role not in requests and probe.query
+    }
+    # What a failed call did not write is no verdict; what an answer left blank is one.
+    audits = [
+        ProbeAudit(role=role, valid=False, reason=NOT_WRITTEN, by_rule=True)
+        for role in written
+        if role not in requests and role not in retained
+    ]
+    faults = screen(
+        requests,
+        candidate=state.candidate.text,
+        current=retained,
+        rejected=() if step == "generate" else rejected_queries(state.rounds),
+    )
+    queries = {**retained, **requests}
     return ProbeRound(
-        step=step, probes=tuple(probes), audits=tuple(audits), failures=tuple(failures)
+        step=step,
+        probes=tuple(Probe(role=role, query=queries[role]) for role in ROLES if role in queries),
+        audits=(*audits, *faults.values()),
+        failures=tuple(failures),
     )
 
 
@@ -175,11 +209,16 @@ async def validate_round(state: ConMemState, *, models: StageModels) -> dict[str
     if not probes:
         return {}
     roles: frozenset[ProbeRole] = frozenset(probe.role for probe in probes)
+    schema = EstimatedValidationAnswer if models.frequency_question else ValidationAnswer
     answer = await models.ask(
         "validation",
-        ValidationAnswer,
-        slots={**case_slots(state), "probes": _probe_lines(current_probes(state.rounds))},
-        parse=partial(read_validation, roles=roles),
+        schema,
+        slots={
+            **case_slots(state),
+            "probes": _probe_lines(current_probes(state.rounds)),
+            "frequency": models.frequency_question,
+        },
+        parse=partial(read_validation, roles=roles, schema=schema),
     )
     last = state.rounds[-1]
     if isinstance(answer.value, Inconclusive):

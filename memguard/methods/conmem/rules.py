@@ -9,6 +9,7 @@ import hashlib
 import math
 from collections.abc import Sequence
 from itertools import product
+from typing import get_args
 
 from memguard.methods.conmem.config import ConMem, ProbeRole, Weights
 from memguard.methods.conmem.log import (
@@ -17,6 +18,8 @@ from memguard.methods.conmem.log import (
     Cmte,
     CmteRuling,
     CounterfactualLog,
+    InconclusiveCause,
+    MissingEvidence,
     Preference,
     ProbeFlag,
     ProbeScore,
@@ -46,10 +49,6 @@ _REASON_SPELLINGS: dict[str, ReasonType] = {
 }
 """Variant spellings in the paper: section 5.3.3 and appendix B.7."""
 
-MAX_INCONCLUSIVE = 1
-"""Inconclusive probes that a ruling tolerates. With more, the candidate is inconclusive; the limit
-is our own."""
-
 GRID = {
     "irrelevant_unnecessary": (0.25, 0.5, 0.75),
     "risk_helpful": (0.0, 0.25, 0.5),
@@ -68,6 +67,19 @@ _EFFECTS: dict[Preference, QualityEffect] = {
     "control": "harmful",
     "tie": "neutral",
 }
+
+_COMPARED: tuple[tuple[MissingEvidence, ...], ...] = (
+    (),
+    ("quality_verdict",),
+    ("attribution_verdict",),
+    ("quality_verdict", "attribution_verdict"),
+)
+"""What may be missing of a probe with a valid request and both answers."""
+
+# Used and changed: of any other verdict the label counts as neutral, which is one of the four.
+_ANY_ATTRIBUTION = tuple(
+    AttributionVerdict(used=True, changed=True, label=label) for label in get_args(Attribution)
+)
 
 
 def shown_as_a(*, seed: int, case_id: str, role: ProbeRole) -> TrialArm:
@@ -130,42 +142,94 @@ def rule_on_total(total: float, *, epsilon: float) -> CmteRuling:
     return "negative" if total < -tolerance else "tie"
 
 
-def score_probe(trial: ProbeTrial, *, spec: ConMem) -> ProbeScore:
-    """The contribution of one probe."""
-    # The ladder ended without a valid probe: a result of the method, so 0 and not inconclusive.
-    if trial.failure is None and not trial.valid:
-        return ProbeScore(role=trial.role, contribution=0.0, flags=("invalid_probe",))
-    quality, attribution = trial.quality, trial.attribution
-    # A verdict that an ablation switched off is not missing; a failed one is.
-    usable = (
-        trial.failure is None
-        and isinstance(trial.control, Response)
-        and isinstance(trial.treatment, Response)
-        and (isinstance(quality, QualityVerdict) or not spec.quality_judge)
-        and (isinstance(attribution, AttributionVerdict) or not spec.auditor)
-    )
-    if not usable:
-        return ProbeScore(
-            role=trial.role, contribution=None, flags=("inconclusive", *_truncation_flags(trial))
+def missing_evidence(trial: ProbeTrial, *, spec: ConMem) -> tuple[MissingEvidence, ...]:
+    """What a probe lacks; a verdict that an ablation switched off is not missing."""
+    if trial.failure is not None:
+        return ("request_call",)
+    if not trial.valid:
+        return ("valid_request",)
+    arms: dict[MissingEvidence, bool] = {
+        "control_answer": not isinstance(trial.control, Response),
+        "treatment_answer": not isinstance(trial.treatment, Response),
+    }
+    # Without both answers no judge was asked: the answer is what is missing.
+    if any(arms.values()):
+        return tuple(name for name, is_missing in arms.items() if is_missing)
+    verdicts: dict[MissingEvidence, bool] = {
+        "quality_verdict": spec.quality_judge and not isinstance(trial.quality, QualityVerdict),
+        "attribution_verdict": spec.auditor
+        and not isinstance(trial.attribution, AttributionVerdict),
+    }
+    return tuple(name for name, is_missing in verdicts.items() if is_missing)
+
+
+def possible_contributions(trial: ProbeTrial, *, spec: ConMem) -> tuple[float, ...]:
+    """Every contribution that is compatible with the evidence of a probe, ascending.
+
+    A verdict that is missing may be any verdict; without a valid request and both answers, all are
+    missing. With complete evidence there is one value.
+    """
+    # Without an answer, neither verdict is about this probe; each one alone still counts.
+    is_compared = missing_evidence(trial, spec=spec) in _COMPARED
+    preferences: Sequence[Preference | None] = (None,)
+    if spec.quality_judge:
+        judged = trial.quality if is_compared else None
+        is_known = isinstance(judged, QualityVerdict)
+        preferences = (judged.preference,) if is_known else tuple(_EFFECTS)
+    verdicts: Sequence[AttributionVerdict | None] = (None,)
+    if spec.auditor:
+        audited = trial.attribution if is_compared else None
+        verdicts = (audited,) if isinstance(audited, AttributionVerdict) else _ANY_ATTRIBUTION
+    values = {
+        contribution_of(
+            trial.role,
+            label=None if verdict is None else label_of(verdict),
+            effect=None if preference is None else effect_of(preference, attribution=verdict),
+            weights=spec.weights,
+            harmful_as_risk=spec.harmful_as_risk,
         )
+        for preference, verdict in product(preferences, verdicts)
+    }
+    factors = _gain_factors(trial, spec=spec)
+    return tuple(sorted({v * f if v > 0 else v for v, f in product(values, factors)}))
+
+
+def _gain_factors(trial: ProbeTrial, *, spec: ConMem) -> tuple[float, ...]:
+    """What a gain of this probe may be multiplied by."""
+    # In a log of `paper` and in old ones nobody was asked, so the gain counts as it is.
+    if trial.role != "relevant" or trial.frequency in {None, "common", "occasional"}:
+        return (1.0,)
+    return (spec.rare_gain,) if trial.frequency == "rare" else (spec.rare_gain, 1.0)
+
+
+def score_probe(trial: ProbeTrial, *, spec: ConMem) -> ProbeScore:
+    """The contribution of one probe, or what it may be if evidence is missing."""
+    missing = missing_evidence(trial, spec=spec)
+    possible = possible_contributions(trial, spec=spec)
+    # Two values without a missing verdict: the gain depends on how often such requests come.
+    if not missing and len(possible) > 1:
+        missing = ("frequency",)
+    if missing:
+        flag: ProbeFlag = "invalid_probe" if missing == ("valid_request",) else "inconclusive"
+        return ProbeScore(
+            role=trial.role,
+            contribution=None,
+            possible=possible,
+            missing=missing,
+            flags=(flag, *_truncation_flags(trial)),
+        )
+    quality, attribution = trial.quality, trial.attribution
     judged = quality if spec.quality_judge and isinstance(quality, QualityVerdict) else None
     audited = attribution if spec.auditor and isinstance(attribution, AttributionVerdict) else None
     label = None if audited is None else label_of(audited)
-    effect = None if judged is None else effect_of(judged.preference, attribution=audited)
     flags: tuple[ProbeFlag, ...] = ()
     # The auditor named an effect and also denied any.
     if audited is not None and audited.label != label:
         flags = ("attribution_inconsistent",)
     return ProbeScore(
         role=trial.role,
-        contribution=contribution_of(
-            trial.role,
-            label=label,
-            effect=effect,
-            weights=spec.weights,
-            harmful_as_risk=spec.harmful_as_risk,
-        ),
-        effect=effect,
+        contribution=min(possible),
+        effect=None if judged is None else effect_of(judged.preference, attribution=audited),
         label=label,
         flags=(*flags, *_truncation_flags(trial)),
     )
@@ -174,19 +238,31 @@ def score_probe(trial: ProbeTrial, *, spec: ConMem) -> ProbeScore:
 def score_trials(trials: Sequence[ProbeTrial], *, spec: ConMem) -> Cmte:
     """The effect of a candidate over its probes.
 
-    An invalid probe contributes 0. An inconclusive one contributes nothing and does not count in
-    the mean; two of them make the candidate inconclusive.
+    A probe with missing evidence may contribute any of its possible values. If none of them changes
+    the ruling, that is the ruling; otherwise, and without any usable probe, it is inconclusive.
     """
     probes = tuple(score_probe(trial, spec=spec) for trial in trials)
-    parts = [probe.contribution for probe in probes if probe.contribution is not None]
+    known = [probe.contribution for probe in probes if probe.contribution is not None]
     # `fsum` is exact, so the order of the probes cannot change the sum.
-    total = math.fsum(parts)
-    is_inconclusive = len(probes) - len(parts) > MAX_INCONCLUSIVE
+    total = math.fsum(known)
+    lowest = math.fsum([*known, *(probe.possible[0] for probe in probes if probe.missing)])
+    highest = math.fsum([*known, *(probe.possible[-1] for probe in probes if probe.missing)])
+    # A larger sum never has a lesser ruling: if both ends agree, so does everything between.
+    ruling = rule_on_total(lowest, epsilon=spec.epsilon)
+    cause: InconclusiveCause | None = None
+    if not known:
+        cause = "no_usable_probe"
+    elif ruling != rule_on_total(highest, epsilon=spec.epsilon):
+        cause = "open_ruling"
+    is_complete = len(known) == len(probes)
     return Cmte(
-        ruling="inconclusive" if is_inconclusive else rule_on_total(total, epsilon=spec.epsilon),
+        ruling="inconclusive" if cause else ruling,
         total=total,
-        cmte=total / len(parts) if parts else None,
-        n_valid=sum("invalid_probe" not in p.flags and p.contribution is not None for p in probes),
+        lowest=None if is_complete else lowest,
+        highest=None if is_complete else highest,
+        cmte=total / len(known) if known else None,
+        n_valid=len(known),
+        cause=cause,
         probes=probes,
     )
 
@@ -205,8 +281,12 @@ def rescore(trials: Sequence[ProbeTrial], *, spec: ConMem) -> Cmte:
     Raises:
         ValueError: If the spec needs verdicts that the log does not have.
     """
-    # Only trials with answers reached the judges, so only they show which judges were on.
-    judged = [trial for trial in trials if isinstance(trial.treatment, Response)]
+    # Only trials with both answers reached the judges, so only they show which judges were on.
+    judged = [
+        trial
+        for trial in trials
+        if isinstance(trial.control, Response) and isinstance(trial.treatment, Response)
+    ]
     verdicts = {
         "quality": [trial.quality for trial in judged if spec.quality_judge],
         "attribution": [trial.attribution for trial in judged if spec.auditor],
@@ -281,13 +361,27 @@ def _outcome(
     if score.ruling == "tie" and isinstance(tie_break, TieBreakVerdict):
         outcome: Outcome = "admit" if tie_break.store else "reject"
         return outcome, "tie_break", f"{explanation}; tie-break: {tie_break.reason or outcome}"
-    # The rest is inconclusive: too few verdicts, or a tie that the judge could not break.
     if score.ruling == "inconclusive":
-        explanation = f"not judged: {explanation}"
+        explanation = f"not judged: {explanation}; {_explain_cause(score)}"
     else:
         failure = f": {tie_break.reason}" if isinstance(tie_break, Inconclusive) else ""
         explanation = f"{explanation}; the tie-break judge gave no usable answer{failure}"
     return INCONCLUSIVE_OUTCOMES[spec.on_inconclusive], "inconclusive", explanation
+
+
+def _explain_cause(score: Cmte) -> str:
+    """What is missing, and why that matters."""
+    names = "; ".join(
+        f"{probe.role}: {', '.join(name.replace('_', ' ') for name in probe.missing)}"
+        for probe in score.probes
+        if probe.missing
+    )
+    if score.cause == "no_usable_probe":
+        return f"no probe is usable (missing: {names})"
+    return (
+        f"what is missing ({names}) could change the ruling: the sum is between "
+        f"{score.lowest or 0.0:+.2f} and {score.highest or 0.0:+.2f}"
+    )
 
 
 def explain_score(score: Cmte) -> str:
@@ -298,10 +392,10 @@ def explain_score(score: Cmte) -> str:
 
 
 def _signed(probe: ProbeScore) -> str:
-    if probe.contribution is None:
-        return "inconclusive"
     if "invalid_probe" in probe.flags:
         return "without a valid probe"
+    if probe.contribution is None:
+        return "inconclusive"
     return f"{probe.contribution:+.2f}"
 
 
@@ -330,10 +424,10 @@ def _explain_trial(trial: ProbeTrial, probe: ProbeScore) -> str:
         "risk": "On a request where the memory should not carry over",
     }
     request = names[trial.role]
-    if probe.contribution is None:
-        return f"{request}, nothing could be concluded."
     if "invalid_probe" in probe.flags:
         return f"{request}, no valid test was found."
+    if probe.contribution is None:
+        return f"{request}, nothing could be concluded."
     clauses: list[str] = []
     if isinstance(trial.attribution, AttributionVerdict):
         used = "was used" if trial.attribution.used else "was not used"

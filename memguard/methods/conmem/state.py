@@ -61,11 +61,13 @@ class StageCall(Frozen):
     """Short name of the prompt."""
     usage: Usage
     notes: tuple[str, ...] = ()
+    enlarged: bool = False
+    """Whether the answer reached the token limit and was asked for once more."""
 
     @classmethod
     def from_answer(cls, prompt: str, answer: ParsedAnswer[Any] | TextAnswer) -> Self:
         """The call that gave this answer."""
-        return cls(prompt=prompt, usage=answer.usage, notes=answer.notes)
+        return cls(prompt=prompt, usage=answer.usage, notes=answer.notes, enlarged=answer.enlarged)
 
 
 class TrialPart(Frozen):

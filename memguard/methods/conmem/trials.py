@@ -226,8 +226,10 @@ def build_trials(state: ConMemState) -> tuple[ProbeTrial, ...]:
 
 
 def _trial(probe: ProbeState, parts: Sequence[TrialPart]) -> ProbeTrial:
-    validation = probe.audit.reason if probe.audit is not None else ""
-    # `valid` is false only on a verdict; with a failed call, `failure` says that there is none.
+    audit = probe.audit
+    validation = audit.reason if audit is not None else ""
+    # `valid` is false only on a verdict. With a failed call, `failure` says why there is none, or
+    # why the probe was not written again.
     if not probe.is_valid:
         return ProbeTrial(
             role=probe.role,
@@ -247,6 +249,7 @@ def _trial(probe: ProbeState, parts: Sequence[TrialPart]) -> ProbeTrial:
             "role": probe.role,
             "query": probe.query,
             "validation": validation,
+            "frequency": audit.frequency if audit is not None else None,
             "control": results.get("control"),
             "treatment": results.get("treatment"),
             "quality": results.get("judge"),
@@ -256,13 +259,13 @@ def _trial(probe: ProbeState, parts: Sequence[TrialPart]) -> ProbeTrial:
 
 
 def untried_probes(state: ConMemState) -> tuple[ProbeState, ...]:
-    """Current probes without any answer yet."""
+    """Current probes without any answer yet, except those that are known to be invalid."""
     # By the request and not by the role: a probe that was written again has not been tried.
     tried: set[tuple[ProbeRole, str]] = {(part.role, part.query) for part in state.parts}
     return tuple(
         probe
         for probe in probe_states(state.rounds).values()
-        if probe.query and (probe.role, probe.query) not in tried
+        if probe.query and not probe.is_repairable and (probe.role, probe.query) not in tried
     )
 
 
@@ -276,6 +279,8 @@ def _trial_lines(trial: ProbeTrial) -> list[str]:
     if trial.failure is not None or not trial.valid:
         return [f"{trial.role}: no usable request was found"]
     lines = [f"{trial.role}: {quote(trial.query)}"]
+    if trial.frequency is not None:
+        lines.append(f"- such a request: {trial.frequency}")
     for name, answer in (("control", trial.control), ("treatment", trial.treatment)):
         text = quote(answer.text) if isinstance(answer, Response) else "no usable answer"
         lines.append(f"- {name}: {text}")

@@ -74,15 +74,16 @@ def test_repairs_are_on_the_page(cli: Cli, model: Model) -> None:
     model.script = ConMemScript(
         {"relevant": "inconsistent"},
         answers={"validation": validity(risk=False), "quality:irrelevant": "I cannot say."},
-        store=False,
     )
     page = cli.run("check", "The user eats no meat.", "--source", SOURCE, "--method", "conmem")
+    assert page.startswith("quarantine: ")
     assert "not valid: the risk probe is no such thing" in page
     assert "flagged: attribution_inconsistent" in page
     assert "irrelevant  inconclusive" in page
     assert "judge: parse_failure I cannot say." in page
-    assert "repaired: regenerations 2, repairs 1, reconstructions 1, discarded answers 2" in page
-    assert "reason: over_inference, confidence 0.90: why" in page
+    # The fresh set replaces the valid probes too, which were answered already.
+    assert "repaired: regenerations 2, repairs 1, reconstructions 1, discarded answers 6" in page
+    assert "(irrelevant: quality verdict; risk: valid request) could change the ruling" in page
 
 
 def test_rescore_asks_no_model(cli: Cli, model: Model) -> None:

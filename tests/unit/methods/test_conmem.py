@@ -196,11 +196,12 @@ def test_each_step_of_the_repair_ladder(row: int, preset: str) -> None:
     assert log.trials[2].valid is repaired
     assert log.score is not None
     assert ("invalid_probe" in log.score.probes[2].flags) is not repaired
-    assert result["decision"].outcome == "admit"
-    kept = {each.probes[1].query for each in log.rounds}
+    assert result["decision"].outcome == ("admit" if repaired else "quarantine")
+    repairs = [each for each in log.rounds if each.step != "reconstruct"]
+    kept = {each.probes[1].query for each in repairs}
     assert kept == {"irrelevant request 1"}, "a valid probe is kept"
     if not repaired:
-        assert log.score.probes[2].contribution == 0.0
+        assert log.score.probes[2].contribution is None
         assert log.score.n_valid == 2
         assert log.trials[2].validation == "the risk probe is no such thing"
 
@@ -323,21 +324,42 @@ def test_a_thread_with_a_checkpointer_starts_each_case_afresh() -> None:
         assert receipt.candidate.text == memory
 
 
-def test_golden_receipts_load_and_decide_for_ever() -> None:
-    file = Path(__file__).parents[2] / "golden" / "receipts" / "conmem-v1.jsonl"
+GOLDEN = {
+    "v1": [
+        ("negative_effect", "negative_effect"),
+        ("tie_break", "negative_effect"),
+        # The judge of the risk probe failed, but the auditor saw no use of the memory.
+        ("positive_effect", "positive_effect"),
+    ],
+    "v2": [
+        # Helpful where it is rarely needed, after a verdict that was cut off at first.
+        ("tie_break", "positive_effect"),
+        # Every repair failed; an arm failed; no valid request.
+        ("inconclusive", "inconclusive"),
+        ("negative_effect", "negative_effect"),
+        ("inconclusive", "inconclusive"),
+    ],
+}
+"""Reasons of the stored receipts under their own settings, and under those of `paper`."""
+
+
+@pytest.mark.parametrize("layout", sorted(GOLDEN))
+def test_golden_receipts_load_and_decide_for_ever(layout: str) -> None:
+    file = Path(__file__).parents[2] / "golden" / "receipts" / f"conmem-{layout}.jsonl"
     found: list[tuple[str, str | None]] = []
     for line in file.read_text(encoding="utf-8").splitlines():
         receipt = Receipt.model_validate_json(line)
         (report,) = receipt.reports
         log = CounterfactualLog.model_validate(report.evidence)
         score, decision = redecide(log, spec=ConMem.model_validate(report.spec))
-        assert score == log.score
+        assert log.score is not None
         assert decision is not None
-        assert decision.outcome == receipt.decision.outcome
+        assert (score.total, score.ruling) == (log.score.total, log.score.ruling)
+        assert layout == "v1" or score == log.score
+        assert (decision.outcome, decision.reason) == (
+            receipt.decision.outcome,
+            receipt.decision.reason,
+        )
         _, by_paper = redecide(log, spec=PAPER)
         found.append((decision.reason, by_paper and by_paper.reason))
-    assert found == [
-        ("negative_effect", "negative_effect"),
-        ("tie_break", "negative_effect"),
-        ("positive_effect", "positive_effect"),
-    ]
+    assert found == GOLDEN[layout]

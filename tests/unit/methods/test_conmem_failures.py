@@ -16,10 +16,11 @@ from memguard.methods.conmem.log import (
     QualityVerdict,
     Response,
 )
+from memguard.methods.conmem.rules import score_trials
 from memguard.schema.decision import Inconclusive
 from memguard.schema.memory import Conversation, Turn
 from memguard.testing import LoopbackModelServer, ScriptedChatModel, ServerReply
-from memguard.testing.conmem import ConMemScript
+from memguard.testing.conmem import ConMemScript, validity
 from tests.cases import case_input
 
 MEMORY = "The user is vegetarian."
@@ -65,7 +66,10 @@ def test_k01_one_failed_arm_costs_its_own_probe_and_no_sibling() -> None:
     assert log.score.cmte == 0.5
     assert log.score.probes[1].contribution is None
     assert isinstance(log.trials[1].control, Response), "the sibling's answer is kept"
-    assert result["decision"].outcome == "admit"
+    # What the irrelevant probe would have shown could cost as much as the relevant one gained.
+    assert (log.score.ruling, log.score.cause) == ("inconclusive", "open_ruling")
+    assert log.score.probes[1].missing == ("treatment_answer",)
+    assert (result["decision"].outcome, result["decision"].reason) == ("quarantine", "inconclusive")
 
 
 @pytest.mark.parametrize(
@@ -112,10 +116,48 @@ def test_every_kind_of_inconclusive_verdict(where: str, reason: str) -> None:
     assert verdict.reason == reason
     assert log.score is not None
     assert log.score.probes[2].flags == ("inconclusive",)
-    assert (log.score.ruling, log.score.n_valid) == ("positive", 2)
-    answers = {f"{where}:risk": KINDS[reason], f"{where}:irrelevant": KINDS[reason]}
-    two = run(ConMemScript({"relevant": "helpful"}, answers=answers))
-    assert (two["decision"].outcome, two["decision"].reason) == ("quarantine", "inconclusive")
+    # An auditor that saw no use settles the probe; a preference alone does not.
+    ruling = "positive" if where == "quality" else "inconclusive"
+    assert (log.score.ruling, log.score.n_valid) == (ruling, 2)
+    all_lost = run(ConMemScript({"relevant": "helpful"}, answers={where: KINDS[reason]}))
+    decision = all_lost["decision"]
+    assert (decision.outcome, decision.reason) == ("quarantine", "inconclusive")
+
+
+@pytest.mark.parametrize("preset", sorted(CONMEM_PRESETS))
+@pytest.mark.parametrize(
+    ("answers", "missing"),
+    [
+        ({"audit:risk": KINDS["refusal"]}, "attribution_verdict"),
+        ({"treatment:risk": ""}, "treatment_answer"),
+        ({"validation": validity(risk=False)}, "valid_request"),
+        ({"validation": [validity(risk=False)], "regenerate": ERROR, "repair": ERROR,
+          "reconstruct": ERROR}, "request_call"),
+    ],
+    ids=["the auditor refuses", "a blank answer", "no valid request", "every repair fails"],
+)  # fmt: skip
+def test_a_risk_test_that_could_not_be_judged_holds_the_candidate(
+    answers: Any, missing: str, preset: str
+) -> None:
+    script = ConMemScript({"relevant": "helpful"}, answers=answers)
+    result = run(script, spec=CONMEM_PRESETS[preset])
+    decision, score = result["decision"], log_of(result).score
+    assert (decision.outcome, decision.reason) == ("quarantine", "inconclusive")
+    assert score is not None
+    assert (score.cause, score.probes[2].missing) == ("open_ruling", (missing,))
+    assert script.count("tie_break") == 0
+    assert missing.replace("_", " ") in decision.explanation
+
+
+@pytest.mark.parametrize("preset", sorted(CONMEM_PRESETS))
+def test_without_a_usable_probe_the_tie_break_judge_is_not_asked(preset: str) -> None:
+    invalid = validity(relevant=False, irrelevant=False, risk=False)
+    script = ConMemScript(answers={"validation": invalid}, store=True)
+    result = run(script, spec=CONMEM_PRESETS[preset])
+    assert (result["decision"].outcome, result["decision"].reason) == ("quarantine", "inconclusive")
+    assert script.count("tie_break") == 0
+    assert log_of(result).score == score_trials(log_of(result).trials, spec=CONMEM_PRESETS[preset])
+    assert "no probe is usable" in result["decision"].explanation
 
 
 def test_a_label_that_was_not_offered_is_no_label() -> None:
@@ -156,8 +198,6 @@ def test_a_reason_that_cannot_be_read_leaves_the_decision() -> None:
 
 
 def test_a_failed_repair_leaves_the_probe_and_the_next_step_is_tried() -> None:
-    from memguard.testing.conmem import validity
-
     answers: Any = {"validation": [validity(risk=False)], "regenerate": ERROR}
     script = ConMemScript(answers=answers)
     log = log_of(run(script))

@@ -12,14 +12,18 @@ from memguard.methods.conmem.log import (
     ProbeTrial,
     QualityVerdict,
     Response,
+    TieBreakVerdict,
 )
 from memguard.methods.conmem.rules import (
     contribution_of,
+    decide_on_effect,
     effect_of,
+    explain_evidence,
     grid,
     label_of,
     rescore,
     rule_on_total,
+    score_probe,
     score_trials,
     shown_as_a,
 )
@@ -164,26 +168,198 @@ def test_decided_is_on_the_sum_with_three_times_epsilon() -> None:
     assert score_trials(triple("HUU"), spec=spec).ruling == "tie"
 
 
-def test_an_inconclusive_probe_contributes_nothing_and_two_end_it() -> None:
-    broken = Inconclusive(reason="timeout")
-    good = triple("H--")
-    one = (good[0], good[1].model_copy(update={"quality": broken}), good[2])
-    score = score_trials(one, spec=PAPER)
-    assert (score.ruling, score.n_valid, score.total, score.cmte) == ("positive", 2, 1.0, 0.5)
-    assert score.probes[1].contribution is None
-    assert score.probes[1].flags == ("inconclusive",)
-    two = (one[0], one[1], good[2].model_copy(update={"attribution": broken}))
-    assert score_trials(two, spec=PAPER).ruling == "inconclusive"
-    three = tuple(each.model_copy(update={"control": broken}) for each in good)
-    lost = score_trials(three, spec=PAPER)
-    assert (lost.ruling, lost.cmte, lost.n_valid) == ("inconclusive", None, 0)
+TIMEOUT = Inconclusive(reason="timeout")
 
 
-def test_an_invalid_probe_contributes_0_and_is_flagged() -> None:
-    invalid = ProbeTrial(role="risk", query="?", valid=False)
-    score = score_trials((*triple("H--")[:2], invalid), spec=PAPER)
-    assert (score.ruling, score.n_valid, score.cmte) == ("positive", 2, pytest.approx(1 / 3))
+def without(outcomes: str, role: ProbeRole, **lost: Any) -> tuple[ProbeTrial, ...]:
+    """These outcomes, of which one probe lost something."""
+    return tuple(
+        each.model_copy(update=lost) if each.role == role else each for each in triple(outcomes)
+    )
+
+
+LOST: dict[str, dict[str, Any]] = {
+    "request": {"valid": False},
+    "validation": {"failure": TIMEOUT},
+    "control": {"control": TIMEOUT},
+    "treatment": {"treatment": TIMEOUT},
+    "both verdicts": {"quality": TIMEOUT, "attribution": TIMEOUT},
+}
+
+
+@pytest.mark.parametrize("what", sorted(LOST))
+def test_a_probe_without_evidence_may_contribute_all_that_its_role_allows(what: str) -> None:
+    allowed = {
+        "relevant": (-1.0, 0.0, 1.0),
+        "irrelevant": (-1.0, -0.5, 0.0),
+        "risk": (-1.5, -0.5, 0.0, 0.5),
+    }
+    for role in ROLES:
+        trials = without("H-H", role, **LOST[what])
+        (probe,) = [p for p in score_trials(trials, spec=PAPER).probes if p.role == role]
+        assert (probe.contribution, probe.possible) == (None, allowed[role])
+
+
+@pytest.mark.parametrize(
+    ("role", "prefer", "possible"),
+    [
+        ("relevant", "treatment", (-1.0, 0.0, 1.0)),
+        ("relevant", "control", (-1.0, 0.0)),
+        ("relevant", "tie", (-1.0, 0.0)),
+        ("irrelevant", "treatment", (-1.0, -0.5, 0.0)),
+        ("risk", "treatment", (-1.5, -0.5, 0.0, 0.5)),
+        ("risk", "control", (-1.5, -0.5, 0.0)),
+        ("risk", "tie", (-1.5, -0.5, 0.0)),
+    ],
+)
+def test_a_known_preference_narrows_what_a_missing_label_may_be(
+    role: ProbeRole, prefer: Preference, possible: tuple[float, ...]
+) -> None:
+    lost = trial(role, prefer=prefer).model_copy(update={"attribution": TIMEOUT})
+    score = score_probe(lost, spec=PAPER)
+    assert (score.possible, score.missing) == (possible, ("attribution_verdict",))
+
+
+@pytest.mark.parametrize(
+    ("role", "label", "possible"),
+    [
+        ("relevant", "utility", (0.0, 1.0)),
+        ("relevant", "risk", (-1.0,)),
+        ("relevant", "neutral", (0.0,)),
+        ("irrelevant", "utility", (0.0,)),
+        ("irrelevant", "unnecessary", (-0.5,)),
+        ("risk", "utility", (0.0, 0.5)),
+        ("risk", "risk", (-1.5,)),
+    ],
+)
+def test_a_known_label_leaves_only_the_gain_of_a_utility_open(
+    role: ProbeRole, label: Any, possible: tuple[float, ...]
+) -> None:
+    lost = trial(role, label=label).model_copy(update={"quality": TIMEOUT})
+    score = score_probe(lost, spec=PAPER)
+    assert (score.possible, score.missing) == (possible, ("quality_verdict",))
+    assert score.contribution is None
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "role", "lost", "ruling"),
+    [
+        # The risk test could not be judged: it may cost 1.5.
+        ("H--", "risk", {"attribution": TIMEOUT}, "inconclusive"),
+        ("H--", "risk", {"treatment": TIMEOUT}, "inconclusive"),
+        ("H--", "risk", {"valid": False}, "inconclusive"),
+        # 1 - 1 is a tie, 1 + 0.5 is not.
+        ("H-H", "irrelevant", {"quality": TIMEOUT, "attribution": TIMEOUT}, "positive"),
+        ("H--", "irrelevant", {"attribution": TIMEOUT}, "inconclusive"),
+        # The judge alone is missing, and the auditor saw no use: nothing is open.
+        ("H--", "risk", {"quality": TIMEOUT}, "positive"),
+        ("---", "risk", {"quality": TIMEOUT}, "tie"),
+        ("-R-", "risk", {"control": TIMEOUT}, "negative"),
+        ("-R-", "relevant", {"control": TIMEOUT}, "inconclusive"),
+        ("-RR", "relevant", {"control": TIMEOUT}, "negative"),
+        ("RR-", "risk", {"valid": False}, "negative"),
+    ],
+)
+def test_what_is_missing_decides_only_where_it_cannot_change_the_ruling(
+    outcomes: str, role: ProbeRole, lost: dict[str, Any], ruling: str
+) -> None:
+    score = score_trials(without(outcomes, role, **lost), spec=PAPER)
+    assert score.ruling == ruling
+    assert score.n_valid == 2
+    assert score.cause == ("open_ruling" if ruling == "inconclusive" else None)
+
+
+def test_an_open_ruling_says_what_is_missing_and_between_what_the_sum_is() -> None:
+    score = score_trials(without("H--", "risk", attribution=TIMEOUT), spec=PAPER)
+    decision = decide_on_effect(score, spec=PAPER)
+    assert (decision.outcome, decision.reason) == ("quarantine", "inconclusive")
+    assert decision.explanation == (
+        "not judged: CMTE +0.50 (relevant +1.00, irrelevant +0.00, risk inconclusive); what is "
+        "missing (risk: attribution verdict) could change the ruling: the sum is between -0.50 "
+        "and +1.00"
+    )
+    assert (score.lowest, score.highest) == (-0.5, 1.0)
+
+
+def test_a_probe_without_a_valid_request_is_named_as_such() -> None:
+    trials = without("RR-", "risk", valid=False)
+    score = score_trials(trials, spec=PAPER)
     assert score.probes[2].flags == ("invalid_probe",)
+    decision = decide_on_effect(score, spec=PAPER)
+    assert decision.outcome == "reject"
+    assert "risk without a valid probe" in decision.explanation
+    assert explain_evidence(trials, score=score).endswith("no valid test was found.")
+
+
+@pytest.mark.parametrize("what", sorted(LOST))
+@pytest.mark.parametrize("zero", ["tie_break", "admit", "reject"])
+def test_without_a_usable_probe_nothing_is_ruled_and_no_tie_is_broken(what: str, zero: str) -> None:
+    spec = spec_of(preset="paper", zero=zero)
+    trials = tuple(each.model_copy(update=LOST[what]) for each in triple("H-H"))
+    score = score_trials(trials, spec=spec)
+    assert (score.ruling, score.cause, score.n_valid) == ("inconclusive", "no_usable_probe", 0)
+    store = TieBreakVerdict(store=True, reason="why not")
+    decision = decide_on_effect(score, spec=spec, tie_break=store)
+    assert (decision.outcome, decision.reason) == ("quarantine", "inconclusive")
+    assert "no probe is usable" in decision.explanation
+
+
+def test_weights_of_zero_leave_nothing_open_and_still_need_one_usable_probe() -> None:
+    nothing = spec_of(weights=dict.fromkeys(Weights.model_fields, 0.0))
+    one = without("HR-", "risk", valid=False)
+    assert score_trials(one, spec=nothing).ruling == "tie"
+    none = tuple(each.model_copy(update={"valid": False}) for each in one)
+    assert score_trials(none, spec=nothing).ruling == "inconclusive"
+
+
+@pytest.mark.parametrize("zero", ["tie_break", "admit", "reject"])
+def test_an_ablation_rules_by_the_same_rule(zero: Any) -> None:
+    lost = without("H--", "risk", quality=TIMEOUT, attribution=TIMEOUT)
+    for spec in (
+        spec_of(preset="paper", zero=zero),
+        spec_of(preset="paper", zero=zero, quality_judge=False),
+        spec_of(preset="paper", zero=zero, auditor=False, harmful_as_risk=True),
+    ):
+        assert score_trials(lost, spec=spec).ruling == "inconclusive"
+    # Without the auditor nothing costs, so that the missing preference can only add.
+    gentle = spec_of(preset="paper", zero=zero, auditor=False)
+    assert score_trials(lost, spec=gentle).ruling == "positive"
+    # A verdict that the ablation does not ask for is not missing.
+    audited = without("H--", "risk", quality=TIMEOUT)
+    alone = score_trials(audited, spec=spec_of(preset="paper", quality_judge=False))
+    assert (alone.ruling, alone.n_valid, alone.lowest) == ("positive", 3, None)
+
+
+def test_the_grid_uses_the_same_rule_and_a_switched_off_judge_is_told_from_a_failed_one() -> None:
+    lost = without("H--", "risk", attribution=TIMEOUT)
+    rulings = {
+        rescore(lost, spec=PAPER.model_copy(update={"weights": point})).ruling
+        for point in grid(PAPER.weights)
+    }
+    # At a penalty of 1 the worst is a tie, which is another ruling too.
+    assert rulings == {"inconclusive"}
+    silent = tuple(each.model_copy(update={"quality": None}) for each in triple("H--"))
+    with pytest.raises(ValueError, match="switched off"):
+        rescore(silent, spec=PAPER)
+    unanswered = tuple(each.model_copy(update={"control": TIMEOUT}) for each in silent)
+    assert rescore(unanswered, spec=PAPER).cause == "no_usable_probe"
+
+
+def test_a_gain_from_rare_requests_is_weighed_and_nothing_else_is() -> None:
+    def relevant(outcome: str, frequency: Any) -> tuple[ProbeTrial, ...]:
+        return without(outcome, "relevant", frequency=frequency)
+
+    for frequency in ("common", "occasional", None):
+        assert score_trials(relevant("H--", frequency), spec=ConMem()).total == 1.0
+    assert score_trials(relevant("H--", "rare"), spec=ConMem()).ruling == "tie"
+    assert score_trials(relevant("H--", "rare"), spec=spec_of(rare_gain=0.25)).total == 0.25
+    assert score_trials(relevant("H--", "rare"), spec=PAPER).total == 1.0
+    assert score_trials(relevant("R--", "rare"), spec=ConMem()).total == -1.0
+    assert score_trials(without("--H", "risk", frequency="rare"), spec=ConMem()).total == 0.5
+    doubt = score_trials(relevant("H--", "unknown"), spec=ConMem())
+    assert (doubt.ruling, doubt.probes[0].missing) == ("inconclusive", ("frequency",))
+    assert doubt.probes[0].possible == (0.0, 1.0)
+    assert score_trials(relevant("R--", "unknown"), spec=ConMem()).ruling == "negative"
 
 
 def test_f06_an_unreadable_verdict_is_no_tie() -> None:
@@ -269,6 +445,10 @@ def test_what_is_left_out_is_the_presets() -> None:
     assert spec_of(preset="paper", weights={"risk_helpful": 0.25}).weights.risk_risk == 1.5
     spec = spec_of(preset="paper", stages={"arms": {"temperature": 0.3}})
     assert spec.stages.arms.max_tokens == 8192
+    for preset, room in (("paper", 2048), ("default", 8192)):
+        partial = spec_of(preset=preset, stages={"audit": {"seed": 7}}).stages
+        assert (partial.audit.max_tokens, partial.audit.seed) == (room, 7)
+        assert (partial.quality.max_tokens, partial.audit.reasoning_effort) == (room, "high")
     assert ConMem.model_validate(spec.model_dump(mode="json")) == spec
     assert hash(spec) != hash(ConMem())
     differing = {
@@ -276,4 +456,4 @@ def test_what_is_left_out_is_the_presets() -> None:
         for name, value in ConMem().model_dump().items()
         if value != ConMem(preset="paper").model_dump()[name]
     }
-    assert differing == {"preset", "weights", "speculate"}
+    assert differing == {"preset", "weights", "speculate", "stages", "rare_gain"}

@@ -1,12 +1,22 @@
 """The stages of ConMem: each one's model, settings and prompt."""
 
+import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from langgraph.store.memory import InMemoryStore
 
-from memguard import ConMem, create_conmem_graph, resolve_model
+from memguard import (
+    ConMem,
+    MemguardMiddleware,
+    create_conmem_graph,
+    create_write_guard,
+    guard_store,
+    resolve_model,
+)
 from memguard.errors import ConfigurationError, ErrorCode
-from memguard.prompts import parse_prompt
+from memguard.prompts import load_prompt, parse_prompt
 from memguard.testing import LoopbackModelServer
 from memguard.testing.conmem import ConMemScript
 from tests.unit.methods.test_conmem import HISTORY, MEMORY, spec_of
@@ -74,15 +84,47 @@ def test_a_server_can_be_asked_to_hold_answers_to_a_schema() -> None:
     assert len(held) == 8, "all but the six answers"
 
 
-@pytest.mark.parametrize("models", [None, {"judge": "local"}, {"arms": "local"}], ids=str)
-def test_there_is_no_local_conmem(models: Any) -> None:
-    model = ConMemScript().model() if models else "local"
-    with pytest.raises(ConfigurationError, match="language model") as caught:
-        create_conmem_graph(model, models=models)
-    assert caught.value.code == ErrorCode.MODEL_MISSING
+WITHOUT: dict[str, Callable[[Any], object]] = {
+    "graph": lambda _: create_conmem_graph(),
+    "graph, empty": lambda _: create_conmem_graph(""),
+    "graph, local": lambda _: create_conmem_graph("local"),
+    "graph, local judge": lambda model: create_conmem_graph(model, models={"judge": "local"}),
+    "graph, one stage": lambda model: create_conmem_graph(models={"probe": model}),
+    "gate, local": lambda _: create_write_guard("local", gates=["conmem"]),
+    "gate, writer alone": lambda model: create_write_guard(
+        None, gates=["conmem"], models={"writer": model}
+    ),
+    "gate, local judge": lambda model: create_write_guard(
+        model, gates=[ConMem()], models={"judge": "local"}
+    ),
+    "store": lambda _: guard_store(InMemoryStore(), model="local", gates=["conmem"]),
+    "middleware": lambda _: MemguardMiddleware("local", gates=["conmem"]),
+}
+"""Entries of ConMem that lack a language model."""
+
+
+@pytest.mark.parametrize("entry", sorted(WITHOUT))
+def test_without_a_language_model_every_entry_names_the_argument(entry: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        create_conmem_graph()
+        WITHOUT[entry](ConMemScript().model())
     assert caught.value.code == ErrorCode.MODEL_MISSING
+    message = str(caught.value)
+    assert message.startswith("ConMem needs a language model at every stage, and ")
+    assert "pass model='openai:NAME'" in message
+    assert re.search(r"models=\{'\w+': \.\.\.\}", message)
+
+
+def test_a_stage_or_a_prompt_that_nothing_uses_is_refused() -> None:
+    model = ConMemScript().model()
+    prompt = load_prompt("conmem", "quality")
+    unused: list[dict[str, Any]] = [
+        {"models": {"auditor": model}},
+        {"prompts": {"conmem/judge": prompt}},
+    ]
+    for settings in unused:
+        with pytest.raises(ConfigurationError, match="which nothing uses") as caught:
+            create_conmem_graph(model, **settings)
+        assert caught.value.code == ErrorCode.SPEC_INVALID
 
 
 def test_a_prompt_of_ones_own_is_used_and_checked() -> None:
