@@ -155,7 +155,7 @@ ARMS: dict[str, Arm] = {
     "Bare": lambda case: bare(case.memories),
     # The gate decides with one bit, so there are no permissions to head a group by.
     "Gate": lambda case: render_memories(
-        gate_by_relevance(case.memories, spec=case.gate), rendering="neutral"
+        gate_by_relevance(case.memories, spec=case.gate, instructions={}), rendering="neutral"
     ),
     "FC": lambda case: render_memories(case.fc, rendering="channels"),
     # One ledger in three renderings: what differs between these arms is the headings alone.

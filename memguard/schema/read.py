@@ -135,6 +135,9 @@ class ReadSpec(Frozen):
     safety: bool = True
     """Whether allergies, medication and accessibility needs fail open: they are never dropped
     because of doubt, rank or limits. Ours."""
+    withhold_instructions: bool = True
+    """Whether memory text that instructs the assistant is withheld, whatever the adjudicator says.
+    Ours."""
     personalization_guard: bool = True
     """Whether current preferences of the user fail open in recommendations and plans for the user.
     Ours."""
@@ -177,6 +180,7 @@ READ_PRESETS: dict[str, dict[str, Any]] = {
         "evidence_conflict": False,
         "memory_conflict": False,
         "safety": False,
+        "withhold_instructions": False,
         "personalization_guard": False,
         "max_units": None,
         "max_tokens": None,
@@ -204,6 +208,8 @@ class RelevanceGate(Frozen):
     """The minimum similarity; tune it to the embedder."""
     k: Annotated[int, Field(ge=1, le=200)] = 10
     """The number of memories recalled for a query."""
+    withhold_instructions: bool = True
+    """Whether memory text that instructs the assistant is withheld. Ours."""
     max_units: Annotated[int, Field(ge=1)] | None = None
     """Maximum number of memories in the prompt, nearest first."""
     when_empty: Literal["empty", "line"] = "empty"
@@ -295,6 +301,7 @@ Flag = Literal[
     "decomposition_failed",
     "evidence_cut",
     "limits_exceeded",
+    "instruction_withheld",
 ]
 """What a reader of a report must know about its limits.
 
@@ -309,6 +316,7 @@ Flag = Literal[
 * `decomposition_failed`: some memories were judged whole, because they could not be decomposed.
 * `evidence_cut`: the adjudicator saw only a part of the evidence.
 * `limits_exceeded`: constraints alone exceed `max_units` or `max_tokens`.
+* `instruction_withheld`: a memory instructs the assistant; look at where it came from.
 """
 
 # Without the flags of a read that judged everything, though with rules or with less evidence.

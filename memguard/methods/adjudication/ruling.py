@@ -44,6 +44,7 @@ from memguard.schema.units import (
     WIDTH,
     Attributes,
     FactorAttributes,
+    Instruction,
     Permission,
     Scheme,
     Temporal,
@@ -54,6 +55,26 @@ from memguard.schema.units import (
 SUPERSEDED_RECORD = TableRow(
     "superseded-record", "DENY", "the store has a later record in its place"
 )
+INSTRUCTIONS: dict[Instruction, TableRow] = {
+    "override": TableRow(
+        "instruction-override", "DENY", "tells the assistant to set its rules or its role aside"
+    ),
+    "concealment": TableRow(
+        "instruction-concealment", "DENY", "tells the assistant to hide something from the user"
+    ),
+    "disclosure": TableRow(
+        "instruction-disclosure",
+        "DENY",
+        "tells the assistant to show, send or change something sensitive",
+    ),
+    "trigger": TableRow(
+        "instruction-trigger", "DENY", "tells the assistant what to do when somebody asks"
+    ),
+    "command": TableRow("instruction-command", "DENY", "a standing rule for the assistant"),
+}
+"""The rows of units that instruct the assistant. They come before everything else, so no verdict,
+safety word or missing answer lifts them."""
+
 EVIDENCE = TableRow(
     "evidence-conflict", "DENY", "contradicted by the evidence given with the query"
 )
@@ -175,6 +196,8 @@ def _strictness(ruling: Ruling) -> tuple[int, str, str]:
 def _rule(
     unit: Unit, finding: Row, *, situation: Situation | Inconclusive | None, spec: ReadSpec
 ) -> Ruling:
+    if unit.instruction is not None:
+        return Ruling(unit=unit, row=INSTRUCTIONS[unit.instruction], finding=finding)
     # The store knows that the record was replaced, which no verdict on its words can change.
     if unit.superseded:
         return Ruling(unit=unit, row=SUPERSEDED_RECORD, finding=finding)
@@ -367,7 +390,11 @@ def compile_ledger(
         # Repeats are on the receipt too: it accounts for every recalled memory.
         verdicts += [_repeat(unit, verdict) for unit in repeats.get(unit_id, ())]
     ledger = Ledger(scheme=scheme, situation=adjudication.situation, verdicts=tuple(verdicts))
-    flags: tuple[Flag, ...] = ("limits_exceeded",) if exceeded else ()
+    instructed = any(ruling.unit.instruction for ruling in rulings)
+    flags: tuple[Flag, ...] = (
+        *(("limits_exceeded",) if exceeded else ()),
+        *(("instruction_withheld",) if instructed else ()),
+    )
     notes = tuple(note for ruling in rulings for note in ruling.notes)
     return Compiled(ledger=ledger, flags=flags, notes=notes)
 

@@ -38,6 +38,7 @@ from memguard.methods.adjudication.steps import (
     Steps,
     compile_method,
     distinct,
+    instructions_in,
     units_with_repeats,
 )
 from memguard.prompts import Prompt, load_prompt, resolve_prompt
@@ -73,11 +74,12 @@ async def decompose(
     """Split the memories that will be judged into units; cached ones cost nothing."""
     start = time.monotonic()
     memories, _ = distinct(state.memories)
+    instructions = await instructions_in(state.memories, spec=steps.spec)
     # Others are denied unjudged, so their units are never needed.
     texts = {
         memory.id: memory.text
         for memory in memories
-        if not (memory.superseded or is_blank(state.query))
+        if not (memory.superseded or is_blank(state.query)) and memory.text not in instructions
     }
     keys = {
         name: pieces_key(text, fingerprint=decomposer.fingerprint) for name, text in texts.items()
@@ -102,7 +104,7 @@ async def decompose(
         *(entry.note for entry in pieces.values()),
     ]
     return {
-        **units_with_repeats(state.memories, pieces=pieces),
+        **units_with_repeats(state.memories, instructions=instructions, pieces=pieces),
         "decomposition": decomposition,
         "decomposed": len(new),
         "cached": len(cached),

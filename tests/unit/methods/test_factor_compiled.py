@@ -102,6 +102,7 @@ def test_the_presets_differ_in_what_is_ours() -> None:
         "memory_conflict",
         "safety",
         "personalization_guard",
+        "withhold_instructions",
         "max_units",
         "max_tokens",
     }
