@@ -40,7 +40,9 @@ from memguard.schema.read import (
     Withheld,
 )
 from memguard.schema.units import (
+    GROUNDING,
     SECTIONS,
+    STANDING,
     WIDTH,
     Attributes,
     FactorAttributes,
@@ -93,7 +95,14 @@ NOT_JUDGED: dict[str, TableRow] = {
 }
 """The rows of units without a usable verdict: two kinds fail open, the rest fails closed."""
 
-CONFLICT_LOST = TableRow("conflict-lost", "DENY", "a later unit contradicts it")
+CONFLICT_LOST = TableRow(
+    "conflict-lost", "DENY", "a later unit, at least as well grounded, contradicts it"
+)
+CONFLICT_DOUBTFUL = TableRow(
+    "conflict-doubtful",
+    "CONTEXT_UNCERTAIN",
+    "it contradicts a unit that is better grounded, or that the user said",
+)
 CONFLICT_OPEN = TableRow(
     "conflict-open",
     "CONTEXT_UNCERTAIN",
@@ -308,6 +317,8 @@ def settle_conflicts(
         conflicts: Pairs of unit ids; pairs with an unknown id, or of a unit with itself, are
             ignored.
         safety: Whether safety constraints that lose are shown as context.
+
+    A unit that is denied for another reason has no effect: it would leave nothing to show.
     """
     by_id = {ruling.unit.id: ruling for ruling in rulings}
     # Only the rows change, and no pair looks at a row: no pair sees the outcome of another.
@@ -316,7 +327,7 @@ def settle_conflicts(
         first, second = by_id.get(conflict.first), by_id.get(conflict.second)
         if first is None or second is None or first is second:
             continue
-        if not (_is_valid(first) and _is_valid(second)):
+        if "DENY" in {first.row.then, second.row.then}:
             continue
         for ruling, cap in _losers(first, second):
             limit = CONFLICT_SAFETY if safety and is_about_safety(ruling) else cap
@@ -330,22 +341,46 @@ def settle_conflicts(
 def _losers(first: Ruling, second: Ruling) -> tuple[tuple[Ruling, TableRow], ...]:
     """The units that a conflict narrows, each with the row that caps it."""
     at, other_at = first.unit.said_at, second.unit.said_at
+    earlier, later = first, second
     # Without two different times nothing tells which of them is current.
-    if at is None or other_at is None or at == other_at:
-        return (first, CONFLICT_OPEN), (second, CONFLICT_OPEN)
-    return ((first if at < other_at else second, CONFLICT_LOST),)
+    timed = at is not None and other_at is not None and at != other_at
+    if at is not None and other_at is not None and at > other_at:
+        earlier, later = second, first
+    equal_or_better = _is_as_good(later, earlier)
+    if timed and equal_or_better and _may_replace(later):
+        return ((earlier, CONFLICT_LOST),)
+    if equal_or_better == _is_as_good(earlier, later):
+        return (earlier, CONFLICT_OPEN), (later, CONFLICT_OPEN)
+    worse = earlier if equal_or_better else later
+    return ((worse, CONFLICT_DOUBTFUL),)
 
 
-def _is_valid(ruling: Ruling) -> bool:
-    """Whether a unit counts against another: nothing has settled that it is no longer true."""
-    finding = ruling.finding
-    if ruling.unit.superseded or finding.evidence_conflict:
-        return False
-    attributes = finding.attributes
-    # A unit without a verdict may be true, so it counts.
-    if isinstance(attributes, Inconclusive):
-        return True
-    return _time_of(attributes) != "superseded" and attributes.epistemic != "contradicted"
+def _is_as_good(ruling: Ruling, other: Ruling) -> bool:
+    """Whether a unit is at least as well grounded as another, and by whom counts as much."""
+    return grounding_of(ruling) >= grounding_of(other) and _standing(ruling) >= _standing(other)
+
+
+def _may_replace(ruling: Ruling) -> bool:
+    """Whether a unit is certain enough, and from the right person, to replace another one."""
+    return grounding_of(ruling) >= GROUNDING["inferred"] and _standing(ruling) > 0
+
+
+def _standing(ruling: Ruling) -> int:
+    return STANDING.get(ruling.unit.said_by, 0)
+
+
+def grounding_of(ruling: Ruling) -> int:
+    """How well a unit is supported, by the order of `GROUNDING`.
+
+    A unit without a verdict, or whose person or time is uncertain, is as doubtful as a guess.
+    """
+    attributes = ruling.finding.attributes
+    if isinstance(attributes, Inconclusive) or "uncertain" in {
+        attributes.subject,
+        _time_of(attributes),
+    }:
+        return GROUNDING["uncertain"]
+    return GROUNDING[attributes.epistemic]
 
 
 def compile_ledger(
