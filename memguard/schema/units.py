@@ -46,25 +46,6 @@ Epistemic = Literal["verified", "stated", "inferred", "contradicted", "uncertain
 * `uncertain`: unclear.
 """
 
-GROUNDING: dict[Epistemic, int] = {
-    "verified": 3,
-    "stated": 2,
-    "inferred": 1,
-    "uncertain": 0,
-    "contradicted": -1,
-}
-"""How well a unit is supported, as an order; more is better. Ours.
-
-A joke, a rumour, a guess and "I wonder whether" are `uncertain`. A unit below `inferred` is
-doubtful: it never replaces another unit.
-"""
-
-STANDING: dict[SaidBy, int] = {"user": 2, "mixed": 1, "unknown": 1}
-"""Who may replace what a user's memory says, as an order; everybody else has 0 and may not. Ours.
-
-A memory belongs to a user, who is the one that the fact is about, or the one who tells of it.
-"""
-
 Temporal = Literal["current", "superseded", "uncertain"]
 """Whether a unit is still true; a unit whose date has passed is `superseded`, too."""
 

@@ -14,7 +14,7 @@ from memguard.methods.adjudication.ruling import (
     Costs,
     Ruling,
     compile_ledger,
-    grounding_of,
+    credibility_of,
     is_about_safety,
     rule_on_unit,
     rule_on_units,
@@ -295,8 +295,7 @@ def test_a_doubtful_unit_never_narrows_a_better_grounded_one(
     without = settle_conflicts(rulings, conflicts=conflicts, safety=True)
     after = settle_conflicts([*rulings, added], conflicts=more, safety=True)
     for ruling, narrowed in zip(without, after[:-1], strict=True):
-        certain = grounding_of(ruling) > 0 and ruling.unit.said_by in {"user", "mixed", "unknown"}
-        if certain:
+        if credibility_of(ruling).may_replace:
             assert narrowed == ruling
         assert (narrowed.row.then == "DENY") == (ruling.row.then == "DENY")
 
@@ -323,6 +322,7 @@ def test_what_loses_a_conflict_leaves_something_to_show(read: Any, safety: bool)
             reached |= {name for link in links if link & reached for name in link}
         shown = [after[name] for name in reached if name in after]
         assert any(
-            other.row.then != "DENY" and grounding_of(other) >= grounding_of(ruling)
+            other.row.then != "DENY"
+            and credibility_of(other).equals_or_exceeds(credibility_of(ruling))
             for other in shown
         )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from memguard.local.encoder import LocalEmbeddings
     from memguard.local.verifier.support import SupportVerifier
 
-FINGERPRINT = "local:rules:2"
+FINGERPRINT = "local:rules:3"
 """On every receipt. Increase the number when a rule or a threshold changes."""
 
 

@@ -15,6 +15,7 @@ from functools import reduce
 from itertools import product
 from typing import get_args
 
+from memguard.local.credibility import Credibility
 from memguard.local.pieces import adds_words, kind_without_verdict
 from memguard.methods.adjudication.permissions import (
     FC_PERSONALIZATION,
@@ -40,11 +41,10 @@ from memguard.schema.read import (
     Withheld,
 )
 from memguard.schema.units import (
-    GROUNDING,
     SECTIONS,
-    STANDING,
     WIDTH,
     Attributes,
+    Epistemic,
     FactorAttributes,
     Instruction,
     Permission,
@@ -346,41 +346,26 @@ def _losers(first: Ruling, second: Ruling) -> tuple[tuple[Ruling, TableRow], ...
     timed = at is not None and other_at is not None and at != other_at
     if at is not None and other_at is not None and at > other_at:
         earlier, later = second, first
-    equal_or_better = _is_as_good(later, earlier)
-    if timed and equal_or_better and _may_replace(later):
+    old, new = credibility_of(earlier), credibility_of(later)
+    as_good = new.equals_or_exceeds(old)
+    if timed and as_good and new.may_replace:
         return ((earlier, CONFLICT_LOST),)
-    if equal_or_better == _is_as_good(earlier, later):
+    if as_good == old.equals_or_exceeds(new):
         return (earlier, CONFLICT_OPEN), (later, CONFLICT_OPEN)
-    worse = earlier if equal_or_better else later
-    return ((worse, CONFLICT_DOUBTFUL),)
+    return ((earlier if as_good else later, CONFLICT_DOUBTFUL),)
 
 
-def _is_as_good(ruling: Ruling, other: Ruling) -> bool:
-    """Whether a unit is at least as well grounded as another, and by whom counts as much."""
-    return grounding_of(ruling) >= grounding_of(other) and _standing(ruling) >= _standing(other)
-
-
-def _may_replace(ruling: Ruling) -> bool:
-    """Whether a unit is certain enough, and from the right person, to replace another one."""
-    return grounding_of(ruling) >= GROUNDING["inferred"] and _standing(ruling) > 0
-
-
-def _standing(ruling: Ruling) -> int:
-    return STANDING.get(ruling.unit.said_by, 0)
-
-
-def grounding_of(ruling: Ruling) -> int:
-    """How well a unit is supported, by the order of `GROUNDING`.
+def credibility_of(ruling: Ruling) -> Credibility:
+    """How well a unit is grounded, and by whom.
 
     A unit without a verdict, or whose person or time is uncertain, is as doubtful as a guess.
     """
     attributes = ruling.finding.attributes
-    if isinstance(attributes, Inconclusive) or "uncertain" in {
-        attributes.subject,
-        _time_of(attributes),
-    }:
-        return GROUNDING["uncertain"]
-    return GROUNDING[attributes.epistemic]
+    epistemic: Epistemic = "uncertain"
+    if not isinstance(attributes, Inconclusive):
+        uncertain = "uncertain" in {attributes.subject, _time_of(attributes)}
+        epistemic = "uncertain" if uncertain else attributes.epistemic
+    return Credibility(epistemic, ruling.unit.said_by)
 
 
 def compile_ledger(
