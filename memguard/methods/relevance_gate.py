@@ -18,7 +18,7 @@ from typing import Any
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from memguard.methods.adjudication.rendering import render_memories
+from memguard.methods.adjudication.rendering import render_memories, render_verbatim
 from memguard.methods.adjudication.ruling import INSTRUCTIONS
 from memguard.methods.adjudication.steps import (
     ReadInput,
@@ -59,7 +59,10 @@ async def gate(
     """Admit what is near enough to the query, without asking a model."""
     instructions = await instructions_in(state.memories, spec=spec)
     ledger = gate_by_relevance(state.memories, spec=spec, instructions=instructions)
-    text = render_memories(ledger, rendering="neutral", when_empty=spec.when_empty)
+    if spec.verbatim:
+        text = render_verbatim(verdict.unit.text for verdict in ledger.shown)
+    else:
+        text = render_memories(ledger, rendering="neutral", when_empty=spec.when_empty)
     withheld = any(verdict.unit.instruction for verdict in ledger.verdicts)
     report = ReadReport(
         id=new_id(),

@@ -37,6 +37,9 @@ its 20 nearest in a store with 200 other memories, and 38 with 1,000; the three 
 view, so expect less of other memories.
 """
 
+DEFAULT_SAFETY_K = 5
+"""Safety constraints that are recalled in addition to the nearest memories."""
+
 MAX_SAFETY_ITEMS = 400
 """Memories of a namespace that are examined for safety constraints. Pages are read whole, so in
 practice it is 420. Beyond that they would cost more than the rest of the read."""
@@ -154,6 +157,7 @@ async def recall(
         StoreError: If the store failed.
     """
     unique = tuple(dict.fromkeys(namespaces))
+    spec = with_safety_k(spec, DEFAULT_SAFETY_K)
     if is_blank(query):
         return Recalled(namespaces=unique, notes=("the query is blank: nothing was recalled",))
     ranked, max_texts = spec.order == "similarity", spec.k or k
@@ -174,6 +178,11 @@ async def recall(
     return result.model_copy(update={"namespaces": unique, **counts})
 
 
+def with_safety_k(spec: Recall, safety_k: int) -> Recall:
+    """The spec with a number of safety constraints, if it has none of its own."""
+    return spec if spec.safety_k is not None else spec.model_copy(update={"safety_k": safety_k})
+
+
 def _searches(
     namespaces: Sequence[Namespace], *, query: str, spec: Recall, max_texts: int
 ) -> list[RecallSearch]:
@@ -181,7 +190,7 @@ def _searches(
     if spec.order == "latest":
         # A store lists in its own order, so the latest are known only when all were examined, and
         # with them all that is about safety: one search does both.
-        safety = spec.safety_k > 0
+        safety = bool(spec.safety_k)
         return [
             RecallSearch(namespace, None, _ALL, _ALL, for_query=True, for_safety=safety)
             for namespace in namespaces

@@ -138,6 +138,13 @@ class ReadSpec(Frozen):
     withhold_instructions: bool = True
     """Whether memory text that instructs the assistant is withheld, whatever the adjudicator says.
     Ours."""
+    asks_view: bool = True
+    """Whether a request for the user's own view is told from other requests. Ours."""
+    reasons: bool = True
+    """Whether the adjudicator gives a reason for each unit, for the receipt. Ours."""
+    influence: bool = False
+    """Whether the adjudicator says how far each unit should bear on the answer. Only the arm
+    `Annotated` of an experiment uses it."""
     personalization_guard: bool = True
     """Whether current preferences of the user fail open in recommendations and plans for the user.
     Ours."""
@@ -149,8 +156,9 @@ class ReadSpec(Frozen):
     sets no limit."""
     when_empty: Literal["empty", "line"] = "empty"
     """The section if nothing is admitted: none at all, or one fixed line."""
-    deadline: Annotated[float, Field(gt=0)] = 20.0
-    """Seconds that the model calls of one read may take; the read then continues without them."""
+    deadline: Annotated[float, Field(gt=0)] | None = 20.0
+    """Seconds that the model calls of one read may take; the read then continues without them.
+    `None` for no limit."""
     repair: bool = True
     """Whether units without a usable row are sent to the model once more."""
     part_tokens: Annotated[int, Field(ge=200)] = 6000
@@ -172,6 +180,19 @@ class ReadSpec(Frozen):
         fields = cast("Mapping[str, Any]", value)
         return {**READ_PRESETS.get(str(fields.get("preset", "default")), {}), **fields}
 
+    @property
+    def unasked(self) -> frozenset[str]:
+        """Fields of an answer that no rule of these settings reads, so that they are not asked."""
+        asked = {
+            "asks_view": self.asks_view,
+            "reason": self.reasons,
+            "safety": self.safety,
+            "evidence_conflict": self.evidence_conflict,
+            "conflicts_with": self.memory_conflict,
+            "influence": self.influence,
+        }
+        return frozenset(name for name, is_asked in asked.items() if not is_asked)
+
 
 READ_PRESETS: dict[str, dict[str, Any]] = {
     "default": {},
@@ -182,6 +203,9 @@ READ_PRESETS: dict[str, dict[str, Any]] = {
         "safety": False,
         "withhold_instructions": False,
         "personalization_guard": False,
+        "asks_view": False,
+        "reasons": False,
+        "deadline": None,
         "max_units": None,
         "max_tokens": None,
     },
@@ -204,17 +228,37 @@ class RelevanceGate(Frozen):
     4.1).
     """
 
+    preset: Literal["default", "paper"] = "default"
+    """The source of settings that are left out; see `RELEVANCE_GATE_PRESETS`."""
     theta: UnitInterval = 0.4
     """The minimum similarity; tune it to the embedder."""
     k: Annotated[int, Field(ge=1, le=200)] = 10
     """The number of memories recalled for a query."""
     withhold_instructions: bool = True
     """Whether memory text that instructs the assistant is withheld. Ours."""
+    verbatim: bool = False
+    """Whether the texts are rendered word for word, as in the paper, without quotes, tags and
+    dates. Only for experiments: a memory could then be read as an instruction."""
     max_units: Annotated[int, Field(ge=1)] | None = None
     """Maximum number of memories in the prompt, nearest first."""
     when_empty: Literal["empty", "line"] = "empty"
     """The section if nothing is admitted: none at all, or one fixed line."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _from_preset(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        fields = cast("Mapping[str, Any]", value)
+        ours = {"withhold_instructions": False, "verbatim": True}
+        return {**ours, **fields} if fields.get("preset") == "paper" else fields
+
+
+RELEVANCE_GATE_PRESETS: dict[str, RelevanceGate] = {
+    "default": RelevanceGate(),
+    "paper": RelevanceGate(preset="paper"),
+}
+"""`paper`: every memory that is near enough, word for word."""
 
 FACTOR_COMPILED_PRESETS: dict[str, FactorCompiled] = {
     "default": FactorCompiled(),
@@ -246,9 +290,10 @@ class Recall(Frozen):
     """Leave out records marked as superseded."""
     min_score: UnitInterval = 0.0
     """Leave out memories with a lower score; 0 leaves none out."""
-    safety_k: Annotated[int, Field(ge=0, le=100)] = 5
+    safety_k: Annotated[int, Field(ge=0, le=100)] | None = None
     """Number of safety constraints (allergy, medication, accessibility) recalled in addition to the
-    `k` memories; constraints among the `k` do not count. 0 turns this search off."""
+    `k` memories; constraints among the `k` do not count. 0 turns this search off. `None` for 5, or
+    for 0 where the admission does not protect safety constraints, as in the preset `paper`."""
 
     @model_validator(mode="after")
     def _window_in_order(self) -> Self:

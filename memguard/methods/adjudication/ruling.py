@@ -270,7 +270,7 @@ def _row_in(
 ) -> TableRow:
     # Tables ignore the attributes that are not among their columns.
     key = {**dict(attributes), "target": situation.target, "mode": situation.mode}
-    key["asks_view"] = "yes" if situation.asks_view else "no"
+    key["asks_view"] = "yes" if situation.asks_view and spec.asks_view else "no"
     if isinstance(attributes, FactorAttributes):
         table, safety, personalization = FC_TABLE, FC_SAFETY, FC_PERSONALIZATION
         key["allowed"] = "given" if attributes.allowed_content.strip() else "empty"

@@ -10,6 +10,7 @@ the nodes, and `compile_method` joins them.
 """
 
 import asyncio
+import math
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -170,6 +171,11 @@ def create_case(
     turns = dialogue.evidence[-spec.dialogue_turns :] if spec.dialogue_turns else ()
     entries, clipped = clip_evidence(evidence, max_chars=spec.evidence_chars)
     return ReadCase(query=query, dialogue=turns, evidence=entries, now=now), clipped
+
+
+def seconds_of(spec: ReadSpec) -> float:
+    """The deadline in seconds; infinite where there is none."""
+    return math.inf if spec.deadline is None else spec.deadline
 
 
 async def instructions_in(
@@ -389,7 +395,7 @@ class Steps:
             why = "the query is blank, so no unit was judged"
             adjudication = _failed(why, flag="situation_unknown")
         else:
-            seconds = max(0.0, self.spec.deadline - state.seconds)
+            seconds = max(0.0, seconds_of(self.spec) - state.seconds)
             spent = state.decomposition.usage if state.decomposition else Usage()
             with use_meter(self.meter(spent=spent, seconds=state.seconds)):
                 adjudication = await self._ask(case, units=units, seconds=seconds)
@@ -404,7 +410,7 @@ class Steps:
 
     async def _ask(self, case: ReadCase, *, units: Sequence[Unit], seconds: float) -> Adjudication:
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(None if math.isinf(seconds) else seconds):
                 return await self.adjudicator.adjudicate(
                     case, units=units, scheme=self.scheme, seconds=_ADJUDICATOR_SHARE * seconds
                 )

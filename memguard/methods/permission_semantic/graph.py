@@ -39,6 +39,7 @@ from memguard.methods.adjudication.steps import (
     compile_method,
     distinct,
     instructions_in,
+    seconds_of,
     units_with_repeats,
 )
 from memguard.prompts import Prompt, load_prompt, resolve_prompt
@@ -92,7 +93,7 @@ async def decompose(
     if missing:
         with use_meter(steps.meter(spent=Usage(), seconds=0.0)):
             decomposition = await decomposer.decompose(
-                list(missing.values()), seconds=_DECOMPOSE_SHARE * steps.spec.deadline
+                list(missing.values()), seconds=_DECOMPOSE_SHARE * seconds_of(steps.spec)
             )
         answers = zip(missing, decomposition.pieces, strict=True)
         new = {memory_id: entry for memory_id, entry in answers if isinstance(entry, Pieces)}
