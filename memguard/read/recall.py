@@ -18,7 +18,9 @@ from langgraph.store.base import BaseStore, GetOp, Item, Op, SearchItem, SearchO
 from pydantic import TypeAdapter, ValidationError
 
 from memguard.errors import ErrorCode, MemguardError, StoreConfigurationError, StoreError
+from memguard.instructions import find_instruction
 from memguard.local.pieces import looks_like_safety
+from memguard.methods.adjudication.steps import safety_sentences
 from memguard.portal import call_store
 from memguard.schema.base import Namespace, is_blank
 from memguard.schema.memory import Moment, Provenance, same_text_form
@@ -232,7 +234,7 @@ def add_page(
             last_match = index
             # Safety constraints count whenever they were said; only superseded ones do not.
             memory = memory_of(item, now=now)
-            if memory is not None and _is_current(memory, spec=spec):
+            if memory is not None and _is_current(memory, spec=spec) and _states_safety(memory):
                 search.safe.setdefault(same_text_form(memory.text), []).append(memory)
     search.examined += len(items)
     search.offset += search.limit
@@ -266,6 +268,12 @@ def _add_nearest(
 
 def _is_current(memory: RecalledMemory, *, spec: Recall) -> bool:
     return not (spec.current_only and memory.superseded)
+
+
+def _states_safety(memory: RecalledMemory) -> bool:
+    """Whether a memory that mentions safety states something, apart from instructions."""
+    # Planted rules that mention an allergy must not take the room of a real one.
+    return find_instruction(memory.text) is None or bool(safety_sentences(memory.text))
 
 
 def _in_window(memory: RecalledMemory, *, spec: Recall) -> bool:

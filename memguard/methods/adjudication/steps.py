@@ -279,7 +279,7 @@ def units_of(
     """
     split = (pieces.pieces if pieces else ()) or whole(memory.text).pieces
     if instruction is not None:
-        split = (*whole(memory.text).pieces, *_safety_sentences(memory.text))
+        split = (*whole(memory.text).pieces, *safety_sentences(memory.text))
     speaker = memory.provenance.said_by if memory.provenance else "unknown"
     return tuple(
         Unit(
@@ -299,7 +299,7 @@ def units_of(
     )
 
 
-def _safety_sentences(text: str) -> tuple[Piece, ...]:
+def safety_sentences(text: str) -> tuple[Piece, ...]:
     """The sentences about safety that contain no instruction themselves."""
     sentences = (
         sentence
