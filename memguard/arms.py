@@ -8,7 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from memguard.methods.adjudication.rendering import frame, quote_marked, render_memories, unit_line
+from memguard.methods.adjudication.rendering import (
+    frame,
+    quote_marked,
+    render_memories,
+    render_verbatim,
+    unit_line,
+)
 from memguard.methods.relevance_gate import gate_by_relevance
 from memguard.quoting import FIXED_SENTENCE
 from memguard.schema.base import is_blank
@@ -25,8 +31,14 @@ ANNOTATED_SENTENCE = (
 
 
 def bare(memories: Sequence[RecalledMemory]) -> str:
-    """Bare: every recalled memory, word for word, in the order of recall."""
-    return _listed([memory for memory in memories if not is_blank(memory.text)])
+    """Bare: every recalled memory, word for word, in the order of recall, and nothing else."""
+    return render_verbatim(memory.text for memory in memories if not is_blank(memory.text))
+
+
+def gated(memories: Sequence[RecalledMemory], *, spec: RelevanceGate) -> str:
+    """Gate: every memory that is near enough to the query, word for word, the nearest first."""
+    ledger = gate_by_relevance(memories, spec=spec, instructions={})
+    return render_verbatim(verdict.unit.text for verdict in ledger.shown)
 
 
 def grouping_only(memories: Sequence[RecalledMemory], *, topics: Mapping[str, str]) -> str:
@@ -39,14 +51,11 @@ def grouping_only(memories: Sequence[RecalledMemory], *, topics: Mapping[str, st
     groups: dict[str, list[str]] = {}
     for memory in memories:
         if not is_blank(memory.text):
-            line = unit_line(memory.text, said_at=memory.said_at)
-            groups.setdefault(topics.get(memory.id, "none"), []).append(line)
-    lines = [
-        line
-        for topic, group in groups.items()
-        for line in (f"## Topic {quote_marked(topic)}", *group)
-    ]
-    return _section(lines)
+            groups.setdefault(topics.get(memory.id, "none"), []).append(memory.text)
+    # Its headings are all that it adds to `Bare`, so that their effect can be measured.
+    return render_verbatim(
+        line for topic, group in groups.items() for line in (f"## {topic}", *group)
+    )
 
 
 def budget_random(ledger: Ledger, *, seed: int) -> str:
@@ -100,7 +109,7 @@ def annotated(
         ledger: The verdicts; the influence of a memory is the highest of its units.
         memories: The recalled memories.
         min_influence: Leave out memories below it, and those whose influence is not known; `None`
-            leaves nothing out.
+            leaves nothing out. Verdicts have an influence with the setting `influence`.
     """
     lines: list[str] = []
     for memory in memories:
@@ -153,10 +162,7 @@ def _random(seed: int) -> Arm:
 ARMS: dict[str, Arm] = {
     "NoMem": lambda _: "",
     "Bare": lambda case: bare(case.memories),
-    # The gate decides with one bit, so there are no permissions to head a group by.
-    "Gate": lambda case: render_memories(
-        gate_by_relevance(case.memories, spec=case.gate), rendering="neutral"
-    ),
+    "Gate": lambda case: gated(case.memories, spec=case.gate),
     "FC": lambda case: render_memories(case.fc, rendering="channels"),
     # One ledger in three renderings: what differs between these arms is the headings alone.
     "PS+PN": lambda case: render_memories(case.ps, rendering="permission_notes"),

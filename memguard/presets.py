@@ -15,6 +15,7 @@ from memguard.read.admission import AdmissionSpec
 from memguard.schema.read import (
     FACTOR_COMPILED_PRESETS,
     PERMISSION_SEMANTIC_PRESETS,
+    RELEVANCE_GATE_PRESETS,
     RelevanceGate,
     Rendering,
 )
@@ -30,7 +31,7 @@ ADMISSION_PRESETS: Mapping[str, Mapping[str, AdmissionSpec]] = MappingProxyType(
     {
         "ps": PERMISSION_SEMANTIC_PRESETS,
         "fc": FACTOR_COMPILED_PRESETS,
-        "relevance": {"default": RelevanceGate()},
+        "relevance": RELEVANCE_GATE_PRESETS,
     }
 )
 """Presets of each admission method by its short name; the first one is the default."""

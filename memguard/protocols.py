@@ -47,7 +47,8 @@ class Adjudicator(Fingerprinted, Protocol):
             case: The query with its dialogue and evidence.
             units: All units to judge, in one call, so that conflicts between them are visible.
             scheme: The attributes to judge.
-            seconds: The time limit; units that are not judged by then are left out.
+            seconds: The time limit, infinite for none; units that are not judged by then are left
+                out.
         """
         ...
 

@@ -10,7 +10,7 @@ START -> gate -> END
 """
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -18,11 +18,13 @@ from typing import Any
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from memguard.methods.adjudication.rendering import render_memories
+from memguard.methods.adjudication.rendering import render_memories, render_verbatim
+from memguard.methods.adjudication.ruling import INSTRUCTIONS
 from memguard.methods.adjudication.steps import (
     ReadInput,
     ReadOutput,
     ReadState,
+    instructions_in,
     method_output,
     units_of,
 )
@@ -37,6 +39,7 @@ from memguard.schema.read import (
     UnitVerdict,
     Withheld,
 )
+from memguard.schema.units import Instruction, Unit
 from memguard.uncheckpointed import uncheckpointed
 
 NAME = "relevance_gate"
@@ -54,8 +57,13 @@ async def gate(
     new_id: Callable[[], str],
 ) -> dict[str, Any]:
     """Admit what is near enough to the query, without asking a model."""
-    ledger = gate_by_relevance(state.memories, spec=spec)
-    text = render_memories(ledger, rendering="neutral", when_empty=spec.when_empty)
+    instructions = await instructions_in(state.memories, spec=spec)
+    ledger = gate_by_relevance(state.memories, spec=spec, instructions=instructions)
+    if spec.verbatim:
+        text = render_verbatim(verdict.unit.text for verdict in ledger.shown)
+    else:
+        text = render_memories(ledger, rendering="neutral", when_empty=spec.when_empty)
+    withheld = any(verdict.unit.instruction for verdict in ledger.verdicts)
     report = ReadReport(
         id=new_id(),
         at=clock().astimezone(UTC),
@@ -68,24 +76,33 @@ async def gate(
         memories=state.memories,
         ledger=ledger,
         memory_context=text,
+        flags=("instruction_withheld",) if withheld else (),
     )
     return method_output(ledger, text=text, report=report)
 
 
-def gate_by_relevance(memories: Sequence[RecalledMemory], *, spec: RelevanceGate) -> Ledger:
+def gate_by_relevance(
+    memories: Sequence[RecalledMemory],
+    *,
+    spec: RelevanceGate,
+    instructions: Mapping[str, Instruction],
+) -> Ledger:
     """The verdicts on the memories: near enough or not, the nearest first.
 
     Args:
         memories: The recalled memories; one without a score is denied.
         spec: The threshold, and how many memories there is room for.
+        instructions: What memories demand of the assistant, by text; these are withheld.
     """
     texts = [memory for memory in memories if not is_blank(memory.text)]
     ranked = sorted(texts, key=lambda memory: -(memory.score if memory.score is not None else -1.0))
     verdicts: list[UnitVerdict] = []
     count = 0
     # After the sort, so that the limit leaves out the memories farthest from the query.
-    for memory in ranked:
-        row = _row(memory, theta=spec.theta)
+    # The gate does not decompose, so a memory is one unit.
+    split = [units_of(memory, instruction=instructions.get(memory.text)) for memory in ranked]
+    for unit in (unit for units in split for unit in units):
+        row = _row(unit, theta=spec.theta)
         withheld: Withheld | None = None
         if row.then == "DENY":
             withheld = "denied"
@@ -95,8 +112,7 @@ def gate_by_relevance(memories: Sequence[RecalledMemory], *, spec: RelevanceGate
             count += 1
         verdicts.append(
             UnitVerdict(
-                # The gate does not decompose, so a memory is one unit.
-                unit=units_of(memory)[0],
+                unit=unit,
                 permission=row.then,
                 row=row.id,
                 explanation=row.why,
@@ -107,11 +123,13 @@ def gate_by_relevance(memories: Sequence[RecalledMemory], *, spec: RelevanceGate
     return Ledger(scheme="relevance", verdicts=tuple(verdicts))
 
 
-def _row(memory: RecalledMemory, *, theta: float) -> TableRow:
+def _row(unit: Unit, *, theta: float) -> TableRow:
+    if unit.instruction is not None:
+        return INSTRUCTIONS[unit.instruction]
     # Without a score nothing is known of its nearness, so it fails closed.
-    if memory.score is None:
+    if unit.score is None:
         return UNRANKED
-    return NEAR if memory.score >= theta else FAR
+    return NEAR if unit.score >= theta else FAR
 
 
 def create_relevance_gate_graph(

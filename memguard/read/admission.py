@@ -30,6 +30,7 @@ from memguard.methods.permission_semantic.graph import (
 )
 from memguard.methods.relevance_gate import create_relevance_gate_graph
 from memguard.prompts import Prompt, resolve_prompt
+from memguard.read.recall import DEFAULT_SAFETY_K
 from memguard.schema.failures import Failure, failure_of
 from memguard.schema.read import (
     FactorCompiled,
@@ -97,8 +98,10 @@ class Admission:
     """What runs in its place when it fails or is late."""
     k: int
     """How many memories it judges."""
-    deadline: float
-    """Seconds a whole read may take."""
+    deadline: float | None
+    """Seconds a whole read may take; `None` for no limit."""
+    safety_k: int = DEFAULT_SAFETY_K
+    """Safety constraints that recall adds, unless its own settings say how many."""
     decomposer: str = ""
     """The fingerprint of the decomposer; empty where the method has none."""
 
@@ -108,14 +111,14 @@ class Admission:
         return self.graph.get_name()
 
     async def judge(
-        self, values: dict[str, Any], *, journal: Journal, seconds: float
+        self, values: dict[str, Any], *, journal: Journal, seconds: float | None
     ) -> AdmissionResult:
         """Run the method, and use the fallback where it fails or is late.
 
         Args:
             values: The method's input.
             journal: Where the pieces of memories are cached.
-            seconds: How long it may take.
+            seconds: How long it may take; `None` for no limit.
         """
         pieces = use_pieces(
             DecompositionLog(journal), memories=values["memories"], fingerprint=self.decomposer
@@ -172,15 +175,23 @@ def build_admission(
             return Admission(graph=spec, fallback=fallback, k=_DEFAULT_K, deadline=seconds)
         graph = create_relevance_gate_graph(spec=spec, clock=clock)
         # It asks no model, so it is its own fallback.
-        return Admission(graph=graph, fallback=graph.ainvoke, k=spec.k, deadline=seconds)
+        safety_k = 0 if spec.preset == "paper" else DEFAULT_SAFETY_K
+        return Admission(
+            graph=graph, fallback=graph.ainvoke, k=spec.k, deadline=seconds, safety_k=safety_k
+        )
     whole = spec.deadline if deadline is None else deadline
-    timed = spec.model_copy(update={"deadline": whole * _METHOD_SHARE})
+    timed = spec.model_copy(update={"deadline": whole and whole * _METHOD_SHARE})
     graph, decomposer = _method_of(
         timed, models=models, prompts=prompts, budget=budget, clock=clock
     )
     fallback = _fallback_of(timed, clock=clock)
     return Admission(
-        graph=graph, fallback=fallback, k=spec.k, deadline=whole, decomposer=decomposer
+        graph=graph,
+        fallback=fallback,
+        k=spec.k,
+        deadline=whole,
+        safety_k=DEFAULT_SAFETY_K if spec.safety else 0,
+        decomposer=decomposer,
     )
 
 

@@ -46,7 +46,7 @@ from memguard.read.admission import (
     AdmissionResult,
     build_admission,
 )
-from memguard.read.recall import recall
+from memguard.read.recall import recall, with_safety_k
 from memguard.schema.base import Frozen, Namespace, Text, is_blank
 from memguard.schema.failures import Failure, error_of, failure_of
 from memguard.schema.memory import Conversation, Turn
@@ -140,6 +140,11 @@ class ReadGuard:
     clock: Callable[[], datetime]
     on_failure: OnFailure
 
+    def remaining(self, state: ReadGuardState) -> float | None:
+        """Seconds that are left of the deadline; `None` if there is none."""
+        deadline = self.admission.deadline
+        return None if deadline is None else deadline - state.seconds
+
 
 async def recall_memories(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
     """Read the request, resolve the namespaces, fetch the memories that may matter to it."""
@@ -197,7 +202,7 @@ async def admit(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
         result = await guard.admission.judge(
             values,
             journal=guard.backings.current().journal,
-            seconds=guard.admission.deadline - state.seconds,
+            seconds=guard.remaining(state),
         )
     output = result.output
     _emit("admitted", admitted=len(output["admitted"]), withheld=len(output["withheld"]))
@@ -216,9 +221,9 @@ async def report(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
     """Make the receipt durable, then raise a mistake in the settings, which it names."""
     journal = guard.backings.current().journal
     read = _complete(state, guard=guard, in_memory=journal.path is None)
-    seconds = max(_MIN_RECEIPT_SECONDS, guard.admission.deadline - state.seconds)
+    seconds = guard.remaining(state)
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(seconds and max(_MIN_RECEIPT_SECONDS, seconds)):
             await ReadLog(journal).aappend(read)
     except TimeoutError:
         # The log's own thread still writes it; the answer does not wait for that.
@@ -367,18 +372,19 @@ def create_read_guard(
     if deadline is not None and not deadline > 0:
         msg = f"the deadline {deadline!r} leaves no time to read: pass seconds above 0"
         raise ConfigurationError(msg, code=ErrorCode.SPEC_INVALID)
+    method = build_admission(
+        admission,
+        models=resolve_stages(model, models, default=LOCAL),
+        prompts=prompts or {},
+        budget=budget or Budget(),
+        deadline=deadline,
+        clock=clock,
+    )
     guard = ReadGuard(
         backings=Backings(store, receipts),
         namespaces=templates_of(namespace),
-        spec=recall or Recall(),
-        admission=build_admission(
-            admission,
-            models=resolve_stages(model, models, default=LOCAL),
-            prompts=prompts or {},
-            budget=budget or Budget(),
-            deadline=deadline,
-            clock=clock,
-        ),
+        spec=with_safety_k(recall or Recall(), method.safety_k),
+        admission=method,
         clock=clock,
         on_failure=on_failure,
     )

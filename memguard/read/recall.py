@@ -18,7 +18,9 @@ from langgraph.store.base import BaseStore, GetOp, Item, Op, SearchItem, SearchO
 from pydantic import TypeAdapter, ValidationError
 
 from memguard.errors import ErrorCode, MemguardError, StoreConfigurationError, StoreError
+from memguard.instructions import find_instruction
 from memguard.local.pieces import looks_like_safety
+from memguard.methods.adjudication.steps import safety_sentences
 from memguard.portal import call_store
 from memguard.schema.base import Namespace, is_blank
 from memguard.schema.memory import Moment, Provenance, same_text_form
@@ -36,6 +38,9 @@ its 20 nearest in a store with 200 other memories, and 38 with 1,000; the three 
 (built-in embedder, each constraint ranked by itself). The lists were chosen with these figures in
 view, so expect less of other memories.
 """
+
+DEFAULT_SAFETY_K = 5
+"""Safety constraints that are recalled in addition to the nearest memories."""
 
 MAX_SAFETY_ITEMS = 400
 """Memories of a namespace that are examined for safety constraints. Pages are read whole, so in
@@ -154,6 +159,7 @@ async def recall(
         StoreError: If the store failed.
     """
     unique = tuple(dict.fromkeys(namespaces))
+    spec = with_safety_k(spec, DEFAULT_SAFETY_K)
     if is_blank(query):
         return Recalled(namespaces=unique, notes=("the query is blank: nothing was recalled",))
     ranked, max_texts = spec.order == "similarity", spec.k or k
@@ -174,6 +180,11 @@ async def recall(
     return result.model_copy(update={"namespaces": unique, **counts})
 
 
+def with_safety_k(spec: Recall, safety_k: int) -> Recall:
+    """The spec with a number of safety constraints, if it has none of its own."""
+    return spec if spec.safety_k is not None else spec.model_copy(update={"safety_k": safety_k})
+
+
 def _searches(
     namespaces: Sequence[Namespace], *, query: str, spec: Recall, max_texts: int
 ) -> list[RecallSearch]:
@@ -181,7 +192,7 @@ def _searches(
     if spec.order == "latest":
         # A store lists in its own order, so the latest are known only when all were examined, and
         # with them all that is about safety: one search does both.
-        safety = spec.safety_k > 0
+        safety = bool(spec.safety_k)
         return [
             RecallSearch(namespace, None, _ALL, _ALL, for_query=True, for_safety=safety)
             for namespace in namespaces
@@ -223,7 +234,7 @@ def add_page(
             last_match = index
             # Safety constraints count whenever they were said; only superseded ones do not.
             memory = memory_of(item, now=now)
-            if memory is not None and _is_current(memory, spec=spec):
+            if memory is not None and _is_current(memory, spec=spec) and _states_safety(memory):
                 search.safe.setdefault(same_text_form(memory.text), []).append(memory)
     search.examined += len(items)
     search.offset += search.limit
@@ -257,6 +268,12 @@ def _add_nearest(
 
 def _is_current(memory: RecalledMemory, *, spec: Recall) -> bool:
     return not (spec.current_only and memory.superseded)
+
+
+def _states_safety(memory: RecalledMemory) -> bool:
+    """Whether a memory that mentions safety states something, apart from instructions."""
+    # Planted rules that mention an allergy must not take the room of a real one.
+    return find_instruction(memory.text) is None or bool(safety_sentences(memory.text))
 
 
 def _in_window(memory: RecalledMemory, *, spec: Recall) -> bool:

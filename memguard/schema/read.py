@@ -135,6 +135,16 @@ class ReadSpec(Frozen):
     safety: bool = True
     """Whether allergies, medication and accessibility needs fail open: they are never dropped
     because of doubt, rank or limits. Ours."""
+    withhold_instructions: bool = True
+    """Whether memory text that instructs the assistant is withheld, whatever the adjudicator says.
+    Ours."""
+    asks_view: bool = True
+    """Whether a request for the user's own view is told from other requests. Ours."""
+    reasons: bool = True
+    """Whether the adjudicator gives a reason for each unit, for the receipt. Ours."""
+    influence: bool = False
+    """Whether the adjudicator says how far each unit should bear on the answer. Only the arm
+    `Annotated` of an experiment uses it."""
     personalization_guard: bool = True
     """Whether current preferences of the user fail open in recommendations and plans for the user.
     Ours."""
@@ -146,8 +156,9 @@ class ReadSpec(Frozen):
     sets no limit."""
     when_empty: Literal["empty", "line"] = "empty"
     """The section if nothing is admitted: none at all, or one fixed line."""
-    deadline: Annotated[float, Field(gt=0)] = 20.0
-    """Seconds that the model calls of one read may take; the read then continues without them."""
+    deadline: Annotated[float, Field(gt=0)] | None = 20.0
+    """Seconds that the model calls of one read may take; the read then continues without them.
+    `None` for no limit."""
     repair: bool = True
     """Whether units without a usable row are sent to the model once more."""
     part_tokens: Annotated[int, Field(ge=200)] = 6000
@@ -169,6 +180,19 @@ class ReadSpec(Frozen):
         fields = cast("Mapping[str, Any]", value)
         return {**READ_PRESETS.get(str(fields.get("preset", "default")), {}), **fields}
 
+    @property
+    def unasked(self) -> frozenset[str]:
+        """Fields of an answer that no rule of these settings reads, so that they are not asked."""
+        asked = {
+            "asks_view": self.asks_view,
+            "reason": self.reasons,
+            "safety": self.safety,
+            "evidence_conflict": self.evidence_conflict,
+            "conflicts_with": self.memory_conflict,
+            "influence": self.influence,
+        }
+        return frozenset(name for name, is_asked in asked.items() if not is_asked)
+
 
 READ_PRESETS: dict[str, dict[str, Any]] = {
     "default": {},
@@ -177,7 +201,11 @@ READ_PRESETS: dict[str, dict[str, Any]] = {
         "evidence_conflict": False,
         "memory_conflict": False,
         "safety": False,
+        "withhold_instructions": False,
         "personalization_guard": False,
+        "asks_view": False,
+        "reasons": False,
+        "deadline": None,
         "max_units": None,
         "max_tokens": None,
     },
@@ -200,15 +228,37 @@ class RelevanceGate(Frozen):
     4.1).
     """
 
+    preset: Literal["default", "paper"] = "default"
+    """The source of settings that are left out; see `RELEVANCE_GATE_PRESETS`."""
     theta: UnitInterval = 0.4
     """The minimum similarity; tune it to the embedder."""
     k: Annotated[int, Field(ge=1, le=200)] = 10
     """The number of memories recalled for a query."""
+    withhold_instructions: bool = True
+    """Whether memory text that instructs the assistant is withheld. Ours."""
+    verbatim: bool = False
+    """Whether the texts are rendered word for word, as in the paper, without quotes, tags and
+    dates. Only for experiments: a memory could then be read as an instruction."""
     max_units: Annotated[int, Field(ge=1)] | None = None
     """Maximum number of memories in the prompt, nearest first."""
     when_empty: Literal["empty", "line"] = "empty"
     """The section if nothing is admitted: none at all, or one fixed line."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _from_preset(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        fields = cast("Mapping[str, Any]", value)
+        ours = {"withhold_instructions": False, "verbatim": True}
+        return {**ours, **fields} if fields.get("preset") == "paper" else fields
+
+
+RELEVANCE_GATE_PRESETS: dict[str, RelevanceGate] = {
+    "default": RelevanceGate(),
+    "paper": RelevanceGate(preset="paper"),
+}
+"""`paper`: every memory that is near enough, word for word."""
 
 FACTOR_COMPILED_PRESETS: dict[str, FactorCompiled] = {
     "default": FactorCompiled(),
@@ -240,9 +290,10 @@ class Recall(Frozen):
     """Leave out records marked as superseded."""
     min_score: UnitInterval = 0.0
     """Leave out memories with a lower score; 0 leaves none out."""
-    safety_k: Annotated[int, Field(ge=0, le=100)] = 5
+    safety_k: Annotated[int, Field(ge=0, le=100)] | None = None
     """Number of safety constraints (allergy, medication, accessibility) recalled in addition to the
-    `k` memories; constraints among the `k` do not count. 0 turns this search off."""
+    `k` memories; constraints among the `k` do not count. 0 turns this search off. `None` for 5, or
+    for 0 where the admission does not protect safety constraints, as in the preset `paper`."""
 
     @model_validator(mode="after")
     def _window_in_order(self) -> Self:
@@ -295,6 +346,7 @@ Flag = Literal[
     "decomposition_failed",
     "evidence_cut",
     "limits_exceeded",
+    "instruction_withheld",
 ]
 """What a reader of a report must know about its limits.
 
@@ -309,6 +361,7 @@ Flag = Literal[
 * `decomposition_failed`: some memories were judged whole, because they could not be decomposed.
 * `evidence_cut`: the adjudicator saw only a part of the evidence.
 * `limits_exceeded`: constraints alone exceed `max_units` or `max_tokens`.
+* `instruction_withheld`: a memory instructs the assistant; look at where it came from.
 """
 
 # Without the flags of a read that judged everything, though with rules or with less evidence.

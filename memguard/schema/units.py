@@ -9,7 +9,7 @@ without its values, the values are ours.
 from typing import Literal
 
 from memguard.schema.base import Frozen, Text, UnitInterval
-from memguard.schema.memory import Moment
+from memguard.schema.memory import Moment, SaidBy
 
 Scheme = Literal["factors", "units"]
 """Which attributes the adjudicator returns: `factors` for FC, `units` for PS."""
@@ -51,6 +51,16 @@ Temporal = Literal["current", "superseded", "uncertain"]
 
 Relevance = Literal["direct", "indirect", "none", "uncertain"]
 """How a unit is related to the query (PS)."""
+
+Instruction = Literal["override", "concealment", "disclosure", "trigger", "command"]
+"""What a text demands of the assistant, according to `memguard.instructions`. Ours.
+
+* `override`: to set its rules aside, or to take another role.
+* `concealment`: to hide something from the user.
+* `disclosure`: to show, send or change something that is sensitive.
+* `trigger`: to do something whenever somebody asks.
+* `command`: another standing rule.
+"""
 
 Scope = Literal["in", "partial", "out", "uncertain"]
 """Whether an entry applies to situations like this one (FC); `partial` needs allowed content."""
@@ -110,6 +120,10 @@ class Unit(Frozen):
     """The memory's similarity to the query."""
     superseded: bool = False
     """Whether the store marks its memory as superseded."""
+    said_by: SaidBy = "unknown"
+    """Whose turns its memory is based on; `unknown` for a memory that memguard did not write."""
+    instruction: Instruction | None = None
+    """What its text demands of the assistant; such a unit is never in the prompt."""
 
 
 class FactorAttributes(Frozen):

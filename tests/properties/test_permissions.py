@@ -12,12 +12,16 @@ from memguard.methods.adjudication.ruling import (
     SITUATIONS,
     Compiled,
     Costs,
+    Ruling,
     compile_ledger,
+    credibility_of,
     is_about_safety,
+    rule_on_unit,
     rule_on_units,
     settle_conflicts,
 )
 from memguard.schema.decision import Inconclusive
+from memguard.schema.memory import SaidBy
 from memguard.schema.read import (
     Adjudication,
     Conflict,
@@ -26,7 +30,15 @@ from memguard.schema.read import (
     Row,
     UnitVerdict,
 )
-from memguard.schema.units import SECTIONS, WIDTH, FactorAttributes, Kind, Unit, UnitAttributes
+from memguard.schema.units import (
+    SECTIONS,
+    WIDTH,
+    FactorAttributes,
+    Instruction,
+    Kind,
+    Unit,
+    UnitAttributes,
+)
 
 BEGAN = datetime(2024, 1, 1, tzinfo=UTC)
 SAFE_WORDS = ("is allergic to nuts", "rows on Sundays", "prefers tea", "thinks tea heals")
@@ -62,6 +74,8 @@ def reads(draw: st.DrawFn) -> tuple[tuple[Unit, ...], Adjudication]:
             said_at=draw(st.one_of(st.none(), st.integers(0, 3).map(_day))),
             score=draw(st.one_of(st.none(), st.floats(0, 1))),
             superseded=draw(st.booleans()) and draw(st.booleans()),
+            said_by=draw(st.sampled_from(get_args(SaidBy))),
+            instruction=draw(st.sampled_from([None, None, None, *get_args(Instruction)])),
         )
         for n in range(count)
     )
@@ -239,4 +253,76 @@ def _fails_open(verdict: UnitVerdict) -> bool:
     unit = verdict.unit
     safe = unit.kind == "safety" or "allergic" in unit.text
     liked = unit.kind == "preference" or (unit.kind is None and "prefers" in unit.text)
-    return (safe or liked) and not unit.superseded
+    return (safe or liked) and not (unit.superseded or unit.instruction)
+
+
+@given(reads(), specs)
+def test_an_instruction_is_denied_whatever_was_found(read: Any, spec: ReadSpec) -> None:
+    units, found = read
+    for ruling in rule_on_units(units, adjudication=found, spec=spec):
+        if ruling.unit.instruction:
+            assert ruling.row.then == "DENY"
+            assert ruling.row.id.startswith("instruction-")
+
+
+def before_conflicts(read: Any) -> tuple[tuple[Ruling, ...], tuple[Conflict, ...]]:
+    units, found = read
+    spec = PermissionSemantic(memory_conflict=False)
+    return rule_on_units(units, adjudication=found, spec=spec), found.conflicts
+
+
+@given(reads(), st.data())
+def test_a_doubtful_unit_never_narrows_a_better_grounded_one(
+    read: Any, data: st.DataObject
+) -> None:
+    """It is added later or at any time, and in conflict with as many of them as one likes."""
+    rulings, conflicts = before_conflicts(read)
+    doubtful = Unit(
+        id="doubt",
+        memory_id="doubt",
+        text="A joke.",
+        said_at=data.draw(st.one_of(st.none(), st.integers(0, 9).map(_day))),
+        said_by=data.draw(st.sampled_from(["unknown", "assistant"])),
+    )
+    attributes = data.draw(unit_attributes).model_copy(update={"epistemic": "uncertain"})
+    added = rule_on_unit(
+        doubtful,
+        [Row(unit_id="doubt", attributes=attributes)],
+        situation=data.draw(st.sampled_from(SITUATIONS)),
+        spec=PermissionSemantic(),
+    )
+    more = [*conflicts, *(Conflict(first="doubt", second=r.unit.id) for r in rulings)]
+    without = settle_conflicts(rulings, conflicts=conflicts, safety=True)
+    after = settle_conflicts([*rulings, added], conflicts=more, safety=True)
+    for ruling, narrowed in zip(without, after[:-1], strict=True):
+        if credibility_of(ruling).may_replace:
+            assert narrowed == ruling
+        assert (narrowed.row.then == "DENY") == (ruling.row.then == "DENY")
+
+
+@given(reads())
+def test_a_denied_unit_has_no_effect_on_others(read: Any) -> None:
+    rulings, conflicts = before_conflicts(read)
+    permitted = [ruling for ruling in rulings if ruling.row.then != "DENY"]
+    after = settle_conflicts(rulings, conflicts=conflicts, safety=True)
+    alone = settle_conflicts(permitted, conflicts=conflicts, safety=True)
+    assert [ruling for ruling in after if ruling.unit.id in {r.unit.id for r in alone}] == [*alone]
+
+
+@given(reads(), st.booleans())
+def test_what_loses_a_conflict_leaves_something_to_show(read: Any, safety: bool) -> None:
+    rulings, conflicts = before_conflicts(read)
+    after = {r.unit.id: r for r in settle_conflicts(rulings, conflicts=conflicts, safety=safety)}
+    links = [{pair.first, pair.second} for pair in conflicts]
+    for ruling in after.values():
+        if ruling.row.id != "conflict-lost":
+            continue
+        reached = {ruling.unit.id}
+        for _ in after:
+            reached |= {name for link in links if link & reached for name in link}
+        shown = [after[name] for name in reached if name in after]
+        assert any(
+            other.row.then != "DENY"
+            and credibility_of(other).equals_or_exceeds(credibility_of(ruling))
+            for other in shown
+        )

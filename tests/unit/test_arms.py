@@ -79,11 +79,26 @@ ALLERGY, CURRY, BELIEF, WOK, PORTO = TEXTS
 
 
 @pytest.mark.parametrize(
+    ("arm", "lines"),
+    [
+        ("Bare", [ALLERGY, CURRY, BELIEF, WOK, PORTO]),
+        ("Gate", [CURRY, BELIEF]),
+        (
+            "GroupingOnly",
+            ["## health", ALLERGY, "## food", CURRY, BELIEF, WOK, "## none", PORTO],
+        ),
+    ],
+)
+def test_the_arms_without_adjudication_inject_word_for_word(
+    case: ArmCase, arm: str, lines: list[str]
+) -> None:
+    assert ARMS[arm](case).splitlines() == lines
+
+
+@pytest.mark.parametrize(
     ("arm", "shown"),
     [
         ("NoMem", []),
-        ("Bare", [ALLERGY, CURRY, BELIEF, WOK, PORTO]),
-        ("Gate", [CURRY, BELIEF]),
         ("FC", [ALLERGY, CURRY, WOK, PORTO]),
         ("PS+PN", [ALLERGY, CURRY, WOK]),
         ("PS+CH", [ALLERGY, CURRY, WOK]),
@@ -91,7 +106,6 @@ ALLERGY, CURRY, BELIEF, WOK, PORTO = TEXTS
         ("BudgetRelevance", [CURRY, BELIEF, WOK]),
         ("Annotated", [ALLERGY, CURRY, BELIEF, WOK, PORTO]),
         ("Annotated>=0.5", [ALLERGY, CURRY]),
-        ("GroupingOnly", [ALLERGY, CURRY, BELIEF, WOK, PORTO]),
     ],
 )
 def test_what_each_arm_shows(case: ArmCase, arm: str, shown: list[str]) -> None:
@@ -128,12 +142,3 @@ def test_annotations_say_how_far_and_that_nothing_is_adopted(case: ArmCase) -> N
     assert f'- (said 2025-01-02, influence not judged) "{BELIEF}"' in text
     strict = annotated(case.ps, memories=case.memories, min_influence=0.95)
     assert strict == ""
-
-
-def test_topics_head_the_sections_of_the_grouping_control(case: ArmCase) -> None:
-    lines = ARMS["GroupingOnly"](case).splitlines()
-    assert [line for line in lines if line.startswith("#")] == [
-        '## Topic "health"',
-        '## Topic "food"',
-        '## Topic "none"',
-    ]

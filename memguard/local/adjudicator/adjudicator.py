@@ -6,6 +6,7 @@ the query relevant. `python -m benchmarks.adjudicator` prints its figures.
 """
 
 import asyncio
+import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from memguard.local.encoder import LocalEmbeddings
     from memguard.local.verifier.support import SupportVerifier
 
-FINGERPRINT = "local:rules:2"
+FINGERPRINT = "local:rules:3"
 """On every receipt. Increase the number when a rule or a threshold changes."""
 
 
@@ -66,7 +67,7 @@ class LocalAdjudicator:
         try:
             # The thread cannot be stopped: it runs to its end, but this read no longer waits for
             # it.
-            return await asyncio.wait_for(work, timeout=seconds)
+            return await asyncio.wait_for(work, timeout=None if math.isinf(seconds) else seconds)
         except TimeoutError:
             late = Inconclusive(reason="timeout", detail=f"not ready within {seconds:g} s")
             return Adjudication(

@@ -70,9 +70,20 @@ CONSTRAINT = _any(r"""
     never (?:eats?|drinks?|uses?|works?|flies|schedules?)  no longer (?:eats?|drinks?)  requires?
     needs? (?:to|all|every|\w+ answers?)  (?:no|at) (?:more than|most) \W?\d[\d.,]*
     (?:budget|limit|deadline|maximum)(?: of| is|:)? ?(?:up to |under )?\W?\d[\d.,]*
+    refuses?  will not  won['\u2019]t  would never
+    (?:has|have) (?:no|only an?|only one) (?:oven|stove|hob|car|bike|microwave|freezer|grill|mixer)
     only (?:eats?|drinks?|works?|flies|available|has (?:time|until)|buys?)  has to  have to
     always (?:answer|reply|write|use|respond)  prohibited  forbidden  not allowed
 """)
+ANSWER_FORM = _any(r"""
+    ^(?:please,? )?(?:always )?(?:answer|reply|respond|speak|talk|write) (?:to me |me )?(?:in|with)
+    ^(?:please,? )?(?:always )?(?:call|address) (?:me|him|her|them)  keep (?:answers|replies|it) \w+
+    (?:answers?|repl(?:y|ies)|responses?|explanations?) (?:in|with|without|to be|should|must|as)
+    (?:short|brief|concise|detailed|formal|simple) (?:answers?|repl(?:y|ies)|responses?)
+    (?:be|is|to be) (?:called|addressed)  (?:use|uses|using) (?:metric|imperial|bullets?|emojis?)
+    (?:no|without|avoid) (?:emojis?|jargon|bullets?)
+""")
+"""Wishes about the form of answers and about names, which concern every answer."""
 BELIEF = _any(r"""
     believes?  believed  (?:is|am|['\u2019]m) (?:convinced|certain|sure|skeptical|sceptical)
     thinks?  suspects?  claims?  insists?  argues?  doubts?  distrusts?
@@ -98,6 +109,14 @@ INFERRED = _any(r"""
     seems?  seemingly  appears? to  probably  likely  might  may be  may have  possibly
     apparently  presumably  perhaps  maybe  could be  suggests that
 """)
+DOUBTFUL = _any(r"""
+    wonders? (?:if|whether)  wondering (?:if|whether)  hear[sd]? (?:that|from|a rumou?r|rumou?rs)
+    rumou?r has it  rumou?red  gossip  hearsay  allegedly  supposedly  reportedly  hypothetically
+    (?:is|was|am|were|just|only) (?:joking|kidding|teasing)  joked  jokingly  as a joke  in jest
+    pretend(?:s|ed)? (?:to|that)  not sure (?:if|whether|that)  unsure (?:if|whether)  what if
+    (?:does|do)(?: not|n['\u2019]t) know (?:if|whether)
+""")
+"""Jokes, hearsay and open questions, which state nothing."""
 VERIFIED = _any(r"""
     confirmed by  verified  diagnosed
     according to (?:the |their |his |her )?(?:doctor|lab|record|passport|contract|ticket|invoice)s?
@@ -213,7 +232,8 @@ def kind_of(text: str, *, user_names: frozenset[str] = frozenset()) -> Kind:
     about = about_whom(text, user_names=user_names)
     if about != "world" and BELIEF.search(statement):
         return "belief"
-    if CONSTRAINT.search(statement):
+    # Not a preference, though people say "prefers short answers": an answer can keep to it.
+    if CONSTRAINT.search(statement) or ANSWER_FORM.search(statement):
         return "constraint"
     if about != "world" and PREFERENCE.search(statement):
         return "preference"
@@ -248,6 +268,8 @@ def epistemic_of(text: str) -> Epistemic:
         return "contradicted"
     if VERIFIED.search(text):
         return "verified"
+    if DOUBTFUL.search(text):
+        return "uncertain"
     return "inferred" if INFERRED.search(text) else "stated"
 
 

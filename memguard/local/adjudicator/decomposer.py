@@ -10,7 +10,7 @@ from memguard.local.statements import split_sentences
 from memguard.schema.read import Decomposition
 from memguard.schema.units import Piece, Pieces
 
-PIECES_FINGERPRINT = "local:pieces:1"
+PIECES_FINGERPRINT = "local:pieces:2"
 """Part of the key under which pieces are stored. Increase the number when a rule changes them."""
 MAX_PIECES = 40
 """Maximum number of pieces of one memory; beyond it, neighbouring pieces stay together."""

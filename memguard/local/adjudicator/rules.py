@@ -23,6 +23,7 @@ from memguard.local.adjudicator.relations import (
     relevance_of,
     replaces,
 )
+from memguard.local.credibility import Credibility
 from memguard.local.encoder import LocalEmbeddings
 from memguard.local.verifier.support import SupportVerifier
 from memguard.local.verifier.words import looks_foreign, split_words
@@ -170,8 +171,12 @@ def _relate(
         if cosine < _COMPARED or about[i] != about[j] or units[i].text == units[j].text:
             continue
         for new, old in ((i, j), (j, i)):
-            if not _is_earlier(units[new], units[old]) and replaces(
-                units[new].text, units[old].text, kinds=(kinds[new], kinds[old]), cosine=cosine
+            if (
+                not _is_earlier(units[new], units[old])
+                and _outranks(units[new], units[old])
+                and replaces(
+                    units[new].text, units[old].text, kinds=(kinds[new], kinds[old]), cosine=cosine
+                )
             ):
                 replaced.add(units[old].id)
         if contradict(units[i].text, units[j].text):
@@ -199,6 +204,12 @@ def _supports(verifier: SupportVerifier, first: Unit, second: Unit) -> bool:
 
 def _is_earlier(unit: Unit, other: Unit) -> bool:
     return unit.said_at is not None and other.said_at is not None and unit.said_at < other.said_at
+
+
+def _outranks(unit: Unit, other: Unit) -> bool:
+    """Whether a unit may replace another one: a doubtful one, or a stranger's, may not."""
+    new, old = (Credibility(cues.epistemic_of(one.text), one.said_by) for one in (unit, other))
+    return new.may_replace and new.equals_or_exceeds(old)
 
 
 class _AttributeRules:
@@ -245,9 +256,13 @@ class _AttributeRules:
             return "none"
         if isinstance(self._situation, Inconclusive) or looks_foreign(unit.text):
             return "uncertain"
-        return relevance_of(
+        relevance = relevance_of(
             cosine, kind=kind, query=self._case.query, shared=shared, situation=self._situation
         )
+        # "Always answer in German" shares no word with what is asked.
+        if relevance == "none" and kind == "constraint" and cues.ANSWER_FORM.search(unit.text):
+            return "indirect"
+        return relevance
 
     def _subject(self, unit: Unit) -> Subject:
         about = cues.about_whom(unit.text, user_names=self._names)

@@ -5,14 +5,16 @@ any answer. Case, a hyphen for an underscore and extra keys are tolerated. A val
 makes its row inconclusive and affects no other row; it is never read as the nearest value.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema, create_model
 
 from memguard.methods.adjudication.permissions import FC_COLUMNS, PS_COLUMNS
+from memguard.prompts import Prompt
 from memguard.schema.decision import Inconclusive
 from memguard.schema.read import Conflict, Mode, Row, Situation, Target
 from memguard.schema.units import (
@@ -86,10 +88,6 @@ def _as_object(value: Any) -> dict[str, Any]:
     return dict(value) if isinstance(value, Mapping) else {}
 
 
-def _rows_of(form: type[BaseModel]) -> WithJsonSchema:
-    return WithJsonSchema({"type": "array", "items": form.model_json_schema()})
-
-
 _Rows = Annotated[list[dict[str, Any]], BeforeValidator(_as_rows)]
 
 
@@ -99,28 +97,51 @@ class RowsAnswer(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    situation: Annotated[
-        dict[str, Any],
-        BeforeValidator(_as_object),
-        WithJsonSchema(_SituationForm.model_json_schema()),
-    ] = {}
+    situation: Annotated[dict[str, Any], BeforeValidator(_as_object)] = {}
     units: _Rows
 
 
-class UnitsAnswer(RowsAnswer):
-    """The answer in the scheme of PS."""
-
-    units: Annotated[_Rows, _rows_of(_UnitForm)]
+_ROW_FORMS: dict[Scheme, type[BaseModel]] = {"units": _UnitForm, "factors": _FactorForm}
 
 
-class FactorsAnswer(RowsAnswer):
-    """The answer in the scheme of FC."""
+@cache
+def answer_form(scheme: Scheme, unasked: frozenset[str] = frozenset()) -> type[RowsAnswer]:
+    """The form of an answer, without some of its fields.
 
-    units: Annotated[_Rows, _rows_of(_FactorForm)]
+    Args:
+        scheme: Which attributes a row has.
+        unasked: Fields that are not asked for; others may not be named.
+    """
+    situation = WithJsonSchema(_schema_without(_SituationForm, unasked))
+    row = _schema_without(_ROW_FORMS[scheme], unasked)
+    rows = WithJsonSchema({"type": "array", "items": row})
+    return create_model(
+        "UnitsAnswer" if scheme == "units" else "FactorsAnswer",
+        __base__=RowsAnswer,
+        situation=(Annotated[dict[str, Any], BeforeValidator(_as_object), situation], {}),
+        units=(Annotated[_Rows, rows], ...),
+    )
 
 
-ANSWERS: dict[Scheme, type[RowsAnswer]] = {"units": UnitsAnswer, "factors": FactorsAnswer}
-"""The form of an answer in each scheme."""
+def _schema_without(form: type[BaseModel], fields: frozenset[str]) -> dict[str, Any]:
+    schema = form.model_json_schema()
+    return {
+        **schema,
+        "properties": {k: v for k, v in schema["properties"].items() if k not in fields},
+        "required": [name for name in schema["required"] if name not in fields],
+    }
+
+
+def without_fields(prompt: Prompt, fields: frozenset[str]) -> Prompt:
+    """The prompt without some fields: without the line that defines each, and its value in JSON.
+
+    A prompt whose definitions do not have the form `- name: ...` stays as it is.
+    """
+    system = prompt.system
+    for name in sorted(fields):
+        system = re.sub(rf"^- {name}: .*\n", "", system, flags=re.MULTILINE)
+        system = re.sub(rf', "{name}": (?:"[^"]*"|\[[^\]]*\]|[\w.]+)', "", system)
+    return replace(prompt, system=system)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ answer or in the typed reason why there is none.
 """
 
 import asyncio
+import math
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -23,10 +24,11 @@ from memguard.llm.limits import current_meter, use_meter
 from memguard.llm.models import LOCAL, Model, ModelLike, resolve_model
 from memguard.local.adjudicator import LocalAdjudicator
 from memguard.methods.adjudication.answers import (
-    ANSWERS,
     AnswerReading,
     RowsAnswer,
+    answer_form,
     read_answer_rows,
+    without_fields,
 )
 from memguard.methods.adjudication.rendering import (
     case_slots,
@@ -116,7 +118,7 @@ def create_adjudicator(
         return _local_adjudicator()
     return ModelAdjudicator(
         model=resolve_model(model),
-        prompts={scheme: prompt},
+        prompts={scheme: without_fields(prompt, spec.unasked)},
         conflicts_prompt=load_prompt("adjudication", "conflicts"),
         spec=spec,
     )
@@ -243,7 +245,7 @@ class _Run:
         result = await ask_until(
             self.adjudicator.model,
             self.prompt.render(units="\n".join(lines), **self.slots),
-            ANSWERS[self.scheme],
+            answer_form(self.scheme, self.spec.unasked),
             deadline=self.deadline,
             name="memguard.adjudicate",
             repair=repair,
@@ -375,7 +377,7 @@ async def ask_until(
         model: The model.
         messages: The rendered prompt.
         schema: The form of the answer.
-        deadline: When to give up, on the clock of the event loop.
+        deadline: When to give up, on the clock of the event loop; infinite for never.
         name: Names the call in traces.
         repair: Whether a malformed answer is requested once more.
 
@@ -383,7 +385,7 @@ async def ask_until(
         ModelConfigurationError: If no request to this model can succeed as it is set up.
     """
     try:
-        async with asyncio.timeout_at(deadline):
+        async with asyncio.timeout_at(None if math.isinf(deadline) else deadline):
             answer = await ask(model, messages, schema, settings=SETTINGS, name=name, repair=repair)
     # Both are outcomes, not errors: policy decides what a read without a verdict permits.
     except TimeoutError:

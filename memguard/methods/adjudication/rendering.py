@@ -84,6 +84,14 @@ def render_memories(
     return frame(lines)
 
 
+def render_verbatim(texts: Iterable[str]) -> str:
+    """Texts word for word, one after the other, as the paper injects them (section 3.1).
+
+    For experiments only: nothing here tells a memory from an instruction.
+    """
+    return "\n".join(texts)
+
+
 def frame(lines: Iterable[str], *, opening: str = FIXED_SENTENCE) -> str:
     """Lines between the tags of memguard's section, below the fixed sentence."""
     # The tags let a later read recognize the section, so that it is not read as dialogue.

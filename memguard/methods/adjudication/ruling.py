@@ -15,6 +15,7 @@ from functools import reduce
 from itertools import product
 from typing import get_args
 
+from memguard.local.credibility import Credibility
 from memguard.local.pieces import adds_words, kind_without_verdict
 from memguard.methods.adjudication.permissions import (
     FC_PERSONALIZATION,
@@ -43,7 +44,9 @@ from memguard.schema.units import (
     SECTIONS,
     WIDTH,
     Attributes,
+    Epistemic,
     FactorAttributes,
+    Instruction,
     Permission,
     Scheme,
     Temporal,
@@ -54,6 +57,26 @@ from memguard.schema.units import (
 SUPERSEDED_RECORD = TableRow(
     "superseded-record", "DENY", "the store has a later record in its place"
 )
+INSTRUCTIONS: dict[Instruction, TableRow] = {
+    "override": TableRow(
+        "instruction-override", "DENY", "tells the assistant to set its rules or its role aside"
+    ),
+    "concealment": TableRow(
+        "instruction-concealment", "DENY", "tells the assistant to hide something from the user"
+    ),
+    "disclosure": TableRow(
+        "instruction-disclosure",
+        "DENY",
+        "tells the assistant to show, send or change something sensitive",
+    ),
+    "trigger": TableRow(
+        "instruction-trigger", "DENY", "tells the assistant what to do when somebody asks"
+    ),
+    "command": TableRow("instruction-command", "DENY", "a standing rule for the assistant"),
+}
+"""The rows of units that instruct the assistant. They come before everything else, so no verdict,
+safety word or missing answer lifts them."""
+
 EVIDENCE = TableRow(
     "evidence-conflict", "DENY", "contradicted by the evidence given with the query"
 )
@@ -72,7 +95,14 @@ NOT_JUDGED: dict[str, TableRow] = {
 }
 """The rows of units without a usable verdict: two kinds fail open, the rest fails closed."""
 
-CONFLICT_LOST = TableRow("conflict-lost", "DENY", "a later unit contradicts it")
+CONFLICT_LOST = TableRow(
+    "conflict-lost", "DENY", "a later unit, at least as well grounded, contradicts it"
+)
+CONFLICT_DOUBTFUL = TableRow(
+    "conflict-doubtful",
+    "CONTEXT_UNCERTAIN",
+    "it contradicts a unit that is better grounded, or that the user said",
+)
 CONFLICT_OPEN = TableRow(
     "conflict-open",
     "CONTEXT_UNCERTAIN",
@@ -175,6 +205,8 @@ def _strictness(ruling: Ruling) -> tuple[int, str, str]:
 def _rule(
     unit: Unit, finding: Row, *, situation: Situation | Inconclusive | None, spec: ReadSpec
 ) -> Ruling:
+    if unit.instruction is not None:
+        return Ruling(unit=unit, row=INSTRUCTIONS[unit.instruction], finding=finding)
     # The store knows that the record was replaced, which no verdict on its words can change.
     if unit.superseded:
         return Ruling(unit=unit, row=SUPERSEDED_RECORD, finding=finding)
@@ -238,7 +270,7 @@ def _row_in(
 ) -> TableRow:
     # Tables ignore the attributes that are not among their columns.
     key = {**dict(attributes), "target": situation.target, "mode": situation.mode}
-    key["asks_view"] = "yes" if situation.asks_view else "no"
+    key["asks_view"] = "yes" if situation.asks_view and spec.asks_view else "no"
     if isinstance(attributes, FactorAttributes):
         table, safety, personalization = FC_TABLE, FC_SAFETY, FC_PERSONALIZATION
         key["allowed"] = "given" if attributes.allowed_content.strip() else "empty"
@@ -285,6 +317,8 @@ def settle_conflicts(
         conflicts: Pairs of unit ids; pairs with an unknown id, or of a unit with itself, are
             ignored.
         safety: Whether safety constraints that lose are shown as context.
+
+    A unit that is denied for another reason has no effect: it would leave nothing to show.
     """
     by_id = {ruling.unit.id: ruling for ruling in rulings}
     # Only the rows change, and no pair looks at a row: no pair sees the outcome of another.
@@ -293,7 +327,7 @@ def settle_conflicts(
         first, second = by_id.get(conflict.first), by_id.get(conflict.second)
         if first is None or second is None or first is second:
             continue
-        if not (_is_valid(first) and _is_valid(second)):
+        if "DENY" in {first.row.then, second.row.then}:
             continue
         for ruling, cap in _losers(first, second):
             limit = CONFLICT_SAFETY if safety and is_about_safety(ruling) else cap
@@ -307,22 +341,31 @@ def settle_conflicts(
 def _losers(first: Ruling, second: Ruling) -> tuple[tuple[Ruling, TableRow], ...]:
     """The units that a conflict narrows, each with the row that caps it."""
     at, other_at = first.unit.said_at, second.unit.said_at
+    earlier, later = first, second
     # Without two different times nothing tells which of them is current.
-    if at is None or other_at is None or at == other_at:
-        return (first, CONFLICT_OPEN), (second, CONFLICT_OPEN)
-    return ((first if at < other_at else second, CONFLICT_LOST),)
+    timed = at is not None and other_at is not None and at != other_at
+    if at is not None and other_at is not None and at > other_at:
+        earlier, later = second, first
+    old, new = credibility_of(earlier), credibility_of(later)
+    as_good = new.equals_or_exceeds(old)
+    if timed and as_good and new.may_replace:
+        return ((earlier, CONFLICT_LOST),)
+    if as_good == old.equals_or_exceeds(new):
+        return (earlier, CONFLICT_OPEN), (later, CONFLICT_OPEN)
+    return ((earlier if as_good else later, CONFLICT_DOUBTFUL),)
 
 
-def _is_valid(ruling: Ruling) -> bool:
-    """Whether a unit counts against another: nothing has settled that it is no longer true."""
-    finding = ruling.finding
-    if ruling.unit.superseded or finding.evidence_conflict:
-        return False
-    attributes = finding.attributes
-    # A unit without a verdict may be true, so it counts.
-    if isinstance(attributes, Inconclusive):
-        return True
-    return _time_of(attributes) != "superseded" and attributes.epistemic != "contradicted"
+def credibility_of(ruling: Ruling) -> Credibility:
+    """How well a unit is grounded, and by whom.
+
+    A unit without a verdict, or whose person or time is uncertain, is as doubtful as a guess.
+    """
+    attributes = ruling.finding.attributes
+    epistemic: Epistemic = "uncertain"
+    if not isinstance(attributes, Inconclusive):
+        uncertain = "uncertain" in {attributes.subject, _time_of(attributes)}
+        epistemic = "uncertain" if uncertain else attributes.epistemic
+    return Credibility(epistemic, ruling.unit.said_by)
 
 
 def compile_ledger(
@@ -367,7 +410,11 @@ def compile_ledger(
         # Repeats are on the receipt too: it accounts for every recalled memory.
         verdicts += [_repeat(unit, verdict) for unit in repeats.get(unit_id, ())]
     ledger = Ledger(scheme=scheme, situation=adjudication.situation, verdicts=tuple(verdicts))
-    flags: tuple[Flag, ...] = ("limits_exceeded",) if exceeded else ()
+    instructed = any(ruling.unit.instruction for ruling in rulings)
+    flags: tuple[Flag, ...] = (
+        *(("limits_exceeded",) if exceeded else ()),
+        *(("instruction_withheld",) if instructed else ()),
+    )
     notes = tuple(note for ruling in rulings for note in ruling.notes)
     return Compiled(ledger=ledger, flags=flags, notes=notes)
 

@@ -10,9 +10,10 @@ the nodes, and `compile_method` joins them.
 """
 
 import asyncio
+import math
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -22,8 +23,10 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from memguard.conversations.messages import AnyConversation
 from memguard.errors import MemguardError
+from memguard.instructions import find_instruction
 from memguard.llm.limits import Meter, current_meter, use_meter
-from memguard.local.pieces import whole
+from memguard.local.pieces import looks_like_safety, whole, with_span
+from memguard.local.statements import split_sentences
 from memguard.methods.adjudication.rendering import (
     estimate_tokens,
     frame_texts,
@@ -46,13 +49,16 @@ from memguard.schema.read import (
     ReadReport,
     ReadSpec,
     RecalledMemory,
+    RelevanceGate,
     UnitVerdict,
 )
 from memguard.schema.receipt import Budget, PromptStamp, Usage
-from memguard.schema.units import Pieces, Scheme, Unit
+from memguard.schema.units import Instruction, Piece, Pieces, Scheme, Unit
 from memguard.uncheckpointed import Graph, uncheckpointed
 
 _GAP = "\n[... cut ...]\n"
+_MAX_SCANNED_INLINE = 10_000
+"""Characters that are scanned for instructions on the event loop, in about 30 ms."""
 _ADJUDICATOR_SHARE = 0.95
 """Share of the remaining time that the adjudicator may use. It returns what it has by then; the
 deadline here would cancel it, and lose every verdict."""
@@ -167,13 +173,41 @@ def create_case(
     return ReadCase(query=query, dialogue=turns, evidence=entries, now=now), clipped
 
 
+def seconds_of(spec: ReadSpec) -> float:
+    """The deadline in seconds; infinite where there is none."""
+    return math.inf if spec.deadline is None else spec.deadline
+
+
+async def instructions_in(
+    memories: Sequence[RecalledMemory], *, spec: ReadSpec | RelevanceGate
+) -> dict[str, Instruction]:
+    """What memories demand of the assistant, by text; nothing where the spec does not ask."""
+    texts = {memory.text for memory in memories} if spec.withhold_instructions else set[str]()
+    # Long texts are scanned in a thread, so that they do not block the event loop.
+    if sum(map(len, texts)) > _MAX_SCANNED_INLINE:
+        return await asyncio.to_thread(_find_instructions, texts)
+    return _find_instructions(texts)
+
+
+def _find_instructions(texts: Iterable[str]) -> dict[str, Instruction]:
+    instructions: dict[str, Instruction] = {}
+    for text in texts:
+        if (instruction := find_instruction(text)) is not None:
+            instructions[text] = instruction
+    return instructions
+
+
 def units_with_repeats(
-    memories: Sequence[RecalledMemory], *, pieces: Mapping[str, Pieces] | None = None
+    memories: Sequence[RecalledMemory],
+    *,
+    instructions: Mapping[str, Instruction],
+    pieces: Mapping[str, Pieces] | None = None,
 ) -> dict[str, Any]:
     """The units of the memories, and those of their repeats, as values of the state.
 
     Args:
         memories: What was recalled.
+        instructions: What memories demand of the assistant, by text.
         pieces: What each memory was split into, by its id; a memory without is whole.
     """
     firsts, repeats = distinct(memories)
@@ -181,11 +215,14 @@ def units_with_repeats(
     copies: dict[str, tuple[Unit, ...]] = {}
     for memory in firsts:
         split = pieces.get(memory.id) if pieces else None
-        memory_units = units_of(memory, pieces=split)
+        instruction = instructions.get(memory.text)
+        memory_units = units_of(memory, pieces=split, instruction=instruction)
         units += memory_units
         # A repeat has the same text, so it splits in the same places: unit n of one is unit n of
         # the other.
-        repeat_units = [units_of(copy, pieces=split) for copy in repeats[memory.id]]
+        repeat_units = [
+            units_of(copy, pieces=split, instruction=instruction) for copy in repeats[memory.id]
+        ]
         for number, unit in enumerate(memory_units):
             copies[unit.id] = tuple(other[number] for other in repeat_units)
     return {"units": tuple(units), "repeats": {k: v for k, v in copies.items() if v}}
@@ -232,9 +269,18 @@ def _with_unique_ids(memories: Sequence[RecalledMemory]) -> list[RecalledMemory]
     return unique
 
 
-def units_of(memory: RecalledMemory, *, pieces: Pieces | None = None) -> tuple[Unit, ...]:
-    """The units of a memory: its pieces, or the whole of it."""
-    split = pieces if pieces and pieces.pieces else whole(memory.text)
+def units_of(
+    memory: RecalledMemory, *, pieces: Pieces | None = None, instruction: Instruction | None = None
+) -> tuple[Unit, ...]:
+    """The units of a memory: its pieces, or the whole of it.
+
+    A memory with an instruction is one unit, which is withheld. Whoever wrote the instruction may
+    have written the rest as well, so only sentences about safety become units in addition.
+    """
+    split = (pieces.pieces if pieces else ()) or whole(memory.text).pieces
+    if instruction is not None:
+        split = (*whole(memory.text).pieces, *safety_sentences(memory.text))
+    speaker = memory.provenance.said_by if memory.provenance else "unknown"
     return tuple(
         Unit(
             id=f"{memory.id}.{number}",
@@ -246,9 +292,27 @@ def units_of(memory: RecalledMemory, *, pieces: Pieces | None = None) -> tuple[U
             said_at=memory.said_at,
             score=memory.score,
             superseded=memory.superseded,
+            said_by=speaker,
+            instruction=instruction if number == 1 else None,
         )
-        for number, piece in enumerate(split.pieces, start=1)
+        for number, piece in enumerate(split, start=1)
     )
+
+
+def safety_sentences(text: str) -> tuple[Piece, ...]:
+    """The sentences about safety that contain no instruction themselves."""
+    sentences = (
+        sentence
+        for sentence in split_sentences(text)
+        if looks_like_safety(sentence) and find_instruction(sentence) is None
+    )
+    return tuple(with_span(Piece(text=one, kind="safety"), source=text) for one in sentences)
+
+
+def units_to_judge(units: Sequence[Unit]) -> list[Unit]:
+    """The units on which a verdict can have an effect; what is settled would only cost tokens."""
+    # An instruction is not shown to the adjudicator either, which it may address as well.
+    return [unit for unit in units if not (unit.superseded or unit.instruction)]
 
 
 def clip_evidence(
@@ -307,7 +371,8 @@ class Steps:
         """Judge every memory as one unit, none of which is decomposed."""
         # The first step of its graph: flags and notes of an earlier run of the thread are dropped.
         fresh = {"flags": (), "notes": (), "seconds": 0.0}
-        entries = units_with_repeats(state.memories)
+        instructions = await instructions_in(state.memories, spec=self.spec)
+        entries = units_with_repeats(state.memories, instructions=instructions)
         return entries | await self.adjudicate(state.model_copy(update=fresh | entries))
 
     async def adjudicate(self, state: ReadState) -> dict[str, Any]:
@@ -323,19 +388,17 @@ class Steps:
             spec=self.spec,
         )
         start = time.monotonic()
-        # A record that the store has superseded is denied whatever the adjudicator says of it, so
-        # judging it would only cost tokens.
-        current = [unit for unit in state.units if not unit.superseded]
-        if not current:
+        units = units_to_judge(state.units)
+        if not units:
             adjudication = Adjudication(adjudicator=self.adjudicator.name)
         elif is_blank(state.query):
             why = "the query is blank, so no unit was judged"
             adjudication = _failed(why, flag="situation_unknown")
         else:
-            seconds = max(0.0, self.spec.deadline - state.seconds)
+            seconds = max(0.0, seconds_of(self.spec) - state.seconds)
             spent = state.decomposition.usage if state.decomposition else Usage()
             with use_meter(self.meter(spent=spent, seconds=state.seconds)):
-                adjudication = await self._ask(case, units=current, seconds=seconds)
+                adjudication = await self._ask(case, units=units, seconds=seconds)
         flags: tuple[Flag, ...] = (*state.flags, *adjudication.flags)
         return {
             "case": case,
@@ -347,7 +410,7 @@ class Steps:
 
     async def _ask(self, case: ReadCase, *, units: Sequence[Unit], seconds: float) -> Adjudication:
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(None if math.isinf(seconds) else seconds):
                 return await self.adjudicator.adjudicate(
                     case, units=units, scheme=self.scheme, seconds=_ADJUDICATOR_SHARE * seconds
                 )
@@ -445,11 +508,13 @@ async def read_without_adjudicator(values: Mapping[str, Any], *, steps: Steps) -
         steps: The method's settings, with `NoAdjudicator`.
     """
     state = ReadState.model_validate(dict(values))
-    state = state.model_copy(update=units_with_repeats(state.memories))
+    instructions = await instructions_in(state.memories, spec=steps.spec)
+    units = units_with_repeats(state.memories, instructions=instructions)
+    state = state.model_copy(update=units)
     if steps.scheme == "units" and not is_blank(state.query):
         # PS judges units, so a memory that is judged whole has a receipt that says so.
-        current = any(not unit.superseded for unit in state.units)
-        state = state.model_copy(update={"flags": ("decomposition_failed",) if current else ()})
+        flags = ("decomposition_failed",) if units_to_judge(state.units) else ()
+        state = state.model_copy(update={"flags": flags})
     for step in (steps.adjudicate, steps.compile_verdicts):
         state = state.model_copy(update=await step(state))
     return await steps.render(state)

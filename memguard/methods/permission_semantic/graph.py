@@ -38,6 +38,8 @@ from memguard.methods.adjudication.steps import (
     Steps,
     compile_method,
     distinct,
+    instructions_in,
+    seconds_of,
     units_with_repeats,
 )
 from memguard.prompts import Prompt, load_prompt, resolve_prompt
@@ -73,11 +75,12 @@ async def decompose(
     """Split the memories that will be judged into units; cached ones cost nothing."""
     start = time.monotonic()
     memories, _ = distinct(state.memories)
+    instructions = await instructions_in(state.memories, spec=steps.spec)
     # Others are denied unjudged, so their units are never needed.
     texts = {
         memory.id: memory.text
         for memory in memories
-        if not (memory.superseded or is_blank(state.query))
+        if not (memory.superseded or is_blank(state.query)) and memory.text not in instructions
     }
     keys = {
         name: pieces_key(text, fingerprint=decomposer.fingerprint) for name, text in texts.items()
@@ -90,7 +93,7 @@ async def decompose(
     if missing:
         with use_meter(steps.meter(spent=Usage(), seconds=0.0)):
             decomposition = await decomposer.decompose(
-                list(missing.values()), seconds=_DECOMPOSE_SHARE * steps.spec.deadline
+                list(missing.values()), seconds=_DECOMPOSE_SHARE * seconds_of(steps.spec)
             )
         answers = zip(missing, decomposition.pieces, strict=True)
         new = {memory_id: entry for memory_id, entry in answers if isinstance(entry, Pieces)}
@@ -102,7 +105,7 @@ async def decompose(
         *(entry.note for entry in pieces.values()),
     ]
     return {
-        **units_with_repeats(state.memories, pieces=pieces),
+        **units_with_repeats(state.memories, instructions=instructions, pieces=pieces),
         "decomposition": decomposition,
         "decomposed": len(new),
         "cached": len(cached),

@@ -175,6 +175,42 @@ def test_the_epistemic_state_of_a_unit() -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "The user wonders whether she still likes tea.",
+        "The user heard that the office moves to Lyon.",
+        "Rumour has it that the user moved to Lyon.",
+        "The user was joking that he now hates coffee.",
+        "The user is not sure whether she lives in Porto.",
+        "The user supposedly works at Nordbank.",
+    ],
+)
+def test_jokes_hearsay_and_open_questions_are_uncertain(text: str) -> None:
+    assert epistemic_of(text) == "uncertain"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Always answer in German.",
+        "Please call me Jo.",
+        "The user prefers short answers.",
+        "The user wants to be addressed as Captain.",
+        "The user has no oven.",
+        "The user refuses to fly.",
+        "The user won't eat pork.",
+    ],
+)
+def test_form_of_answers_equipment_and_firm_refusals_are_constraints(text: str) -> None:
+    assert kind_of(text) == "constraint"
+
+
+def test_a_wish_about_the_form_of_answers_bears_on_every_answer() -> None:
+    row = judge("Which train goes to Ghent?", "Always answer in German.").rows[0]
+    assert attributes(row).relevance == "indirect"
+
+
+@pytest.mark.parametrize(
     ("query", "target", "mode"),
     [
         ("Plan a Thai birthday dinner for six, please.", "user", "planning"),
@@ -279,6 +315,39 @@ def test_a_reported_change_replaces_the_earlier_unit() -> None:
     result = [attributes(row).temporality for row in adjudication.rows]
     assert result == ["superseded", "current", "current"]
     assert adjudication.conflicts == ()
+
+
+@pytest.mark.parametrize(
+    "doubtful",
+    [
+        "The user was joking that he now prefers classical music.",
+        "The user wonders whether he now prefers classical music.",
+        "The user heard that he now prefers classical music.",
+    ],
+)
+def test_a_doubtful_change_replaces_nothing(doubtful: str) -> None:
+    adjudication = judge(
+        "Which music should I play?",
+        "The user likes heavy metal music.",
+        doubtful,
+        said_at={1: NOW - timedelta(days=9), 2: NOW},
+    )
+    assert attributes(adjudication.rows[0]).temporality == "current"
+
+
+def test_an_assistants_word_replaces_nothing() -> None:
+    later = Unit(
+        id="u2",
+        memory_id="m2",
+        text="The user now prefers classical music.",
+        said_by="assistant",
+    )
+    earlier = Unit(
+        id="u1", memory_id="m1", text="The user likes heavy metal music.", said_by="user"
+    )
+    case = ReadCase(query="Which music should I play?")
+    row = adjudicator().judge(case, [earlier, later], "units").rows[0]
+    assert attributes(row).temporality == "current"
 
 
 def test_an_earlier_change_replaces_nothing() -> None:

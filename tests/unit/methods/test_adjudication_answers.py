@@ -1,6 +1,7 @@
 """Reading an adjudicator's rows one by one, and what the server is told they look like."""
 
 import json
+import re
 from typing import Any, get_args
 
 import pytest
@@ -8,24 +9,31 @@ import pytest
 from memguard.llm.ask import json_schema_format
 from memguard.llm.parsing import parse_json
 from memguard.methods.adjudication.answers import (
-    ANSWERS,
     RowsAnswer,
+    answer_form,
     read_answer_rows,
     read_situation,
+    without_fields,
 )
 from memguard.methods.adjudication.model import ConflictsAnswer
 from memguard.methods.permission_semantic.graph import DecomposeAnswer
+from memguard.prompts import load_prompt
 from memguard.schema.decision import Inconclusive
-from memguard.schema.read import Situation
-from memguard.schema.units import FactorAttributes, Kind, UnitAttributes
+from memguard.schema.read import PermissionSemantic, Situation
+from memguard.schema.units import FactorAttributes, Kind, Scheme, UnitAttributes
 from tests.unit.methods.reading import SITUATION, entry_row, unit_row
+
+PAPER = PermissionSemantic(preset="paper")
+SPECS = (PAPER, PermissionSemantic(), PermissionSemantic(influence=True))
+METHODS: dict[Scheme, str] = {"units": "permission_semantic", "factors": "factor_compiled"}
+OURS = {"asks_view", "reason", "safety", "evidence_conflict", "conflicts_with", "influence"}
 
 NAMES = {"u1": "a", "u2": "b", "u3": "c"}
 
 
 def read(*rows: Any, scheme: Any = "units", known: Any = NAMES) -> Any:
     text = json.dumps({"situation": SITUATION, "units": rows[0] if len(rows) == 1 else rows})
-    parsed = parse_json(text, ANSWERS[scheme])
+    parsed = parse_json(text, answer_form(scheme))
     assert isinstance(parsed, RowsAnswer), parsed
     return read_answer_rows(
         parsed.situation, parsed.units, scheme=scheme, requested=NAMES, names=known
@@ -152,8 +160,12 @@ def test_the_situation_is_read_or_inconclusive() -> None:
 
 @pytest.mark.parametrize(
     "form",
-    [*ANSWERS.values(), DecomposeAnswer, ConflictsAnswer],
-    ids=lambda form: form.__name__,
+    [
+        *(answer_form(scheme, spec.unasked) for scheme in get_args(Scheme) for spec in SPECS),
+        DecomposeAnswer,
+        ConflictsAnswer,
+    ],
+    ids=range(8),
 )
 def test_what_the_server_is_told_is_strict_and_stands_alone(form: Any) -> None:
     schema = json_schema_format(form)["json_schema"]["schema"]
@@ -171,8 +183,72 @@ def test_what_the_server_is_told_is_strict_and_stands_alone(form: Any) -> None:
 
 
 def test_the_server_is_told_the_closed_sets() -> None:
-    schema = json_schema_format(ANSWERS["units"])["json_schema"]["schema"]
+    schema = json_schema_format(answer_form("units"))["json_schema"]["schema"]
     row = schema["properties"]["units"]["items"]["properties"]
     assert row["kind"]["enum"] == list(get_args(Kind))
     assert list(row)[:2] == ["unit", "reason"]
     assert list(schema["properties"]) == ["situation", "units"]
+
+
+def fields_of(prompt: str) -> tuple[set[str], dict[str, Any]]:
+    """The fields that a prompt defines, and its example of an answer."""
+    example = next(line for line in prompt.splitlines() if line.startswith("{"))
+    return set(re.findall(r"^- (\w+):", prompt, re.MULTILINE)), json.loads(example)
+
+
+@pytest.mark.parametrize("scheme", get_args(Scheme))
+def test_the_preset_of_the_paper_asks_for_the_fields_of_the_paper_alone(scheme: Scheme) -> None:
+    asked = without_fields(load_prompt(METHODS[scheme], "adjudicate"), PAPER.unasked)
+    fields, example = fields_of(asked.system)
+    of_paper = {
+        "units": {"kind", "subject", "epistemic", "temporality", "relevance"},
+        "factors": {
+            "scope",
+            "allowed_content",
+            "subject",
+            "role",
+            "epistemic",
+            "temporal",
+            "utility",
+        },
+    }[scheme]
+    assert fields == {"target", "mode", "unit", *of_paper}
+    assert set(example["situation"]) == {"target", "mode"}
+    assert all(set(row) == {"unit", *of_paper} for row in example["units"])
+    # PS names safety as a kind; the values are ours in any case.
+    assert not (OURS - {"safety"}) & set(re.findall(r"\w+", asked.system))
+    assert "evidence says" not in asked.system
+    assert asked.stamp != load_prompt(METHODS[scheme], "adjudicate").stamp
+
+
+@pytest.mark.parametrize("scheme", get_args(Scheme))
+@pytest.mark.parametrize("spec", SPECS, ids=["paper", "default", "influence"])
+def test_a_prompt_asks_for_what_its_form_has_and_its_example_is_usable(
+    scheme: Scheme, spec: PermissionSemantic
+) -> None:
+    prompt = without_fields(load_prompt(METHODS[scheme], "adjudicate"), spec.unasked)
+    fields, example = fields_of(prompt.system)
+    schema = answer_form(scheme, spec.unasked).model_json_schema()["properties"]
+    rows = set(schema["units"]["items"]["properties"])
+    assert fields == rows | set(schema["situation"]["properties"])
+    assert all(set(row) == rows for row in example["units"])
+    parsed = parse_json(json.dumps(example), answer_form(scheme, spec.unasked))
+    assert isinstance(parsed, RowsAnswer)
+    reading = read_answer_rows(
+        parsed.situation, parsed.units, scheme=scheme, requested=NAMES, names=NAMES
+    )
+    assert reading.judged == {"a", "b"}
+    assert isinstance(reading.situation, Situation)
+
+
+def test_no_more_is_asked_than_a_rule_reads() -> None:
+    assert PermissionSemantic().unasked == {"influence"}
+    assert PAPER.unasked == OURS
+    assert PermissionSemantic(evidence_conflict=False, influence=True).unasked == {
+        "evidence_conflict"
+    }
+
+
+def test_a_prompt_of_another_form_is_sent_as_it_is() -> None:
+    prompt = load_prompt("permission_semantic", "decompose")
+    assert without_fields(prompt, PAPER.unasked) == prompt

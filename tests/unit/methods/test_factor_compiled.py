@@ -28,7 +28,7 @@ def test_every_row_of_the_table_rules_in_a_run(row: TableRow) -> None:
     attributes, situation = answer_of_key(key_of_row(FC_TABLE, row))
     allowed = {"given": "likes jazz at home", "empty": ""}[attributes.pop("allowed")]
     given = entry_row("u1", **attributes, allowed_content=allowed)
-    out = read([answer(given, **situation)], spec=PAPER)
+    out = read([answer(given, **situation)], spec=PAPER.model_copy(update={"asks_view": True}))
     (verdict,) = out["ledger"].verdicts
     # Allowed content counts only for a part.
     whole = attributes["scope"] != "partial"
@@ -88,6 +88,25 @@ async def test_the_async_form() -> None:
     assert out["ledger"].verdicts[0].row == "9-context"
 
 
+def test_the_preset_of_the_paper_has_no_deadline_and_sends_a_shorter_prompt() -> None:
+    model = ScriptedChatModel([answer(entry_row("u1", role="belief"), asks_view=True)])
+    graph = create_factor_compiled_graph(model, spec=PAPER)
+    out = graph.invoke({"query": "What do I think of it?", "memories": [TEXT]})
+    assert out["report"].spec["deadline"] is None
+    assert "conflicts_with" not in str(model.calls[0].messages[0].content)
+    # A field that was not asked for has no effect, should an adjudicator return it.
+    assert ruled_view(PAPER) == "7-belief"
+    assert ruled_view(FactorCompiled()) == "7-belief-asked-for"
+
+
+def ruled_view(spec: FactorCompiled) -> str:
+    row = entry_row("u1", role="belief")
+    model = ScriptedChatModel([answer(row, asks_view=True, target="world", mode="factual")])
+    graph = create_factor_compiled_graph(model, spec=spec)
+    out = graph.invoke({"query": "What do I think of it?", "memories": [TEXT]})
+    return out["ledger"].verdicts[0].row
+
+
 def test_the_presets_differ_in_what_is_ours() -> None:
     paper, default = PAPER.model_dump(), FactorCompiled(preset="default").model_dump()
     assert default == FactorCompiled().model_dump()
@@ -102,6 +121,10 @@ def test_the_presets_differ_in_what_is_ours() -> None:
         "memory_conflict",
         "safety",
         "personalization_guard",
+        "withhold_instructions",
+        "asks_view",
+        "reasons",
+        "deadline",
         "max_units",
         "max_tokens",
     }

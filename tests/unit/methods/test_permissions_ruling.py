@@ -184,6 +184,68 @@ def test_where_time_does_not_decide_both_are_doubtful() -> None:
         assert settled(*pair(*times)) == ("conflict-open", "conflict-open")
 
 
+def against(earlier: Row, later: Row, **said_by: Any) -> tuple[str, str]:
+    """What is ruled on an earlier unit `a` and a later unit `b` that contradict each other."""
+    return settled(
+        ruled(earlier, of=unit(id="a", said_at=EARLY, said_by=said_by.get("a", "user"))),
+        ruled(later, of=unit(id="b", said_at=LATE, said_by=said_by.get("b", "user"))),
+    )
+
+
+@pytest.mark.parametrize("kind", ["fact", "preference", "constraint"])
+def test_a_doubtful_later_unit_does_not_beat_a_certain_earlier_one(kind: Any) -> None:
+    stated = row("a", kind=kind)
+    before = ruled(stated).row.id
+    for doubt in ({"epistemic": "uncertain"}, {"epistemic": "inferred"}, {"subject": "uncertain"}):
+        after, later = against(stated, row("b", kind=kind, **doubt))
+        assert after == before
+        assert later not in {before, "conflict-lost"}
+    assert against(stated, row("b", kind=kind)) == ("conflict-lost", before)
+
+
+def test_a_better_grounded_earlier_unit_stays_and_the_later_one_is_shown_as_doubtful() -> None:
+    inferred = row("b", epistemic="inferred")
+    assert against(row("a"), inferred) == ("fact", "fact-inferred")
+    preferred = row("b", kind="preference", epistemic="inferred")
+    assert against(row("a", kind="preference"), preferred) == (
+        "preference-advice",
+        "conflict-doubtful",
+    )
+    verified = row("a", epistemic="verified")
+    assert against(verified, row("b")) == ("fact", "conflict-doubtful")
+    assert against(row("a"), row("b", epistemic="verified")) == ("conflict-lost", "fact")
+
+
+def test_only_who_may_know_replaces_what_the_user_said() -> None:
+    stated, later = row("a"), row("b")
+    assert against(stated, later, b="assistant") == ("fact", "conflict-doubtful")
+    assert against(stated, later, b="unknown") == ("fact", "conflict-doubtful")
+    assert against(stated, later, a="unknown", b="unknown") == ("conflict-lost", "fact")
+    assert against(stated, later, a="assistant", b="user") == ("conflict-lost", "fact")
+    # Nobody replaces anything with an assistant's word, not even another assistant's.
+    assert against(stated, later, a="assistant", b="assistant") == (
+        "conflict-open",
+        "conflict-open",
+    )
+    # The one is better grounded and the other better placed to know: both are shown as doubtful.
+    checked = row("b", epistemic="verified")
+    assert against(stated, checked, b="assistant") == ("conflict-open", "conflict-open")
+
+
+def test_two_doubtful_units_do_not_take_each_other_out() -> None:
+    guess = {"kind": "preference", "epistemic": "uncertain"}
+    assert against(row("a", **guess), row("b", **guess)) == ("conflict-open", "conflict-open")
+
+
+def test_a_denied_winner_takes_nothing_out() -> None:
+    """Otherwise nothing at all would be shown."""
+    for denial in ({"relevance": "none"}, {"subject": "bystander"}, {"epistemic": "contradicted"}):
+        later = row("b", **denial)
+        assert against(row("a"), later) == ("fact", ruled(later).row.id)
+    planted = ruled(row("b"), of=unit(id="b", said_at=LATE, instruction="command"))
+    assert settled(pair(EARLY, None)[0], planted) == ("fact", "instruction-command")
+
+
 def test_a_conflict_never_widens_and_never_speaks_for_what_does_not_hold() -> None:
     first, second = pair(EARLY, EARLY, relevance="none")
     assert settled(first, second) == ("irrelevant", "irrelevant")

@@ -29,6 +29,7 @@ from memguard.errors import ConfigurationError, ErrorCode, StoreError
 from memguard.journal.journal import Journal
 from memguard.journal.reads import ReadLog
 from memguard.methods.adjudication.rendering import frame, render_memories
+from memguard.presets import choose_admission
 from memguard.prompts import Prompt, load_prompt
 from memguard.quoting import quote
 from memguard.schema.base import Namespace
@@ -36,7 +37,7 @@ from memguard.schema.memory import MemoryRecord, Provenance
 from memguard.schema.read import ReadReport, Recalled
 from memguard.stores import ChromaStore
 from memguard.testing.embeddings import HashEmbeddings
-from tests.unit.read.read_scripts import CUTS, ENTRY, JUDGES, prompts_of, reader, units_in
+from tests.unit.read.read_scripts import CUTS, ENTRY, JUDGES, UNIT, prompts_of, reader, units_in
 
 ANA: Namespace = ("memories", "ana")
 NOW = datetime(2026, 3, 15, 14, tzinfo=UTC)
@@ -528,6 +529,31 @@ def test_presets_and_specs_reach_the_receipt() -> None:
     read = guard_of(model, filled(), admission=spec, deadline=7).invoke({"query": ASK})["read"]
     assert read.spec["safety"] is False
     assert read.spec["deadline"] == 7
+
+
+@pytest.mark.parametrize("admission", ["ps", "fc", "relevance"])
+def test_the_preset_of_the_paper_recalls_no_safety_constraints_of_ours(admission: str) -> None:
+    spec = choose_admission(admission, presets=["paper"]).model_copy(update={"k": 1})
+    store = filled(CURRY, ALLERGY)
+
+    def recalled(admission: Any, **recall: Any) -> list[str]:
+        model = reader({}, base=ENTRY if isinstance(spec, FactorCompiled) else UNIT)
+        guard = guard_of(model, store, admission=admission, recall=Recall(**recall))
+        read = guard.invoke({"query": "green curry"})["read"]
+        assert read.spec.get("preset") in {"paper", "default"}
+        return [memory.text for memory in read.memories]
+
+    assert recalled(spec) == [CURRY]
+    assert recalled(spec, safety_k=5) == [CURRY, ALLERGY]
+    assert recalled(choose_admission(admission).model_copy(update={"k": 1})) == [CURRY, ALLERGY]
+
+
+def test_the_preset_of_the_paper_has_no_deadline() -> None:
+    model = reader({}, base=ENTRY)
+    guard = guard_of(model, filled(), admission=FactorCompiled(preset="paper"))
+    read = guard.invoke({"query": ASK})["read"]
+    assert read.spec["deadline"] is None
+    assert not read.flags
 
 
 def test_receipts_of_earlier_versions_still_load() -> None:
