@@ -5,7 +5,7 @@ a pass is recorded, so that no turn is read twice. Proposals of all passes are m
 that cannot be judged, or whose text is stored already, are sorted out before any gate runs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -13,9 +13,10 @@ from langgraph.store.base import BaseStore, GetOp
 
 from memguard.errors import ErrorCode, MemguardError, StoreError
 from memguard.journal.caches import LoggedExtraction
-from memguard.journal.commit import Backing
+from memguard.journal.commit import Backing, duplicate_decision
 from memguard.llm.limits import Meter, use_meter
-from memguard.methods.admission import refuse_source, refuse_text
+from memguard.methods.admission import refuse_text
+from memguard.methods.authorship import SourceWords, attribute
 from memguard.methods.writer import Pass, readable_turns
 from memguard.methods.writer.config import Writer
 from memguard.methods.writer.rules import plan_chunks, turn_keys
@@ -44,8 +45,8 @@ async def plan_passes(
     earlier = await backing.extractions.aof_turns(keys, writer_digest=digest)
     read_keys = {key for extraction in earlier for key in extraction.turn_keys}
     new = {index for index, key in enumerate(keys) if key not in read_keys}
-    if not conversation.has_user_words:
-        # No candidate can be admitted: a memory must rest on something that a user said.
+    if not conversation.has_words_of(spec.sources):
+        # No candidate can be admitted: a memory must rest on the words of a permitted source.
         new = set[int]()
     # Chunks contain every new turn once and in order, so their keys can be dealt out in order.
     new_keys = iter([keys[index] for index in sorted(new)])
@@ -133,10 +134,17 @@ def propose(
 ) -> tuple[Proposal, ...]:
     """Add the source to the caller's own candidates: the turns that they name and those around.
 
-    The source of a candidate that names no turn is the whole conversation.
+    The source of a candidate that names no turn is the whole conversation. One that names turns
+    gets their time and speaker, as a candidate of the writer does.
+
+    Raises:
+        InvalidInputError: If a candidate contradicts the turns that it names.
     """
     return tuple(
-        Proposal(candidate=candidate, source=_source_of(candidate, conversation, spec=spec))
+        Proposal(
+            candidate=attribute(candidate, conversation),
+            source=_source_of(candidate, conversation, spec=spec),
+        )
         for candidate in candidates
     )
 
@@ -217,11 +225,28 @@ def _combined_role(first: SaidBy, second: SaidBy) -> SaidBy:
     return first if first == second else "mixed"
 
 
-def refuse(proposal: Proposal, *, spec: Writer) -> AdmissionDecision | None:
-    """The decision on a candidate that cannot be judged; `None` if the gates can judge it."""
-    text = refuse_text(proposal.candidate.text, max_chars=spec.max_candidate_chars)
-    # Whether a source is required is up to the gates: some compare with stored memories instead.
-    return text or refuse_source(proposal.source.evidence, required=False)
+def refuse(
+    proposals: Sequence[Proposal], *, stored: Collection[str], spec: Writer
+) -> tuple[AdmissionDecision | None, ...]:
+    """The decision on each candidate that needs no gate; `None` if the gates can judge it.
+
+    Args:
+        proposals: The candidates with their sources.
+        stored: Keys of the texts that are stored already.
+        spec: The limits, and whose words may be stored.
+    """
+    # Many candidates have one source, whose words are then collected once.
+    sources = {id(p.source): SourceWords(p.source.evidence, spec.sources) for p in proposals}
+    decisions: list[AdmissionDecision | None] = []
+    for proposal in proposals:
+        candidate = proposal.candidate
+        # A text that cannot be a memory is refused even if it is stored.
+        decision = refuse_text(candidate.text, max_chars=spec.max_candidate_chars)
+        if decision is None and record_key(candidate.text) in stored:
+            decision = duplicate_decision()
+        # Whether a source is required is up to the gates: some compare with stored memories.
+        decisions.append(decision or sources[id(proposal.source)].withhold(candidate))
+    return tuple(decisions)
 
 
 async def stored_keys(
