@@ -189,7 +189,7 @@ def test_a_method_alone_holds_it_too(method: str) -> None:
 @pytest.mark.parametrize("role", ["tool", "document"])
 @pytest.mark.parametrize("gate", ["consistency", "conmem", "none"])
 def test_tools_and_documents_are_stored_as_such_if_the_writer_may_read_them(
-    role: str, gate: str
+    role: Any, gate: str
 ) -> None:
     talk = [("user", "When does it leave?"), (role, "Flight TP 443 leaves at 9:40.")]
     text = f"According to the {role}, flight TP 443 leaves at 9:40."
