@@ -58,6 +58,7 @@ from memguard.write.gates import (
 )
 from memguard.write.proposals import (
     merge_repeats,
+    near_repeats,
     plan_passes,
     propose,
     read_pass,
@@ -238,7 +239,12 @@ async def screen(state: WriteState, *, guard: WriteGuard) -> dict[str, Any]:
                 await _commit(proposal.candidate, decision, run_id=state.run_id, guard=guard)
             )
     _emit("screened", to_gate=len(to_judge), decided=len(results), resumed=len(decided))
-    return {"proposals": tuple(to_judge), "resumed": len(decided), "ruled": results}
+    return {
+        "proposals": tuple(to_judge),
+        "resumed": len(decided),
+        "ruled": results,
+        "notes": near_repeats(to_judge),
+    }
 
 
 def to_gates(state: WriteState) -> Sequence[Send | str]:
@@ -311,7 +317,7 @@ async def hold(state: WriteState, *, guard: WriteGuard) -> dict[str, Any]:
     return {
         "spent": guard.meters.close(state.run_id),
         "waiting": tuple(receipt.id for receipt in quarantined) if can_wait else (),
-        "notes": (not_asked,) if quarantined and not can_wait else (),
+        "notes": (*state.notes, *((not_asked,) if quarantined and not can_wait else ())),
     }
 
 

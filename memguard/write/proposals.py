@@ -7,6 +7,7 @@ that cannot be judged, or whose text is stored already, are sorted out before an
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import reduce
+from itertools import combinations
 from typing import Any
 
 from langgraph.store.base import BaseStore, GetOp
@@ -16,7 +17,7 @@ from memguard.journal.caches import LoggedExtraction
 from memguard.journal.commit import Backing, duplicate_decision
 from memguard.llm.limits import Meter, use_meter
 from memguard.methods.admission import refuse_text
-from memguard.methods.authorship import SourceWords, attribute
+from memguard.methods.authorship import SourceWords, attribute, content_words
 from memguard.methods.writer import Pass, readable_turns
 from memguard.methods.writer.config import Writer
 from memguard.methods.writer.rules import plan_chunks, turn_keys
@@ -27,6 +28,15 @@ from memguard.schema.failures import Failure, failure_of
 from memguard.schema.memory import CandidateMemory, Conversation, SaidBy, record_key
 from memguard.write.gates import GateGraph
 from memguard.write.state import PassReport, PassState, Proposal
+
+
+_ARTICLES = frozenset({"the", "a", "an"})
+_PUNCTUATION = ".,;:!?\"'()\u2026\u3002\uff01\uff1f"
+_NEARLY_SAME = 0.75
+"""Share of common words from which two candidates of the same turns are reported as near repeats.
+Chosen by hand: of four words that tell what a text is about, one differs."""
+_MAX_COMPARED = 30
+"""Candidates of the same turns that are compared with one another."""
 
 
 async def plan_passes(
@@ -167,7 +177,8 @@ def merge_repeats(
     """One proposal per text, in the order in which the texts were first proposed.
 
     A repeat adds its turns and its source, so that a candidate is judged on every turn that it was
-    extracted from. Blank texts are not merged: each is refused on its own.
+    extracted from. Of the same turns, a text with the same words is a repeat too. Blank texts are
+    not merged: each is refused on its own.
 
     Args:
         proposals: Of all passes.
@@ -179,11 +190,44 @@ def merge_repeats(
         positions.setdefault(turn.id, len(positions))
     # By the key of the record: texts that would be stored under one key are one candidate.
     groups: dict[str, list[Proposal]] = {}
+    wordings: dict[tuple[str, ...], str] = {}
     for proposal in proposals:
-        text = proposal.candidate.text
-        key = f"blank {len(groups)}" if is_blank(text) else record_key(text)
+        candidate = proposal.candidate
+        key = f"blank {len(groups)}" if is_blank(candidate.text) else record_key(candidate.text)
+        words = _words(candidate.text)
+        if candidate.turn_ids and words and key not in groups:
+            key = wordings.setdefault((*candidate.turn_ids, "", *words), key)
         groups.setdefault(key, []).append(proposal)
     return tuple(_union(group, positions=positions) for group in groups.values())
+
+
+def _words(text: str) -> list[str]:
+    """The words of a text in order, without articles, capitals and punctuation at their ends."""
+    words = [word.strip(_PUNCTUATION) for word in text.casefold().split()]
+    return [word for word in words if word and word not in _ARTICLES]
+
+
+def near_repeats(proposals: Sequence[Proposal]) -> tuple[str, ...]:
+    """Notes on candidates from the same turns that have nearly the same words.
+
+    They are judged and stored each, because one different word may be what matters.
+    """
+    by_turns: dict[tuple[str, ...], list[CandidateMemory]] = {}
+    for proposal in proposals:
+        if proposal.candidate.turn_ids:
+            by_turns.setdefault(proposal.candidate.turn_ids, []).append(proposal.candidate)
+    return tuple(
+        f"{first.text!r} and {second.text!r} rest on the same turns and may say the same"
+        for candidates in by_turns.values()
+        for first, second in combinations(candidates[:_MAX_COMPARED], 2)
+        if _similarity(first.text, second.text) >= _NEARLY_SAME
+    )
+
+
+def _similarity(first: str, second: str) -> float:
+    """The share of the words that two texts have in common, in [0, 1]."""
+    one, other = content_words(first), content_words(second)
+    return len(one & other) / len(one | other) if one | other else 0.0
 
 
 def _union(group: Sequence[Proposal], *, positions: Mapping[str, int]) -> Proposal:
