@@ -29,7 +29,6 @@ from memguard.schema.memory import CandidateMemory, Conversation, SaidBy, record
 from memguard.write.gates import GateGraph
 from memguard.write.state import PassReport, PassState, Proposal
 
-
 _ARTICLES = frozenset({"the", "a", "an"})
 _PUNCTUATION = ".,;:!?\"'()\u2026\u3002\uff01\uff1f"
 _NEARLY_SAME = 0.75
@@ -266,7 +265,11 @@ def _union(group: Sequence[Proposal], *, positions: Mapping[str, int]) -> Propos
 def _combined_role(first: SaidBy, second: SaidBy) -> SaidBy:
     if "unknown" in {first, second}:
         return second if first == "unknown" else first
-    return first if first == second else "mixed"
+    if first == second:
+        return first
+    # `mixed` would say that a user said a part of it.
+    others = next((role for role in ("tool", "document") if role in {first, second}), "assistant")
+    return "mixed" if {first, second} & {"user", "mixed"} else others
 
 
 def refuse(

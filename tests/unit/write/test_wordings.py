@@ -64,3 +64,26 @@ def test_nearly_the_same_words_are_judged_each_and_reported() -> None:
     writes = guard.invoke({"messages": [("user", said)]})["writes"]
     assert note in writes.notes
     assert calls_of(model, JUDGES) == writes.counts["stored"] == 3
+
+
+@pytest.mark.parametrize(
+    ("roles", "merged_role"),
+    [
+        (("user", "tool"), "mixed"),
+        (("tool", "document"), "tool"),
+        (("assistant", "document"), "document"),
+        (("unknown", "user"), "user"),
+    ],
+)
+def test_a_merged_candidate_is_never_the_users_without_a_users_turn(
+    roles: tuple[Any, Any], merged_role: str
+) -> None:
+    given = [
+        Proposal(
+            candidate=CandidateMemory(text="It leaves at 9.", turn_ids=(str(n),), said_by=role),
+            source=Conversation(),
+        )
+        for n, role in enumerate(roles)
+    ]
+    (result,) = merge_repeats(given, conversation=Conversation())
+    assert result.candidate.said_by == merged_role
