@@ -15,7 +15,6 @@ from memguard.errors import ErrorCode, InvalidInputError
 from memguard.schema.decision import AdmissionDecision, ReasonCode
 from memguard.schema.memory import (
     CandidateMemory,
-    Conversation,
     SourceRole,
     Turn,
     speaker_roles,
@@ -142,7 +141,8 @@ class SourceWords:
         if not self.evidence:
             return None
         words = content_words(candidate.text)
-        named = [turn for turn in self.evidence if turn.id in candidate.turn_ids]
+        ids = frozenset(candidate.turn_ids)
+        named = [turn for turn in self.evidence if turn.id in ids] if ids else []
         if self._confirms(candidate, words):
             problem = None
         # A guarded store names all turns of its source, which tells no more than naming none.
@@ -236,35 +236,42 @@ def _words_of(turns: Sequence[Turn]) -> frozenset[str]:
     return frozenset[str]().union(*(_turn_words(turn.content) for turn in turns))
 
 
-def attribute(candidate: CandidateMemory, conversation: Conversation) -> CandidateMemory:
+def attribute(
+    candidate: CandidateMemory, turns: Sequence[Turn], *, conversation_id: str
+) -> CandidateMemory:
     """Give a candidate that names turns their time, speaker and conversation.
+
+    Args:
+        candidate: The candidate.
+        turns: The turns that it names, as far as the conversation has them.
+        conversation_id: Id of the conversation; empty if it has none.
 
     Raises:
         InvalidInputError: If it names a turn that the conversation does not have, or has another
             time, speaker or conversation than its turns.
     """
-    if not candidate.turn_ids or not conversation.turns:
-        return candidate
-    turns = tuple(turn for turn in conversation.turns if turn.id in candidate.turn_ids)
-    unknown = [name for name in candidate.turn_ids if name not in {turn.id for turn in turns}]
-    if unknown:
+    known = {turn.id for turn in turns}
+    unknown = next((name for name in candidate.turn_ids if name not in known), None)
+    if unknown is not None:
         msg = (
-            f"candidate {candidate.text!r} names turn {unknown[0]!r}, which the conversation does "
+            f"candidate {candidate.text!r} names turn {unknown!r}, which the conversation does "
             "not have: name turns by their ids, or leave `turn_ids` out"
         )
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
     update: dict[str, object] = {}
     for name, unset, value in (
-        ("said_by", "unknown", speaker_roles(turns)),
-        ("said_at", None, turn_time(turns)),
-        ("conversation_id", "", conversation.id),
+        ("said_by", "unknown", speaker_roles(tuple(turns))),
+        ("said_at", None, turn_time(tuple(turns))),
+        ("conversation_id", "", conversation_id),
     ):
         present = getattr(candidate, name)
-        if present not in (unset, value) and value != unset:
+        if value == unset:
+            continue
+        if present not in (unset, value):
             msg = (
                 f"candidate {candidate.text!r} has `{name}` {str(present)!r}, but its turns have "
                 f"{str(value)!r}: leave it out, and the turns give it"
             )
             raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
-        update[name] = present if value == unset else value
+        update[name] = value
     return candidate.model_copy(update=update)

@@ -149,19 +149,25 @@ def propose(
     Raises:
         InvalidInputError: If a candidate contradicts the turns that it names.
     """
-    return tuple(
-        Proposal(
-            candidate=attribute(candidate, conversation),
-            source=_source_of(candidate, conversation, spec=spec),
-        )
-        for candidate in candidates
-    )
+    positions: dict[str, list[int]] = {}
+    for index, turn in enumerate(conversation.turns):
+        positions.setdefault(turn.id, []).append(index)
+    proposals: list[Proposal] = []
+    for candidate in candidates:
+        proposed = candidate
+        indexes = sorted({i for name in candidate.turn_ids for i in positions.get(name, ())})
+        # Without a conversation, nothing is known of the turns that it names.
+        if candidate.turn_ids and conversation.turns:
+            turns = [conversation.turns[index] for index in indexes]
+            proposed = attribute(candidate, turns, conversation_id=conversation.id)
+        source = _source_around(indexes, conversation, spec=spec)
+        proposals.append(Proposal(candidate=proposed, source=source))
+    return tuple(proposals)
 
 
-def _source_of(
-    candidate: CandidateMemory, conversation: Conversation, *, spec: Writer
+def _source_around(
+    indexes: Sequence[int], conversation: Conversation, *, spec: Writer
 ) -> Conversation:
-    indexes = [i for i, turn in enumerate(conversation.turns) if turn.id in candidate.turn_ids]
     if not indexes:
         return conversation
     # Turns around it are included, because a turn such as "Yes, both." is unclear without them.
@@ -268,8 +274,9 @@ def _combined_role(first: SaidBy, second: SaidBy) -> SaidBy:
     if first == second:
         return first
     # `mixed` would say that a user said a part of it.
-    others = next((role for role in ("tool", "document") if role in {first, second}), "assistant")
-    return "mixed" if {first, second} & {"user", "mixed"} else others
+    if {first, second} & {"user", "mixed"}:
+        return "mixed"
+    return "tool" if "tool" in {first, second} else "document"
 
 
 def refuse(
@@ -282,17 +289,24 @@ def refuse(
         stored: Keys of the texts that are stored already.
         spec: The limits, and whose words may be stored.
     """
-    # Many candidates have one source, whose words are then collected once.
-    sources = {id(p.source): SourceWords(p.source.evidence, spec.sources) for p in proposals}
+    # Many candidates have one source, or the same turns: their words are collected once.
+    by_source: dict[int, SourceWords] = {}
+    by_turns: dict[tuple[int, ...], SourceWords] = {}
     decisions: list[AdmissionDecision | None] = []
     for proposal in proposals:
+        words = by_source.get(id(proposal.source))
+        if words is None:
+            evidence = proposal.source.evidence
+            same_turns = tuple(map(id, evidence))
+            words = by_turns.setdefault(same_turns, SourceWords(evidence, spec.sources))
+            by_source[id(proposal.source)] = words
         candidate = proposal.candidate
         # A text that cannot be a memory is refused even if it is stored.
         decision = refuse_text(candidate.text, max_chars=spec.max_candidate_chars)
         if decision is None and record_key(candidate.text) in stored:
             decision = duplicate_decision()
         # Whether a source is required is up to the gates: some compare with stored memories.
-        decisions.append(decision or sources[id(proposal.source)].withhold(candidate))
+        decisions.append(decision or words.withhold(candidate))
     return tuple(decisions)
 
 

@@ -122,13 +122,18 @@ TALK = read_conversation(
 )
 
 
+def attributed(**fields: Any) -> CandidateMemory:
+    candidate = CandidateMemory(text="The user rows.", **fields)
+    turns = [turn for turn in TALK.turns if turn.id in candidate.turn_ids]
+    return attribute(candidate, turns, conversation_id=TALK.id)
+
+
 def test_a_candidate_gets_the_time_and_the_speaker_of_its_turns() -> None:
-    candidate = attribute(CandidateMemory(text="The user rows.", turn_ids=("a",)), TALK)
+    candidate = attributed(turn_ids=("a",))
     assert (candidate.said_by, candidate.said_at) == ("user", AT)
     assert candidate.conversation_id == "c"
-    # Doing it again changes nothing, and a candidate without turns is left as it is.
-    assert attribute(candidate, TALK) == candidate
-    assert attribute(CandidateMemory(text="x"), TALK) == CandidateMemory(text="x")
+    # Doing it again changes nothing.
+    assert attribute(candidate, TALK.turns, conversation_id="c") == candidate
 
 
 @pytest.mark.parametrize(
@@ -142,13 +147,13 @@ def test_a_candidate_gets_the_time_and_the_speaker_of_its_turns() -> None:
 )
 def test_a_candidate_that_contradicts_its_turns_is_an_error(fields: Any, names: str) -> None:
     with pytest.raises(InvalidInputError, match=names):
-        attribute(CandidateMemory(text="The user rows.", **fields), TALK)
+        attributed(**fields)
 
 
 def test_an_unknown_time_of_the_turn_contradicts_nothing() -> None:
     talk = read_conversation([("user", "I row.")])
     candidate = CandidateMemory(text="The user rows.", turn_ids=("1",), said_at=AT)
-    assert attribute(candidate, talk).said_at == AT
+    assert attribute(candidate, talk.turns, conversation_id="").said_at == AT
 
 
 def test_one_candidate_alone_may_rest_on_the_user_only() -> None:
