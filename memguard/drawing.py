@@ -23,7 +23,7 @@ from memguard.methods.consistency_gate import create_consistency_gate_graph
 from memguard.methods.factor_compiled import create_factor_compiled_graph
 from memguard.methods.permission_semantic import create_permission_semantic_graph
 from memguard.methods.writer import create_writer_graph
-from memguard.presets import choose_admission, choose_gates, split_presets
+from memguard.presets import choose_admission, choose_gates, choose_writer, split_presets
 from memguard.read.graph import create_read_guard
 from memguard.schema.read import FactorCompiled, PermissionSemantic
 from memguard.uncheckpointed import Graph
@@ -48,10 +48,7 @@ def _gate(name: str, presets: Sequence[str]) -> Any:
 
 
 def _writer(_: Sequence[str], presets: Sequence[str]) -> Graph:
-    if presets:
-        msg = f"the writer has no preset {presets[0]!r}: leave it out"
-        raise InvalidInputError(msg, code=ErrorCode.SPEC_INVALID)
-    return create_writer_graph(_model())
+    return create_writer_graph(_model(), spec=choose_writer(presets))
 
 
 def _read_guard(_: Sequence[str], presets: Sequence[str]) -> Graph:

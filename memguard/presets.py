@@ -11,6 +11,7 @@ from typing import TypeVar, get_args
 from memguard.errors import ErrorCode, InvalidInputError
 from memguard.methods.conmem.config import CONMEM_PRESETS, ConMem
 from memguard.methods.consistency_gate.config import CONSISTENCY_GATE_PRESETS, ConsistencyGate
+from memguard.methods.writer.config import WRITER_PRESETS, Writer
 from memguard.read.admission import AdmissionSpec
 from memguard.schema.read import (
     FACTOR_COMPILED_PRESETS,
@@ -74,6 +75,19 @@ def choose_admission(
     if not rendering or isinstance(spec, RelevanceGate):
         return spec
     return spec.model_copy(update={"rendering": rendering})
+
+
+def choose_writer(presets: Sequence[str] = ()) -> Writer:
+    """The spec of the writer.
+
+    Args:
+        presets: Names of presets; the first one is used.
+
+    Raises:
+        InvalidInputError: If the writer has no such preset.
+    """
+    (spec,) = _choose({"writer": WRITER_PRESETS}, ["writer"], presets=presets, kind="method")
+    return spec
 
 
 def split_presets(

@@ -35,7 +35,8 @@ class Prompt:
     slots: frozenset[str]
     """The names of the values it needs."""
     system: str
-    """The instruction; sent first and the same for every case, so that providers cache it."""
+    """The instruction; sent first and the same for every case, so that providers cache it. Empty
+    for a prompt that is one message."""
     user: str
     """The template of the case to judge."""
     digest: str = field(init=False)
@@ -69,7 +70,8 @@ class Prompt:
             # One pass, so that `{{...}}` inside a value is never filled in turn.
             return _SLOT.sub(lambda match: values[match.group(1)], text)
 
-        return [SystemMessage(fill(self.system)), HumanMessage(fill(self.user))]
+        system = [SystemMessage(fill(self.system))] if self.system else []
+        return [*system, HumanMessage(fill(self.user))]
 
 
 def parse_prompt(text: str, *, name: str) -> Prompt:

@@ -16,7 +16,7 @@ from memguard.calibration.rules import TARGET, JudgeCalibration, calibrate_score
 from memguard.errors import ErrorCode, StoreConfigurationError
 from memguard.llm.limits import Meter, use_meter
 from memguard.llm.models import ModelLike
-from memguard.methods.consistency_gate import create_consistency_gate_graph
+from memguard.methods.consistency_gate import build_consistency_gate_graph, build_judge
 from memguard.methods.consistency_gate.config import ConsistencyGate
 from memguard.schema.base import Frozen
 from memguard.schema.memory import Moment
@@ -197,13 +197,15 @@ async def measure_judge(
         ConfigurationError: If the model cannot be used.
     """
     # In a thread: it reads the prompt, and may import a provider's SDK.
-    gate = await asyncio.to_thread(
-        create_consistency_gate_graph,
+    judge_of_gate = await asyncio.to_thread(
+        build_judge,
         model,
         # `model_copy` preserves which fields were set: without a `tau` from the caller, the local
         # judge uses its own.
         spec=spec.model_copy(update={"early_stop": False}),
     )
+    # As inside a guard, where nothing is withheld from the judge: the judge alone is measured.
+    gate = build_consistency_gate_graph(judge_of_gate, store=None)
 
     async def judge(memory: LabelledMemory) -> JudgedMemory:
         out = await gate.ainvoke({"candidate": memory.text, "context": memory.source})

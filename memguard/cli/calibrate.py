@@ -5,7 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from memguard.cli.opening import journal_path, pick_model
-from memguard.cli.options import BaseUrlOption, JsonOption, ModelOption, StoreOption
+from memguard.cli.options import (
+    BaseUrlOption,
+    JsonOption,
+    ModelOption,
+    PresetOption,
+    StoreOption,
+)
 from memguard.cli.output import console, print_json, print_table
 from memguard.errors import ErrorCode, InvalidInputError
 
@@ -23,16 +29,20 @@ def calibrate(
     store: StoreOption = "memory",
     model: ModelOption = None,
     base_url: BaseUrlOption = None,
+    preset: PresetOption = None,
     variant: Annotated[
         Literal["soft", "logprob"],
         typer.Option("--variant", help="Read a score from the answer, or log-probabilities."),
     ] = "soft",
-    k: Annotated[int, typer.Option("--k", min=1, max=64, help="Samples for each memory.")] = 5,
+    k: Annotated[
+        int | None,
+        typer.Option(
+            "--k", min=1, max=64, help="Samples for each memory; those of the preset by default."
+        ),
+    ] = None,
     tau: Annotated[
         float | None,
-        typer.Option(
-            "--tau", min=0, max=1, help="Threshold in use; that of ConsistencyGate by default."
-        ),
+        typer.Option("--tau", min=0, max=1, help="Threshold in use; the preset's by default."),
     ] = None,
     target: Annotated[
         float,
@@ -63,14 +73,12 @@ def calibrate(
     store, where `memguard doctor` finds it.
     """
     from memguard.calibration import keep_record, load_pairs
-    from memguard.methods.consistency_gate.config import ConsistencyGate
 
-    settings: dict[str, Any] = {"variant": variant, "k": k}
-    # Left out, `tau` is the default of the gate: no second copy of it is here.
-    if tau is not None:
-        settings["tau"] = tau
+    # Left out, `k` and `tau` are the preset's: no second copy of them is here.
+    options = {"variant": variant, "k": k, "tau": tau}
+    settings = {name: value for name, value in options.items() if value is not None}
     judge = _tuned(pick_model(model, base_url=base_url), n_threads=threads, max_tokens=max_tokens)
-    spec = ConsistencyGate(**settings)
+    spec = _gate(preset or (), settings)
     measured = _measure(judge, load_pairs(limit), spec=spec, target=target, quiet=as_json)
     name = judge if isinstance(judge, str) else judge.name
     record = _record(name, measured, spec=spec)
@@ -80,6 +88,17 @@ def calibrate(
         _print_for_programs(name, measured, record=record)
     else:
         _print_for_people(name, measured, path=path)
+
+
+def _gate(presets: "Sequence[str]", settings: dict[str, Any]) -> "ConsistencyGate":
+    """The gate that is measured. Its threshold is fixed: there is no namespace to count."""
+    from memguard.methods.consistency_gate.config import ConsistencyGate
+    from memguard.presets import choose_gates
+
+    (spec,) = choose_gates(["consistency"], presets=presets)
+    # From what is set only, so that the local judge can tell a threshold that the user chose.
+    chosen = spec.model_dump(include=spec.model_fields_set - {"threshold"})
+    return ConsistencyGate.model_validate({**chosen, **settings})
 
 
 def _tuned(judge: "Model | str", **settings: int | None) -> "Model | str":

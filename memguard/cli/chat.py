@@ -296,11 +296,12 @@ class _ChatSession:
 
     def _items(self) -> list[Any]:
         """The items of exactly this namespace, oldest first."""
-        # The store searches by prefix, so memories of namespaces below this one come too.
-        items = self.store.search(self.namespace, limit=_MAX_LISTED)
-        exact = [item for item in items if tuple(item.namespace) == self.namespace]
+        from memguard.paging import search_exactly
+        from memguard.portal import run_sync
+
+        items = run_sync(search_exactly(self.store, self.namespace, limit=_MAX_LISTED))
         # A fixed order, so that a number means the same memory in the next command.
-        return sorted(exact, key=lambda item: (item.created_at, item.key))
+        return sorted(items, key=lambda item: (item.created_at, item.key))
 
     def _item(self, number: str) -> Any:
         items = self._items()

@@ -11,9 +11,11 @@ def presets(as_json: JsonOption = False) -> None:
     """Print the named settings of each method, in full."""
     from memguard.methods.conmem.config import CONMEM_PRESETS
     from memguard.methods.consistency_gate.config import CONSISTENCY_GATE_PRESETS
+    from memguard.methods.writer.config import WRITER_PRESETS
     from memguard.schema.read import FACTOR_COMPILED_PRESETS, PERMISSION_SEMANTIC_PRESETS
 
     methods: dict[str, Mapping[str, Any]] = {
+        "writer": WRITER_PRESETS,
         "consistency_gate": CONSISTENCY_GATE_PRESETS,
         "conmem": CONMEM_PRESETS,
         "factor_compiled": FACTOR_COMPILED_PRESETS,

@@ -12,11 +12,6 @@ from memguard.cli.output import console, print_json, print_table, provenance_of
 if TYPE_CHECKING:
     from langgraph.store.base import SearchItem
 
-    from memguard.stores import ChromaStore
-
-_MAX_PAGE = 1_000
-"""Items read from the store at once."""
-
 
 def search(
     query: Annotated[str, typer.Argument(help="Text to search for.", metavar="QUERY")],
@@ -31,10 +26,13 @@ def search(
 
     Only memories of exactly the namespace are printed, the nearest first.
     """
+    from memguard.paging import search_exactly
+    from memguard.portal import run_sync
+
     labels = namespace_of(user, namespace)
     # A misspelled name must not create an empty store, which would answer "no memories".
     with open_store(store, embed=embed, create=False) as opened:
-        items = _search_exactly(opened, namespace=labels, query=query, limit=limit)
+        items = run_sync(search_exactly(opened, labels, query=query, limit=limit))
     memories = [_body(item) for item in items]
     if as_json:
         print_json({"namespace": list(labels), "memories": memories})
@@ -65,23 +63,3 @@ def _body(item: "SearchItem") -> dict[str, Any]:
         "receipt": provenance.get("receipt_id"),
         "key": item.key,
     }
-
-
-def _search_exactly(
-    store: "ChromaStore", *, namespace: tuple[str, ...], query: str, limit: int
-) -> "list[SearchItem]":
-    """The nearest items of exactly this namespace.
-
-    A store searches by prefix, so a page may contain memories of other users below the namespace.
-    Further pages are read until there are enough items, or no more.
-    """
-    items: list[SearchItem] = []
-    offset, size = 0, min(limit, _MAX_PAGE)
-    while len(items) < limit:
-        page = store.search(namespace, query=query, limit=size, offset=offset)
-        items += [item for item in page if tuple(item.namespace) == namespace]
-        if len(page) < size:
-            break
-        # Growing pages: where other users' memories are nearer, few of a page are kept.
-        offset, size = offset + size, min(4 * size, _MAX_PAGE)
-    return items[:limit]

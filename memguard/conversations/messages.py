@@ -20,6 +20,7 @@ _ROLES: dict[str, Role] = {
     "developer": "system",
     "tool": "tool",
     "function": "tool",
+    "document": "document",
 }
 # Types of content blocks with text, of OpenAI's chat completions and of its Responses API.
 _TEXT_BLOCKS = ("text", "input_text", "output_text")

@@ -27,7 +27,7 @@ def refuse_text(text: str, *, max_chars: int | None = None) -> AdmissionDecision
 
 
 def refuse_source(evidence: Sequence[Turn], *, required: bool) -> AdmissionDecision | None:
-    """Refuse a source that cannot support a memory.
+    """Refuse a source without text; `authorship` looks at who said the text.
 
     Args:
         evidence: The turns that a memory may rest on.
@@ -36,13 +36,9 @@ def refuse_source(evidence: Sequence[Turn], *, required: bool) -> AdmissionDecis
     Returns:
         The decision, or `None` if the source can be judged.
     """
-    if not evidence:
-        no_source = "there is no source text to check the candidate against"
-        return _refusal("no_source", no_source) if required else None
-    # An assistant's suggestion is not a fact about the user until the user confirms it.
-    if all(turn.role == "assistant" for turn in evidence):
-        return _refusal("no_user_words", "the source holds only what the assistant said")
-    return None
+    if evidence or not required:
+        return None
+    return _refusal("no_source", "there is no source text to check the candidate against")
 
 
 def _refusal(reason: ReasonCode, explanation: str) -> AdmissionDecision:

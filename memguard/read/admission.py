@@ -33,6 +33,8 @@ from memguard.prompts import Prompt, resolve_prompt
 from memguard.read.recall import DEFAULT_SAFETY_K
 from memguard.schema.failures import Failure, failure_of
 from memguard.schema.read import (
+    FACTOR_COMPILED_PRESETS,
+    PERMISSION_SEMANTIC_PRESETS,
     FactorCompiled,
     Flag,
     PermissionSemantic,
@@ -46,14 +48,17 @@ from memguard.uncheckpointed import Graph, run_uncheckpointed
 
 AdmissionSpec = FactorCompiled | PermissionSemantic | RelevanceGate
 AdmissionLike = AdmissionSpec | str | Graph
-"""A spec, the name of a default spec, or a graph of your own with a method's input and output."""
+"""A spec, a name such as `ps` or `ps:paper`, or a graph of your own with a method's input and
+output."""
 
 BY_NAME: dict[str, AdmissionSpec] = {
     "fc": FactorCompiled(),
     "ps": PermissionSemantic(),
     "relevance": RelevanceGate(),
+    **{f"fc:{name}": spec for name, spec in FACTOR_COMPILED_PRESETS.items()},
+    **{f"ps:{name}": spec for name, spec in PERMISSION_SEMANTIC_PRESETS.items()},
 }
-"""The default spec of each method, by its short name."""
+"""The default spec of each method by its short name, and its presets, such as `ps:paper`."""
 
 STAGES = ("default", "adjudicator", "decomposer")
 """The stages that can have their own model; `default` serves the others."""

@@ -245,7 +245,8 @@ def add_page(
         # match, the next page will not have one either.
         has_more = last_match >= max(1, len(items)) // 2
         is_enough = search.full or search.examined >= MAX_SAFETY_ITEMS
-        ended = is_enough or (search.examined >= _MIN_PAGE and not has_more)
+        # A page with none of the namespace's own items says nothing about the next one.
+        ended = is_enough or (search.examined >= _MIN_PAGE and bool(items) and not has_more)
         search.stopped_early = has_more and is_enough and not exhausted
     search.done = exhausted or ended or search.full
     search.limit = min(_MAX_PAGE, search.limit * _PAGE_GROWTH)

@@ -24,6 +24,7 @@ ReasonCode = Literal[
     "blank_text",
     "text_too_long",
     "no_user_words",
+    "bare_answer",
     "no_source",
     "no_gate",
     "positive_effect",
@@ -38,7 +39,8 @@ ReasonCode = Literal[
 * `inconclusive`: too few usable verdicts.
 * `duplicate`: the same text is stored already; no new evidence, no model call.
 * `blank_text`, `text_too_long`: the candidate cannot be judged; no model call.
-* `no_user_words`: the conversation has no turn of a user; no model call.
+* `no_user_words`: it rests on what the assistant, a tool or a document said; no model call.
+* `bare_answer`: it rests on an answer such as "yes" without the question; no model call.
 * `no_source`: there is no text to check the candidate against; no model call.
 * `no_gate`: the guard has no gate, so everything is admitted.
 * `positive_effect`, `negative_effect`: the memory's effect on later answers, over three probes.

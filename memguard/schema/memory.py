@@ -3,6 +3,7 @@
 import hashlib
 import unicodedata
 import uuid
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Annotated, Literal, Self
 
@@ -10,11 +11,16 @@ from pydantic import AfterValidator, Field, JsonValue
 
 from memguard.schema.base import Frozen, Namespace, Text, is_blank, is_none
 
-Role = Literal["user", "assistant", "system", "tool"]
-"""The role of a speaker, as in chat protocols."""
+Role = Literal["user", "assistant", "system", "tool", "document"]
+"""The role of a speaker, as in chat protocols; `document` is a text that nobody in the conversation
+wrote."""
 
-SaidBy = Literal["user", "assistant", "mixed", "unknown"]
-"""Whose turns a candidate is based on; `unknown` if it cites no turn."""
+SourceRole = Literal["user", "tool", "document"]
+"""A role whose words may be a source of memories. What the assistant says never is."""
+
+SaidBy = Literal["user", "assistant", "tool", "document", "mixed", "unknown"]
+"""Whose turns a candidate is based on: `mixed` if a user's and others', `unknown` if it cites no
+turn. Without a user's turn, a tool comes before a document, and a document before the assistant."""
 
 
 def _aware(at: datetime | None) -> datetime | None:
@@ -65,7 +71,11 @@ class Conversation(Frozen):
     @property
     def has_user_words(self) -> bool:
         """Whether a turn of a user is evidence."""
-        return any(turn.role == "user" for turn in self.evidence)
+        return self.has_words_of(("user",))
+
+    def has_words_of(self, roles: Collection[Role]) -> bool:
+        """Whether a turn of one of these roles is evidence."""
+        return any(turn.role in roles for turn in self.evidence)
 
 
 class CandidateMemory(Frozen):
@@ -145,13 +155,15 @@ def turn_time(turns: tuple[Turn, ...]) -> datetime | None:
 
 
 def speaker_roles(turns: tuple[Turn, ...]) -> SaidBy:
-    """Whose turns these are; a tool's turn counts as the assistant's."""
+    """Whose turns these are."""
     roles = {turn.role for turn in turns}
     if not roles:
         return "unknown"
-    if roles == {"user"}:
-        return "user"
-    return "mixed" if "user" in roles else "assistant"
+    if "user" in roles:
+        return "user" if roles == {"user"} else "mixed"
+    if "tool" in roles:
+        return "tool"
+    return "document" if "document" in roles else "assistant"
 
 
 # Full stops of Latin, Chinese and Japanese text, and the full-width one.

@@ -22,6 +22,7 @@ from memguard.journal.commit import Backing
 from memguard.journal.receipts import record_decisions
 from memguard.llm.limits import Meter, use_meter
 from memguard.methods.admission import refuse_source, refuse_text
+from memguard.methods.authorship import withhold
 from memguard.portal import call_store
 from memguard.read.recall import text_of
 from memguard.schema.base import is_blank
@@ -153,7 +154,8 @@ class WriteGate:
             return AdmissionDecision(
                 outcome="quarantine", reason="no_source", explanation=_NO_SOURCE
             )
-        return refuse_source(source.evidence, required=True)
+        refused = refuse_source(source.evidence, required=True)
+        return refused or withhold(candidate, source.evidence)
 
     async def _judge(
         self, candidate: CandidateMemory, *, source: Conversation | None, run_id: str

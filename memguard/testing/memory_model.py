@@ -21,18 +21,28 @@ def memory_answer(request: Mapping[str, Any]) -> str:
     """Answer a chat request with facts or with a score, depending on its prompt."""
     prompt = str(request["messages"][-1]["content"])
     if "<new_turns>" in prompt:
-        return json.dumps({"facts": list(_facts(prompt))}, ensure_ascii=False)
+        facts = list(_facts(_between(prompt, "<new_turns>", "</new_turns>")))
+        return json.dumps({"facts": facts}, ensure_ascii=False)
     if "<memory>" in prompt:
-        score, turns = _support(prompt)
+        source = _between(prompt, "<source>", "</source>")
+        score, turns = _support(source, memory=_between(prompt, "<memory>", "</memory>"))
         if "yes or no" in prompt:
             return "yes" if score >= 0.7 else "no"
         return json.dumps({"reason": "words in common", "turns": turns, "score": score})
+    # The prompts of the paper, whose sections have headings.
+    if prompt.endswith("\nFacts:"):
+        facts = _facts(_between(prompt, "\nContext:\n", "\nFacts:"))
+        return json.dumps([fact["text"] for fact in facts], ensure_ascii=False)
+    if "\nCandidate fact:\n" in prompt:
+        source = _between(prompt, "\nSource context:\n", "\nCandidate fact:\n")
+        memory = _between(prompt, "\nCandidate fact:\n", "\nQuestion:")
+        return str(_support(source, memory=memory)[0])
     return "OK."
 
 
-def _facts(prompt: str) -> Iterator[dict[str, Any]]:
+def _facts(turns: str) -> Iterator[dict[str, Any]]:
     """One fact for each declarative sentence of a user, with the speaker's name."""
-    for number, role, speaker, quoted in _LINE.findall(_between(prompt, "new_turns")):
+    for number, role, speaker, quoted in _LINE.findall(turns):
         if role != "user":
             continue
         name = json.loads(speaker) if speaker else "The user"
@@ -47,16 +57,16 @@ def _facts(prompt: str) -> Iterator[dict[str, Any]]:
                 yield {"text": text, "about": name, "turns": [int(number)]}
 
 
-def _support(prompt: str) -> tuple[float, list[int]]:
-    memory = set(_WORD.findall(json.loads(_between(prompt, "memory").strip()).lower()))
+def _support(source: str, *, memory: str) -> tuple[float, list[int]]:
+    claimed = set(_WORD.findall(json.loads(memory.strip()).lower()))
     best, turns = 0.0, list[int]()
-    for number, _, speaker, quoted in _LINE.findall(_between(prompt, "source")):
+    for number, _, speaker, quoted in _LINE.findall(source):
         words = set(_WORD.findall(f"{speaker} {json.loads(quoted)} said the user".lower()))
-        share = len(memory & words) / max(1, len(memory))
+        share = len(claimed & words) / max(1, len(claimed))
         if share > best:
             best, turns = share, [int(number)]
     return round(best, 2), turns
 
 
-def _between(prompt: str, tag: str) -> str:
-    return prompt.split(f"<{tag}>", 1)[1].split(f"</{tag}>", 1)[0]
+def _between(prompt: str, before: str, after: str) -> str:
+    return prompt.split(before, 1)[1].split(after, 1)[0]

@@ -20,12 +20,12 @@ from pydantic import BaseModel
 
 from memguard.errors import ConfigurationError, ErrorCode, GuardError, MemguardError
 from memguard.llm.models import DEFAULT, LOCAL, ModelLike, model_of
-from memguard.methods.conmem.config import ROLES, ConMem
+from memguard.methods.conmem.config import CONMEM_PRESETS, ROLES, ConMem
 from memguard.methods.conmem.config import STAGES as CONMEM_STAGES
 from memguard.methods.conmem.graph import build_conmem_graph
 from memguard.methods.conmem.models import prompt_names, resolve_stage_models
 from memguard.methods.consistency_gate import build_consistency_gate_graph, build_judge
-from memguard.methods.consistency_gate.config import ConsistencyGate
+from memguard.methods.consistency_gate.config import CONSISTENCY_GATE_PRESETS, ConsistencyGate
 from memguard.portal import dual
 from memguard.prompts import Prompt
 from memguard.schema.decision import AdmissionDecision
@@ -37,13 +37,16 @@ GateGraph = CompiledStateGraph[Any, Any, Any, Any]
 """A method: `{"candidate", "context", "run_id"}` in, `{"decision", "report"}` out."""
 
 GateLike = ConsistencyGate | ConMem | str | GateGraph
-"""A spec, the name of a default spec, or a graph of your own with a method's input and output."""
+"""A spec, a name such as `conmem` or `conmem:paper`, or a graph of your own with a method's input
+and output."""
 
 BY_NAME: dict[str, ConsistencyGate | ConMem] = {
     "conmem": ConMem(),
     "consistency": ConsistencyGate(),
+    **{f"conmem:{name}": spec for name, spec in CONMEM_PRESETS.items()},
+    **{f"consistency:{name}": spec for name, spec in CONSISTENCY_GATE_PRESETS.items()},
 }
-"""The default spec of each method, by its short name."""
+"""The default spec of each method by its short name, and its presets, such as `conmem:paper`."""
 
 STAGES = ("default", "writer", "judge", *CONMEM_STAGES)
 """Stages that `models` can name; `judge` also serves the stages of ConMem that judge, and `default`

@@ -31,7 +31,7 @@ from pydantic import JsonValue
 from memguard import compat
 from memguard.conversations import read_conversation
 from memguard.errors import BudgetExhaustedError, ConfigurationError, ErrorCode, MemguardError
-from memguard.journal.commit import IN_MEMORY_NOTE, Backings, duplicate_decision
+from memguard.journal.commit import IN_MEMORY_NOTE, Backings
 from memguard.journal.journal import Journal
 from memguard.llm.limits import Meter, use_meter
 from memguard.llm.models import ModelLike, model_of, resolve_stages
@@ -58,6 +58,7 @@ from memguard.write.gates import (
 )
 from memguard.write.proposals import (
     merge_repeats,
+    near_repeats,
     plan_passes,
     propose,
     read_pass,
@@ -157,16 +158,15 @@ async def prepare(state: WriteState, *, guard: WriteGuard) -> dict[str, Any]:
     conversation = state.conversation or read_conversation(state.messages, conversation_id=thread)
     backing = guard.backings.current()
     namespace = resolve_namespace(guard.namespace, store=backing.store)
+    located = [candidate.located(namespace) for candidate in state.candidates or ()]
+    # Before any work: candidates that contradict their turns are the caller's mistake.
+    proposals = propose(located, conversation=conversation, spec=guard.writer_spec)
     # First of all: a crash may have left a decision in the log whose record is not stored.
     problems = await backing.recover_once()
     run_id = uuid.uuid4().hex
     guard.meters.of(run_id)  # starts the clock of the budget
     passes: tuple[PassState, ...] = ()
-    proposals: tuple[Proposal, ...] = ()
-    if state.candidates is not None:
-        located = [candidate.located(namespace) for candidate in state.candidates]
-        proposals = propose(located, conversation=conversation, spec=guard.writer_spec)
-    else:
+    if state.candidates is None:
         passes, proposals = await plan_passes(
             conversation,
             backing=backing,
@@ -230,11 +230,8 @@ async def screen(state: WriteState, *, guard: WriteGuard) -> dict[str, Any]:
         failure = failure_of(error, step="screen")
         results = [CandidateResult(unjudged=p.candidate, failure=failure) for p in undecided]
         return {"proposals": (), "resumed": len(decided), "ruled": results}
-    for proposal in undecided:
-        # A text that cannot be a memory is refused even if it is stored.
-        decision = refuse(proposal, spec=guard.writer_spec)
-        if decision is None and record_key(proposal.candidate.text) in keys:
-            decision = duplicate_decision()
+    decisions = refuse(undecided, stored=keys, spec=guard.writer_spec)
+    for proposal, decision in zip(undecided, decisions, strict=True):
         if decision is None:
             to_judge.append(proposal)
         else:
@@ -242,7 +239,12 @@ async def screen(state: WriteState, *, guard: WriteGuard) -> dict[str, Any]:
                 await _commit(proposal.candidate, decision, run_id=state.run_id, guard=guard)
             )
     _emit("screened", to_gate=len(to_judge), decided=len(results), resumed=len(decided))
-    return {"proposals": tuple(to_judge), "resumed": len(decided), "ruled": results}
+    return {
+        "proposals": tuple(to_judge),
+        "resumed": len(decided),
+        "ruled": results,
+        "notes": near_repeats(to_judge),
+    }
 
 
 def to_gates(state: WriteState) -> Sequence[Send | str]:
@@ -315,7 +317,7 @@ async def hold(state: WriteState, *, guard: WriteGuard) -> dict[str, Any]:
     return {
         "spent": guard.meters.close(state.run_id),
         "waiting": tuple(receipt.id for receipt in quarantined) if can_wait else (),
-        "notes": (not_asked,) if quarantined and not can_wait else (),
+        "notes": (*state.notes, *((not_asked,) if quarantined and not can_wait else ())),
     }
 
 
@@ -447,7 +449,9 @@ def create_write_guard(
     stages = resolve_stages(model, models)
     overrides = prompts or {}
     spec = writer or Writer()
-    reader = build_reader(model_of(stages, "writer"), prompt=overrides.get("writer/extract"))
+    reader = build_reader(
+        model_of(stages, "writer"), spec=spec, prompt=overrides.get("writer/extract")
+    )
     pipeline = Pipeline(build_gates(gates, models=stages, store=store, prompts=overrides))
     guard = WriteGuard(
         backings=Backings(store, receipts),

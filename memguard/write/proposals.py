@@ -5,17 +5,19 @@ a pass is recorded, so that no turn is read twice. Proposals of all passes are m
 that cannot be judged, or whose text is stored already, are sorted out before any gate runs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import reduce
+from itertools import combinations
 from typing import Any
 
 from langgraph.store.base import BaseStore, GetOp
 
 from memguard.errors import ErrorCode, MemguardError, StoreError
 from memguard.journal.caches import LoggedExtraction
-from memguard.journal.commit import Backing
+from memguard.journal.commit import Backing, duplicate_decision
 from memguard.llm.limits import Meter, use_meter
-from memguard.methods.admission import refuse_source, refuse_text
+from memguard.methods.admission import refuse_text
+from memguard.methods.authorship import SourceWords, attribute, content_words
 from memguard.methods.writer import Pass, readable_turns
 from memguard.methods.writer.config import Writer
 from memguard.methods.writer.rules import plan_chunks, turn_keys
@@ -26,6 +28,14 @@ from memguard.schema.failures import Failure, failure_of
 from memguard.schema.memory import CandidateMemory, Conversation, SaidBy, record_key
 from memguard.write.gates import GateGraph
 from memguard.write.state import PassReport, PassState, Proposal
+
+_ARTICLES = frozenset({"the", "a", "an"})
+_PUNCTUATION = ".,;:!?\"'()\u2026\u3002\uff01\uff1f"
+_NEARLY_SAME = 0.75
+"""Share of common words from which two candidates of the same turns are reported as near repeats.
+Chosen by hand: of four words that tell what a text is about, one differs."""
+_MAX_COMPARED = 30
+"""Candidates of the same turns that are compared with one another."""
 
 
 async def plan_passes(
@@ -44,8 +54,8 @@ async def plan_passes(
     earlier = await backing.extractions.aof_turns(keys, writer_digest=digest)
     read_keys = {key for extraction in earlier for key in extraction.turn_keys}
     new = {index for index, key in enumerate(keys) if key not in read_keys}
-    if not conversation.has_user_words:
-        # No candidate can be admitted: a memory must rest on something that a user said.
+    if not conversation.has_words_of(spec.sources):
+        # No candidate can be admitted: a memory must rest on the words of a permitted source.
         new = set[int]()
     # Chunks contain every new turn once and in order, so their keys can be dealt out in order.
     new_keys = iter([keys[index] for index in sorted(new)])
@@ -133,18 +143,31 @@ def propose(
 ) -> tuple[Proposal, ...]:
     """Add the source to the caller's own candidates: the turns that they name and those around.
 
-    The source of a candidate that names no turn is the whole conversation.
+    The source of a candidate that names no turn is the whole conversation. One that names turns
+    gets their time and speaker, as a candidate of the writer does.
+
+    Raises:
+        InvalidInputError: If a candidate contradicts the turns that it names.
     """
-    return tuple(
-        Proposal(candidate=candidate, source=_source_of(candidate, conversation, spec=spec))
-        for candidate in candidates
-    )
+    positions: dict[str, list[int]] = {}
+    for index, turn in enumerate(conversation.turns):
+        positions.setdefault(turn.id, []).append(index)
+    proposals: list[Proposal] = []
+    for candidate in candidates:
+        proposed = candidate
+        indexes = sorted({i for name in candidate.turn_ids for i in positions.get(name, ())})
+        # Without a conversation, nothing is known of the turns that it names.
+        if candidate.turn_ids and conversation.turns:
+            turns = [conversation.turns[index] for index in indexes]
+            proposed = attribute(candidate, turns, conversation_id=conversation.id)
+        source = _source_around(indexes, conversation, spec=spec)
+        proposals.append(Proposal(candidate=proposed, source=source))
+    return tuple(proposals)
 
 
-def _source_of(
-    candidate: CandidateMemory, conversation: Conversation, *, spec: Writer
+def _source_around(
+    indexes: Sequence[int], conversation: Conversation, *, spec: Writer
 ) -> Conversation:
-    indexes = [i for i, turn in enumerate(conversation.turns) if turn.id in candidate.turn_ids]
     if not indexes:
         return conversation
     # Turns around it are included, because a turn such as "Yes, both." is unclear without them.
@@ -159,7 +182,8 @@ def merge_repeats(
     """One proposal per text, in the order in which the texts were first proposed.
 
     A repeat adds its turns and its source, so that a candidate is judged on every turn that it was
-    extracted from. Blank texts are not merged: each is refused on its own.
+    extracted from. Of the same turns, a text with the same words is a repeat too. Blank texts are
+    not merged: each is refused on its own.
 
     Args:
         proposals: Of all passes.
@@ -171,11 +195,44 @@ def merge_repeats(
         positions.setdefault(turn.id, len(positions))
     # By the key of the record: texts that would be stored under one key are one candidate.
     groups: dict[str, list[Proposal]] = {}
+    wordings: dict[tuple[str, ...], str] = {}
     for proposal in proposals:
-        text = proposal.candidate.text
-        key = f"blank {len(groups)}" if is_blank(text) else record_key(text)
+        candidate = proposal.candidate
+        key = f"blank {len(groups)}" if is_blank(candidate.text) else record_key(candidate.text)
+        words = _words(candidate.text)
+        if candidate.turn_ids and words and key not in groups:
+            key = wordings.setdefault((*candidate.turn_ids, "", *words), key)
         groups.setdefault(key, []).append(proposal)
     return tuple(_union(group, positions=positions) for group in groups.values())
+
+
+def _words(text: str) -> list[str]:
+    """The words of a text in order, without articles, capitals and punctuation at their ends."""
+    words = [word.strip(_PUNCTUATION) for word in text.casefold().split()]
+    return [word for word in words if word and word not in _ARTICLES]
+
+
+def near_repeats(proposals: Sequence[Proposal]) -> tuple[str, ...]:
+    """Notes on candidates from the same turns that have nearly the same words.
+
+    They are judged and stored each, because one different word may be what matters.
+    """
+    by_turns: dict[tuple[str, ...], list[CandidateMemory]] = {}
+    for proposal in proposals:
+        if proposal.candidate.turn_ids:
+            by_turns.setdefault(proposal.candidate.turn_ids, []).append(proposal.candidate)
+    return tuple(
+        f"{first.text!r} and {second.text!r} rest on the same turns and may say the same"
+        for candidates in by_turns.values()
+        for first, second in combinations(candidates[:_MAX_COMPARED], 2)
+        if _similarity(first.text, second.text) >= _NEARLY_SAME
+    )
+
+
+def _similarity(first: str, second: str) -> float:
+    """The share of the words that two texts have in common, in [0, 1]."""
+    one, other = content_words(first), content_words(second)
+    return len(one & other) / len(one | other) if one | other else 0.0
 
 
 def _union(group: Sequence[Proposal], *, positions: Mapping[str, int]) -> Proposal:
@@ -214,14 +271,43 @@ def _union(group: Sequence[Proposal], *, positions: Mapping[str, int]) -> Propos
 def _combined_role(first: SaidBy, second: SaidBy) -> SaidBy:
     if "unknown" in {first, second}:
         return second if first == "unknown" else first
-    return first if first == second else "mixed"
+    if first == second:
+        return first
+    # `mixed` would say that a user said a part of it.
+    if {first, second} & {"user", "mixed"}:
+        return "mixed"
+    return "tool" if "tool" in {first, second} else "document"
 
 
-def refuse(proposal: Proposal, *, spec: Writer) -> AdmissionDecision | None:
-    """The decision on a candidate that cannot be judged; `None` if the gates can judge it."""
-    text = refuse_text(proposal.candidate.text, max_chars=spec.max_candidate_chars)
-    # Whether a source is required is up to the gates: some compare with stored memories instead.
-    return text or refuse_source(proposal.source.evidence, required=False)
+def refuse(
+    proposals: Sequence[Proposal], *, stored: Collection[str], spec: Writer
+) -> tuple[AdmissionDecision | None, ...]:
+    """The decision on each candidate that needs no gate; `None` if the gates can judge it.
+
+    Args:
+        proposals: The candidates with their sources.
+        stored: Keys of the texts that are stored already.
+        spec: The limits, and whose words may be stored.
+    """
+    # Many candidates have one source, or the same turns: their words are collected once.
+    by_source: dict[int, SourceWords] = {}
+    by_turns: dict[tuple[int, ...], SourceWords] = {}
+    decisions: list[AdmissionDecision | None] = []
+    for proposal in proposals:
+        words = by_source.get(id(proposal.source))
+        if words is None:
+            evidence = proposal.source.evidence
+            same_turns = tuple(map(id, evidence))
+            words = by_turns.setdefault(same_turns, SourceWords(evidence, spec.sources))
+            by_source[id(proposal.source)] = words
+        candidate = proposal.candidate
+        # A text that cannot be a memory is refused even if it is stored.
+        decision = refuse_text(candidate.text, max_chars=spec.max_candidate_chars)
+        if decision is None and record_key(candidate.text) in stored:
+            decision = duplicate_decision()
+        # Whether a source is required is up to the gates: some compare with stored memories.
+        decisions.append(decision or words.withhold(candidate))
+    return tuple(decisions)
 
 
 async def stored_keys(

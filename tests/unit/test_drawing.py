@@ -23,11 +23,14 @@ SVG = "{http://www.w3.org/2000/svg}"
 PRESETS = [
     ("conmem", "paper"),
     ("consistency_gate", "fast"),
+    ("consistency_gate", "paper"),
     ("factor_compiled", "paper"),
     ("memory_agent", "paper"),
     ("permission_semantic", "paper"),
     ("read_guard", "paper"),
     ("write_guard", "adaptive"),
+    ("write_guard", "paper"),
+    ("writer", "paper"),
 ]
 
 Box = tuple[float, float, float, float]
@@ -170,14 +173,14 @@ def test_a_preset_can_be_drawn(name: str, preset: str) -> None:
 def test_unknown_names_list_the_known_ones() -> None:
     with pytest.raises(InvalidInputError, match="write_guard"):
         drawing.open_graph("everything")
-    with pytest.raises(InvalidInputError, match=r"adaptive.*fast.*recommended"):
-        drawing.open_graph("consistency_gate", presets=["paper"])
+    with pytest.raises(InvalidInputError, match=r"adaptive.*fast.*paper.*recommended"):
+        drawing.open_graph("consistency_gate", presets=["best"])
     with pytest.raises(InvalidInputError, match="no gate named 'best'"):
         drawing.open_graph("write_guard", gates=["best"])
     with pytest.raises(InvalidInputError, match="conmem has no gates"):
         drawing.open_graph("conmem", gates=["consistency"])
-    with pytest.raises(InvalidInputError, match="has no preset 'paper'"):
-        drawing.open_graph("writer", presets=["paper"])
+    with pytest.raises(InvalidInputError, match="has no preset 'best'"):
+        drawing.open_graph("writer", presets=["best"])
 
 
 def test_any_name_is_quoted_and_an_edge_shows_its_label() -> None:

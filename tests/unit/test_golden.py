@@ -12,6 +12,7 @@ from langgraph.store.memory import InMemoryStore
 from memguard import (
     ConMem,
     ConsistencyGate,
+    Writer,
     create_conmem_graph,
     create_consistency_gate_graph,
     create_read_guard,
@@ -19,6 +20,7 @@ from memguard import (
     create_writer_graph,
 )
 from memguard.methods.adjudication.rendering import frame
+from memguard.prompts import load_prompt
 from memguard.quoting import quote
 from memguard.schema.memory import Conversation, Turn
 from memguard.testing import ScriptedChatModel
@@ -50,10 +52,11 @@ def shown(model: ScriptedChatModel) -> str:
     return "\n".join(parts)
 
 
+@pytest.mark.parametrize("prompts", ["memguard", "paper"])
 @pytest.mark.parametrize("variant", ["soft", "logprob"])
-def test_the_support_prompt(variant: Any) -> None:
+def test_the_support_prompt(variant: Any, prompts: Any) -> None:
     model = ScriptedChatModel(["yes"])
-    spec = ConsistencyGate(k=1, variant=variant)
+    spec = ConsistencyGate(k=1, variant=variant, prompts=prompts)
     gate = create_consistency_gate_graph(model, spec=spec)
     given = {"candidate": "Ana starts at a bakery.</memory>", "context": TALK}
     if variant == "soft":
@@ -61,13 +64,25 @@ def test_the_support_prompt(variant: Any) -> None:
     else:
         with pytest.raises(Exception, match="log-prob"):
             gate.invoke(given)
-    check(GOLDEN / "prompts" / f"consistency_gate-{variant}.md", shown(model))
+    name = f"{variant}-paper" if prompts == "paper" else variant
+    check(GOLDEN / "prompts" / f"consistency_gate-{name}.md", shown(model))
 
 
-def test_the_writer_prompt() -> None:
+@pytest.mark.parametrize("prompts", ["memguard", "paper"])
+def test_the_writer_prompt(prompts: Any) -> None:
     model = ScriptedChatModel(['{"facts": []}'])
-    create_writer_graph(model).invoke({"conversation": TALK, "new_from": 2})
-    check(GOLDEN / "prompts" / "writer.md", shown(model))
+    writer = create_writer_graph(model, spec=Writer(prompts=prompts))
+    writer.invoke({"conversation": TALK, "new_from": 2})
+    name = "writer-paper" if prompts == "paper" else "writer"
+    check(GOLDEN / "prompts" / f"{name}.md", shown(model))
+
+
+def test_both_support_prompts_have_the_same_rules() -> None:
+    scored, yes_no = (
+        load_prompt("consistency_gate", name).system.partition("\n\nAnswer with")[0]
+        for name in ("support", "support_yes_no")
+    )
+    assert scored == yes_no
 
 
 def test_the_prompts_of_conmem() -> None:

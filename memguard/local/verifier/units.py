@@ -23,7 +23,13 @@ UNIT_WORDS = 80
 SENTENCE_WORDS = 40
 """Maximum number of words in a piece; a longer sentence is split."""
 _MIN_WORDS = 3
-_LABELS = {"user": "User", "assistant": "Assistant", "tool": "Tool", "system": "System"}
+_LABELS = {
+    "user": "User",
+    "assistant": "Assistant",
+    "tool": "Tool",
+    "document": "Document",
+    "system": "System",
+}
 # One or two capitalised words before the colon: `Note to self: buy milk` is not a speaker.
 _LINE = re.compile(r"^\s*([A-Z][\w'.-]*(?: [A-Z0-9][\w'.-]*)?): +(\S.*)$")
 _END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]?[A-Z0-9])|\n+")

@@ -23,6 +23,7 @@ from langgraph.types import Overwrite, Send
 from memguard.errors import ErrorCode, JudgeError
 from memguard.llm.models import ModelLike
 from memguard.methods.admission import refuse_source, refuse_text
+from memguard.methods.authorship import withhold
 from memguard.methods.conmem.config import STAGES, ConMem
 from memguard.methods.conmem.ladder import clip_history, next_step, probe_states
 from memguard.methods.conmem.log import (
@@ -71,8 +72,13 @@ from memguard.schema.receipt import MethodReport, ReceiptFactory, Usage
 from memguard.state_keys import check_names
 
 
-async def generate_probes(state: ConMemState, *, models: StageModels) -> dict[str, Any]:
-    """Choose what is shown of the history, and generate the three probes."""
+async def generate_probes(
+    state: ConMemState, *, models: StageModels, alone: bool
+) -> dict[str, Any]:
+    """Choose what is shown of the history, and generate the three probes.
+
+    With `alone`, it also looks at who said what, which a guard has done before.
+    """
     spec = models.spec
     # With a checkpointer, the thread still has the last case's values: reset all of them.
     # Candidate and history are stored as parsed; otherwise every node would parse them again.
@@ -89,6 +95,8 @@ async def generate_probes(state: ConMemState, *, models: StageModels) -> dict[st
     refusal = refuse_text(state.candidate.text, max_chars=spec.max_candidate_chars) or (
         refuse_source(evidence, required=True)
     )
+    if refusal is None and alone:
+        refusal = withhold(state.candidate, evidence)
     if refusal is not None:
         # Refused before any call: a text that cannot be judged must cost nothing.
         return {**reset, "calls": Overwrite([]), "history": (), "notes": (), "decision": refusal}
@@ -289,7 +297,10 @@ def build_conmem_graph(
     """The graph; without `receipts`, as inside a guard, it returns decision and report only."""
     spec = models.spec
     builder = StateGraph(ConMemState, input_schema=ConMemInput, output_schema=ConMemOutput)
-    for node in (generate_probes, validate_probes, repair_probes, cmte, tie_break, reason):
+    alone = receipts is not None
+    generate = dual(partial(generate_probes, models=models, alone=alone))
+    builder.add_node("generate_probes", generate)
+    for node in (validate_probes, repair_probes, cmte, tie_break, reason):
         builder.add_node(node.__name__, dual(partial(node, models=models)))
     builder.add_node("run_probe", create_trial_graph(models))
     builder.add_node("decide", dual(partial(decide, models=models, receipts=receipts)))

@@ -39,6 +39,8 @@ class ConsistencyGate(Frozen):
     # Exact, so it changes no decision; see `rules.is_settled`.
     early_stop: bool = True
     """Stop sampling when the rest cannot change the decision (concurrent sampling only)."""
+    prompts: Literal["memguard", "paper"] = "memguard"
+    """The wording of the judge's question: ours, or as the paper prints it (its Appendix C)."""
     local_first: bool = False
     """Use the local judge first, and the language model only if the local one is in doubt."""
     on_inconclusive: OnInconclusive = "quarantine"
@@ -73,5 +75,8 @@ CONSISTENCY_GATE_PRESETS: dict[str, ConsistencyGate] = {
     "recommended": ConsistencyGate(),
     "adaptive": ConsistencyGate(threshold="adaptive"),
     "fast": ConsistencyGate(k=1),
+    # Without what is ours: the prompts, and stopping before all K samples are drawn.
+    "paper": ConsistencyGate(prompts="paper", early_stop=False),
 }
-"""`recommended`: fixed 0.7, K 5. `adaptive`: 0.4 to 0.8 by occupancy, K 5. `fast`: K 1."""
+"""`recommended`: fixed 0.7, K 5. `adaptive`: 0.4 to 0.8 by occupancy, K 5. `fast`: K 1. `paper`:
+fixed 0.7, K 5, with the prompts of arXiv 2607.22962, Appendix C, and no early stop."""

@@ -18,12 +18,13 @@ from typing import Any
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import get_runtime
-from langgraph.store.base import BaseStore, SearchOp
+from langgraph.store.base import BaseStore
 from pydantic import JsonValue
 
 from memguard.errors import ConfigurationError, ErrorCode, JudgeError
 from memguard.llm.models import ModelLike
 from memguard.methods.admission import refuse_source, refuse_text
+from memguard.methods.authorship import withhold
 from memguard.methods.consistency_gate.config import ConsistencyGate
 from memguard.methods.consistency_gate.judges import (
     GateInput,
@@ -41,7 +42,8 @@ from memguard.methods.consistency_gate.rules import (
     rule_on_support,
     score_of,
 )
-from memguard.portal import call_store, dual
+from memguard.paging import search_exactly
+from memguard.portal import dual
 from memguard.prompts import Prompt
 from memguard.protocols import CountsRecords
 from memguard.schema.base import Namespace
@@ -51,7 +53,7 @@ from memguard.schema.receipt import MethodReport, ReceiptFactory, Usage
 
 
 async def judge(
-    state: SupportState, *, asker: Judge, store: BaseStore | None, check_text: bool
+    state: SupportState, *, asker: Judge, store: BaseStore | None, alone: bool
 ) -> dict[str, Any]:
     """Collect the source and the threshold, and ask the judge for its samples.
 
@@ -59,16 +61,18 @@ async def judge(
         state: The candidate and its context.
         asker: The judge.
         store: The memory store; the graph's own store by default.
-        check_text: Whether the text may be unusable; a guard has refused such texts before.
+        alone: Whether there is no guard, which looks at text and authors before all gates.
 
     Raises:
         ConfigurationError: If the spec needs stored memories and there is no store.
     """
     spec, evidence = asker.spec, state.context.evidence
     # With `both`, stored memories may support what no turn does, so no source is required.
-    refusal = refuse_text(state.candidate.text) if check_text else None
+    refusal = refuse_text(state.candidate.text) if alone else None
     if refusal is None and spec.context != "memory":
         refusal = refuse_source(evidence, required=spec.context == "source")
+    if refusal is None and alone:
+        refusal = withhold(state.candidate, evidence)
     if refusal is not None:
         # A thread with a checkpointer still has the values of the last candidate.
         return {
@@ -107,13 +111,10 @@ def _store(store: BaseStore | None) -> BaseStore:
 async def _recall(store: BaseStore, *, state: SupportState, limit: int) -> tuple[Turn, ...]:
     """The stored memories nearest to the candidate, from exactly its namespace."""
     namespace = state.candidate.namespace
-    nearest = SearchOp(namespace, query=state.candidate.text, limit=limit, refresh_ttl=False)
-    (matches,) = await call_store(store, [nearest])
+    matches = await search_exactly(store, namespace, query=state.candidate.text, limit=limit)
     return tuple(
         Turn(id=f"memory:{item.key}", role="user", content=str(item.value.get("content", "")))
         for item in matches
-        # A search also finds what is below the namespace, which may belong to other users.
-        if item.namespace == namespace
     )
 
 
@@ -123,9 +124,7 @@ async def _count_records(store: BaseStore, namespace: Namespace, *, limit: int) 
     # search for that many records is enough.
     if isinstance(store, CountsRecords):
         return await store.acount(namespace)
-    page = SearchOp(namespace, limit=limit, refresh_ttl=False)
-    (items,) = await call_store(store, [page])
-    return sum(item.namespace == namespace for item in items)
+    return len(await search_exactly(store, namespace, limit=limit))
 
 
 async def decide(
@@ -277,7 +276,7 @@ def build_consistency_gate_graph(
     alone = receipts is not None
     output = GateOutput if alone else GateRuling
     builder = StateGraph(SupportState, input_schema=GateInput, output_schema=output)
-    builder.add_node("judge", dual(partial(judge, asker=asker, store=store, check_text=alone)))
+    builder.add_node("judge", dual(partial(judge, asker=asker, store=store, alone=alone)))
     builder.add_node("decide", dual(partial(decide, spec=asker.spec, receipts=receipts)))
     builder.add_edge(START, "judge")
     builder.add_edge("judge", "decide")

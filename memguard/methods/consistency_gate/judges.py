@@ -6,6 +6,7 @@ input, output and state of the gate, which contain a judge's answers, come first
 """
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
@@ -115,9 +116,17 @@ WEAKER = (
     "swapped within a turn and facts that are only implied, and knows English only"
 )
 
+_PROMPTS = {
+    ("memguard", "soft"): "support",
+    ("memguard", "logprob"): "support_yes_no",
+    ("paper", "soft"): "paper_support",
+    ("paper", "logprob"): "paper_support_yes_no",
+}
+"""The prompt by the settings `prompts` and `variant`."""
+
 # Read now, with the module: a gate may be built inside a running event loop.
-load_prompt("consistency_gate", "support")
-load_prompt("consistency_gate", "support_yes_no")
+for _name in _PROMPTS.values():
+    load_prompt("consistency_gate", _name)
 
 
 class Judge(Protocol):
@@ -158,12 +167,13 @@ def build_judge(model: ModelLike, *, spec: ConsistencyGate, prompt: Prompt | Non
     """
     if model == LOCAL:
         return LocalJudge(spec=spec)
-    is_soft = spec.variant == "soft"
-    name, max_tokens = ("support", MAX_TOKENS) if is_soft else ("support_yes_no", YES_NO_MAX_TOKENS)
+    max_tokens = MAX_TOKENS if spec.variant == "soft" else YES_NO_MAX_TOKENS
     judge = ModelJudge(
         model=resolve_model(model),
         spec=spec,
-        prompt=resolve_prompt("consistency_gate", name, override=prompt),
+        prompt=resolve_prompt(
+            "consistency_gate", _PROMPTS[spec.prompts, spec.variant], override=prompt
+        ),
         settings=CallSettings(temperature=spec.sampling_temperature, max_tokens=max_tokens),
     )
     if not spec.local_first:
@@ -277,7 +287,9 @@ class LocalJudge:
 
         The verifier's own calibrated threshold applies, unless the spec sets another.
         """
-        turn = _repeated_turn(candidate.text, source)
+        # A tool's or a document's statements count for a candidate that was typed as theirs.
+        roles = frozenset({"user", candidate.said_by}) - {"assistant"}
+        turn = _repeated_turn(candidate.text, source, roles=roles)
         if turn is not None:
             sample = SupportSample(
                 score=1.0, reason=f"said word for word in turn {turn.id}", turn_ids=(turn.id,)
@@ -287,7 +299,7 @@ class LocalJudge:
             candidate=candidate, context=Conversation(turns=source)
         )
         sample = _sample(judgement)
-        stated = _statements_of(source)
+        stated = _statements_of(source, roles=roles)
         # Only what is supported needs the second run, which can only take support away.
         if judgement.ruling == "supported" and stated != source:
             again = await _verifier().ajudge(
@@ -313,32 +325,32 @@ class LocalJudge:
         )
 
 
-def _repeated_turn(text: str, source: tuple[Turn, ...]) -> Turn | None:
-    """The user's turn that states this text word for word, or `None`.
+def _repeated_turn(text: str, source: tuple[Turn, ...], *, roles: AbstractSet[str]) -> Turn | None:
+    """The turn of one of these roles that states this text word for word, or `None`.
 
     The text may begin with the speaker's name and a colon, as the local writer phrases it.
     """
     name, colon, rest = text.partition(": ")
     for turn in source:
         # What only the assistant said is no evidence, so it is not repeated by anybody.
-        if turn.role != "user":
+        if turn.role not in roles:
             continue
-        named = colon and name in {turn.speaker, "The user"} and name
+        named = colon and name in {turn.speaker, f"The {turn.role}"} and name
         statement = rest if named else text
         if (named or not turn.speaker) and statement in find_statements(turn.content):
             return turn
     return None
 
 
-def _statements_of(source: tuple[Turn, ...]) -> tuple[Turn, ...]:
-    """The users' turns, without questions, hypotheticals and quotations.
+def _statements_of(source: tuple[Turn, ...], *, roles: AbstractSet[str]) -> tuple[Turn, ...]:
+    """The turns of these roles, without questions, hypotheticals and quotations.
 
     The verifier compares words, and cannot tell "I bought it" from "if I were rich I'd buy it".
     A candidate that is supported with such sentences only is in doubt.
     """
     statements: list[Turn] = []
     for turn in source:
-        if turn.role != "user":
+        if turn.role not in roles:
             continue
         content = " ".join(find_statements(turn.content))
         if content:

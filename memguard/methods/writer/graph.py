@@ -79,10 +79,12 @@ async def collect(state: WriterState) -> dict[str, Any]:
 def readable_turns(turns: Sequence[Turn], *, spec: Writer) -> tuple[Turn, ...]:
     """The turns that a writer reads, long ones in parts.
 
-    Those of users and of the assistant, without text that memguard put into the prompt.
+    Those of the permitted sources and of the assistant, without text that memguard put into the
+    prompt.
     """
-    # Tool results are documents and web pages: text of third parties is no source of memories.
-    spoken = [turn for turn in turns if turn.is_evidence and turn.role in {"user", "assistant"}]
+    # What users say is often unclear without the assistant's questions, which are no source.
+    roles = {*spec.sources, "user", "assistant"}
+    spoken = [turn for turn in turns if turn.is_evidence and turn.role in roles]
     return split_long_turns(spoken, max_chars=spec.chars_per_chunk)
 
 
@@ -100,7 +102,8 @@ def create_writer_graph(
     Raises:
         ConfigurationError: If the model or the prompt cannot be used.
     """
-    return build_writer_graph(build_reader(model, prompt=prompt), spec=spec or Writer())
+    spec = spec or Writer()
+    return build_writer_graph(build_reader(model, spec=spec, prompt=prompt), spec=spec)
 
 
 def build_writer_graph(reader: Reader, *, spec: Writer) -> CompiledStateGraph[Any, Any, Any, Any]:

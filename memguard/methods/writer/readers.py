@@ -5,19 +5,23 @@ when, is taken from those turns, never from the model's answer. A model's answer
 pass, and the input, output and state of the writer come first.
 """
 
+import json
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from memguard.conversations.messages import AnyConversation
 from memguard.llm.ask import ask
 from memguard.llm.call import CallSettings
 from memguard.llm.limits import current_meter
 from memguard.llm.models import LOCAL, Model, ModelLike, resolve_model
+from memguard.llm.parsing import parse_json
+from memguard.llm.texts import without_reasoning
 from memguard.local.statements import find_statements
+from memguard.methods.writer.config import Writer
 from memguard.methods.writer.rules import Pass
 from memguard.prompts import Prompt, load_prompt, resolve_prompt
 from memguard.quoting import named_turns, quote_turns
@@ -113,6 +117,9 @@ class WriterPassState(BaseModel):
     conversation_id: str = ""
 
 
+_FACT_LIST = TypeAdapter(list[str])
+_DECODER = json.JSONDecoder()
+
 MAX_TOKENS = 4096
 """Enough for about a hundred facts, or for a reasoning model's thoughts and a few."""
 
@@ -121,8 +128,12 @@ WEAKER = (
     "a language model would word them to stand alone"
 )
 
+_PROMPTS = {"memguard": "extract", "paper": "paper_extract"}
+"""The prompt by the setting `prompts`."""
+
 # Read now, with the module: a guard may be built inside a running event loop.
-load_prompt("writer", "extract")
+for _name in _PROMPTS.values():
+    load_prompt("writer", _name)
 
 
 class Reader(Protocol):
@@ -138,16 +149,17 @@ class Reader(Protocol):
         ...
 
 
-def build_reader(model: ModelLike, *, prompt: Prompt | None = None) -> Reader:
-    """The reader for a model argument.
+def build_reader(model: ModelLike, *, spec: Writer, prompt: Prompt | None = None) -> Reader:
+    """The reader for a model argument and a spec.
 
     Raises:
         ConfigurationError: If the model or the prompt cannot be used.
     """
     if model == LOCAL:
         return LocalReader()
+    shipped = _PROMPTS["memguard" if prompt is not None else spec.prompts]
     return ModelReader(
-        model=resolve_model(model), prompt=resolve_prompt("writer", "extract", override=prompt)
+        model=resolve_model(model), prompt=resolve_prompt("writer", shipped, override=prompt)
     )
 
 
@@ -165,14 +177,23 @@ class ModelReader:
 
     async def read(self, chunk: Pass, *, conversation_id: str) -> PassResult:
         """Ask the model for the facts of one pass."""
-        messages = self.prompt.render(
-            earlier=quote_turns(chunk.earlier),
-            turns=quote_turns(chunk.new, first=len(chunk.earlier) + 1),
-        )
+        shown = {
+            "earlier": quote_turns(chunk.earlier),
+            "turns": quote_turns(chunk.new, first=len(chunk.earlier) + 1),
+        }
+        # The paper's prompt has no earlier turns, and asks for a list of sentences.
+        cites_turns = "earlier" in self.prompt.slots
+        messages = self.prompt.render(**{slot: shown[slot] for slot in self.prompt.slots})
         # Temperature 0: a repeated read should propose the same candidates.
         settings = CallSettings(temperature=0.0, max_tokens=MAX_TOKENS)
         answer = await ask(
-            self.model, messages, Extraction, settings=settings, meter=current_meter()
+            self.model,
+            messages,
+            Extraction,
+            settings=settings,
+            meter=current_meter(),
+            parse=None if cites_turns else parse_facts,
+            constrain=cites_turns,
         )
         if isinstance(answer.value, Inconclusive):
             # No partial result: the whole pass is read again, or facts would be lost silently.
@@ -185,6 +206,17 @@ class ModelReader:
             answer.value.facts, chunk=chunk, conversation_id=conversation_id
         )
         return PassResult(candidates=candidates, usage=answer.usage, notes=(*answer.notes, *notes))
+
+
+def parse_facts(text: str) -> Extraction | Inconclusive:
+    """Read a JSON array of sentences, as the paper's prompt asks for; or the object of ours."""
+    answer = without_reasoning(text)
+    start = answer.find("[")
+    try:
+        texts = _FACT_LIST.validate_python(_DECODER.raw_decode(answer[max(0, start) :])[0])
+    except (ValueError, RecursionError):
+        return parse_json(text, Extraction)
+    return Extraction(facts=[ExtractedFact(text=fact) for fact in texts])
 
 
 def _attribute_facts(
@@ -231,7 +263,10 @@ def _candidate(fact: ExtractedFact, *, chunk: Pass, conversation_id: str) -> Can
 
 @dataclass(frozen=True, kw_only=True)
 class LocalReader:
-    """Rules for English: statements of users, word for word, after the user's name."""
+    """Rules for English: statements of users, word for word, after the user's name.
+
+    Those of tools and documents too, where these are permitted sources.
+    """
 
     # The number changes with the rules, so that conversations are read again under new ones.
     fingerprint: str = "local:statements:1"
@@ -240,15 +275,16 @@ class LocalReader:
         """The statements of one pass."""
         candidates = tuple(
             CandidateMemory(
-                text=f"{turn.speaker or 'The user'}: {statement}",
+                text=f"{turn.speaker or f'The {turn.role}'}: {statement}",
                 turn_ids=(turn.id,),
-                subject=turn.speaker or "The user",
-                said_by="user",
+                subject=turn.speaker or f"The {turn.role}",
+                said_by=speaker_roles((turn,)),
                 said_at=turn.at,
                 conversation_id=conversation_id,
             )
             for turn in chunk.new
-            if turn.role == "user"
+            # Of turns that users did not speak, only those of permitted sources are read.
+            if turn.role != "assistant"
             for statement in find_statements(turn.content)
         )
         return PassResult(candidates=candidates, notes=(WEAKER,))

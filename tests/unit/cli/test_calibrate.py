@@ -296,3 +296,22 @@ def test_the_local_judge_costs_no_call(cli: Cli) -> None:
     assert sum(ended["inconclusive"].values()) < 60
     checks = cli.json("doctor", "--store", "s")
     assert checks["calibration"]["state"] == "ok"
+
+
+def test_a_preset_is_measured_with_its_own_prompt() -> None:
+    from memguard.cli.calibrate import _gate
+
+    paper = _gate(("paper",), {"k": 1})
+    assert (paper.prompts, paper.k, paper.tau) == ("paper", 1, 0.7)
+    # Without a namespace to count, the adaptive preset is measured at its fixed threshold.
+    assert _gate(("adaptive",), {}).threshold == "fixed"
+    # The local judge must not take a default for a threshold that the user chose.
+    assert "tau" not in _gate((), {"k": 5}).model_fields_set
+
+
+async def test_what_the_assistant_said_is_measured_too() -> None:
+    """In a guard it is held before the judge; here the judge alone is measured."""
+    measured = await measure_judge(
+        knowing("1.0", "0.0"), memories=load_pairs(), spec=ConsistencyGate(k=1)
+    )
+    assert all(result.score is not None for result in measured.judged)

@@ -173,7 +173,7 @@ def test_quarantine_is_listed_released_and_discarded(cli: Cli, model: LoopbackMo
     [
         (["write", "missing.json"], "missing.json"),
         (["write", "bad.json"], "bad.json"),
-        (["write", "chat.jsonl", "--preset", "best"], "'adaptive', 'fast', 'recommended'"),
+        (["write", "chat.jsonl", "--preset", "best"], "'adaptive', 'fast', 'paper', 'recommended'"),
         (["receipts", "list", "--store", "nowhere"], "nowhere"),
         (["receipts", "list", "--store", "nowhere", "--json"], '"code": "store-path"'),
     ],

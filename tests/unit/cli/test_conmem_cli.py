@@ -23,7 +23,7 @@ class Model:
 
     def __call__(self, request: dict[str, Any]) -> Any:
         prompt = str(request["messages"][-1]["content"])
-        if "<new_turns>" in prompt or "<memory>" in prompt:
+        if any(mark in prompt for mark in ("<new_turns>", "<memory>", "Candidate fact:")):
             return memory_answer(request)
         return self.script.serve(request)
 
@@ -162,17 +162,22 @@ def test_without_a_model_conmem_says_what_to_pass(
 
 def test_write_takes_presets_for_each_gate(cli: Cli) -> None:
     words = ("write", "chat.jsonl", "--gate", "consistency", "--gate", "conmem")
-    body = cli.json(*words, "--store", "both", "--preset", "paper", "--preset", "fast")
+    body = cli.json(*words, "--store", "both", "--preset", "fast", "--preset", "paper")
     (receipt, *_) = body["reports"][0]["receipts"]
     specs = {report["method"]: report["spec"] for report in receipt["reports"]}
     assert specs["consistency_gate"]["k"] == 1
+    assert specs["conmem"]["preset"] == "paper"
     written = cli.json(
         "write", "chat.jsonl", "--gate", "conmem", "--preset", "paper", "--store", "one"
     )
     (report,) = written["reports"][0]["receipts"][0]["reports"]
     assert report["spec"]["preset"] == "paper"
-    assert "'adaptive', 'fast', 'recommended'" in cli.run(
-        "write", "chat.jsonl", "--preset", "paper", code=2
+    written = cli.json("write", "chat.jsonl", "--preset", "paper", "--store", "two")
+    (report,) = written["reports"][0]["receipts"][0]["reports"]
+    assert report["spec"]["prompts"] == "paper"
+    assert report["prompts"][0]["name"] == "consistency_gate/paper_support"
+    assert "'adaptive', 'fast', 'paper', 'recommended'" in cli.run(
+        "write", "chat.jsonl", "--preset", "best", code=2
     )
 
 

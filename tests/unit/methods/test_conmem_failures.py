@@ -305,7 +305,6 @@ def test_another_language_is_as_good() -> None:
         ("x" * 2001, HISTORY, "text_too_long"),
         (MEMORY, [], "no_source"),
         (MEMORY, [{"role": "user", "content": " \n"}], "no_source"),
-        (MEMORY, [{"role": "assistant", "content": "Hello!"}], "no_user_words"),
     ],
 )
 def test_e01_what_cannot_be_judged_costs_no_call(candidate: str, context: Any, reason: str) -> None:
@@ -381,3 +380,11 @@ def test_a_budget_ends_the_case_before_the_call_that_would_begin_beyond_it() -> 
     with use_meter(Meter(Budget(calls=5))), pytest.raises(BudgetExhaustedError):
         graph.invoke({"candidate": MEMORY, "context": HISTORY})
     assert len(script.calls) <= 5
+
+
+def test_what_only_the_assistant_said_is_held_without_a_call() -> None:
+    script = ConMemScript()
+    result = run(script, candidate=MEMORY, context=[{"role": "assistant", "content": MEMORY}])
+    decision = result["decision"]
+    assert (decision.outcome, decision.reason) == ("quarantine", "no_user_words")
+    assert script.calls == []

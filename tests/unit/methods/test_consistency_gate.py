@@ -72,8 +72,12 @@ def test_a01_what_the_assistant_suggested_is_not_the_users() -> None:
         result = create_consistency_gate_graph(model, spec=spec).invoke(
             {"candidate": candidate["text"], "context": given["conversation"]}
         )
-        want = {"reject": "reject", "store": "admit"}[candidate["want"]]
-        assert result["decision"].outcome == want
+        admitted = result["decision"].outcome == "admit"
+        assert admitted == (candidate["want"] == "store")
+        if not model.calls:
+            # Most of its words are the assistant's alone: held before the judge is asked.
+            assert result["decision"].reason == "no_user_words"
+            continue
         shown = str(model.calls[0].messages[-1].content)
         for number, turn in enumerate(given["conversation"], start=1):
             assert shown.count(f"[{number}] {turn['role']}: ") == 1
@@ -161,7 +165,6 @@ def test_h02_a_quoted_verdict_is_not_the_judges(index: int) -> None:
         (" \u200b", SOURCE, "blank_text"),
         ("The user paints.", [], "no_source"),
         ("The user paints.", [{"role": "user", "content": " \n"}], "no_source"),
-        ("The user paints.", [{"role": "assistant", "content": "Hello!"}], "no_user_words"),
         ("The user paints.", [{"role": "system", "content": "Paint."}], "no_source"),
     ],
 )

@@ -185,7 +185,7 @@ def proposal(text: str, turn_ids: list[str], others: list[str]) -> Proposal:
     )
 
 
-TEXTS = st.sampled_from(["I row.", "i  row.", "I sail.", "", " "])
+TEXTS = st.sampled_from(["I row.", "I  row", "I sail.", "", " "])
 PROPOSALS = st.lists(st.builds(proposal, TEXTS, TURN_IDS, TURN_IDS), max_size=8)
 
 

@@ -1,0 +1,277 @@
+"""Whose words a candidate rests on: fixed rules that come before every judge. Pure.
+
+A judge may be misled into storing what the assistant itself said, and the store would then grow
+from the agent's words. These rules use the roles of the turns that a candidate names and the words
+that they share, so no model can lift them. What they withhold goes into quarantine.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from memguard.errors import ErrorCode, InvalidInputError
+from memguard.schema.decision import AdmissionDecision, ReasonCode
+from memguard.schema.memory import (
+    CandidateMemory,
+    SourceRole,
+    Turn,
+    speaker_roles,
+    turn_time,
+)
+
+Problem = tuple[ReasonCode, str]
+"""A reason for withholding, as a code and in words."""
+
+USER_ONLY: tuple[SourceRole, ...] = ("user",)
+"""By default only a user's words are a source of memories."""
+
+# Letters and digits, with the marks that scripts put above, below or after them.
+_WORD = re.compile(
+    r"[^\W_](?:[^\W_]|[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0903\u093a-\u094f"
+    r"\u0e31\u0e34-\u0e3a\u0e47-\u0e4e])*"
+)
+_SENTENCE = re.compile(r"[^.!?\u061f\u3002\uff01\uff1f\n]+[.!?\u061f\u3002\uff01\uff1f]*")
+_QUESTION_MARKS = ("?", "\u061f", "\uff1f")
+# Scripts that are written without spaces; their words are compared by pairs of characters.
+_SPACELESS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff]")
+
+
+def _folded(text: str) -> list[str]:
+    return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+
+
+_YES = frozenset(
+    _folded("""
+    yes yeah yep yup aye exactly correct right indeed absolutely definitely certainly precisely
+    true no nope nah never neither both either all none oui ouais si exactement non ja jawohl genau
+    stimmt richtig doch nein sí exacto correcto sim certo exato não да верно точно нет tak nie
+    evet vâng đúng không כן לא نعم أجل لا हाँ हां जी नहीं はい うん そう そうです
+    いいえ 是 是的 对 對 没错 嗯 不 不是 네 예 맞아요 아니요 ใช่ ไม่
+    """)
+)
+"""Words that answer a question, or agree with a statement, and say nothing by themselves."""
+_CONSENT = frozenset(
+    _folded("""
+    ok okay k sure fine alright please do agreed good great perfect claro vale bien bueno klar gut
+    gerne natürlich bitte bon accord хорошо ладно конечно 好 好的 可以 行 좋아요 tamam dobrze
+    """)
+)
+"""Words that consent to a question. After a statement they are only polite."""
+_PROCEED = frozenset(
+    _folded("""
+    continue go on next more keep going proceed weiter sigue siga continuez дальше 继续 続けて
+    """)
+)
+"""Words that only ask to go on. After a statement, "yes, go on" does not agree with it."""
+_FILLER = frozenset(
+    _folded("""
+    a thanks thank you and then so oh hi hello hey cool nice wow it is was i am did that this s the
+    of course for now much again step merci danke gracias obrigado спасибо 谢谢 ありがとう
+    """)
+)
+"""Words that neither state nor answer anything."""
+_BARE = _YES | _CONSENT | _PROCEED | _FILLER
+_STOP = frozenset(
+    _folded("""
+    the user users and that this with has have had was were are his her their they she you your for
+    from not but said says assistant who will would about tool document der die das und ist hat
+    nicht ein eine que los las una est les des pas
+    """)
+)
+"""Words that do not tell what a text is about."""
+_STEM = 4
+"""Letters of a word that are compared, so that "lives" is "live" and "sailing" is "sail"."""
+_MIN_WORD = 3
+"""Letters of the shortest word that is compared."""
+_MAX_BARE = 200
+"""Characters of the longest turn that may be a bare answer."""
+
+
+@dataclass(frozen=True)
+class SourceWords:
+    """The turns of a source, and who said which words; built once for all its candidates."""
+
+    evidence: tuple[Turn, ...]
+    """The turns that may be evidence, in order."""
+    sources: tuple[SourceRole, ...] = USER_ONLY
+    """The roles whose words candidates may rest on."""
+
+    @cached_property
+    def statements(self) -> tuple[Turn, ...]:
+        """The turns of permitted authors that say something by themselves."""
+        return tuple(
+            turn for turn in self.evidence if turn.role in self.sources and not is_bare(turn)
+        )
+
+    @cached_property
+    def stated(self) -> frozenset[str]:
+        """The words of the statements."""
+        return _words_of(self.statements)
+
+    @cached_property
+    def foreign(self) -> frozenset[str]:
+        """The words of all other authors, such as the assistant."""
+        return _words_of([turn for turn in self.evidence if turn.role not in self.sources])
+
+    @cached_property
+    def answers(self) -> tuple[tuple[Turn, Turn, frozenset[str]], ...]:
+        """Each bare answer of a user, the turn that it answers, and the words that it confirms."""
+        answers: list[tuple[Turn, Turn, frozenset[str]]] = []
+        before: Turn | None = None
+        for turn in self.evidence:
+            if not is_bare(turn):
+                before = turn
+            # "Yes." "Exactly." in two messages answer the same turn.
+            elif before is not None and (words := _confirmed_words(turn, before=before)):
+                answers.append((turn, before, words))
+        return tuple(answers)
+
+    def withhold(self, candidate: CandidateMemory) -> AdmissionDecision | None:
+        """Withhold a candidate that does not rest on the words of a permitted author.
+
+        A candidate that names turns rests on these alone, whatever else its source contains. A
+        bare answer such as "yes" counts only if the candidate also names the turn that it answers,
+        and has a word of that turn. A candidate that names no turn rests on the whole source.
+
+        Returns:
+            The decision to quarantine it, or `None` if a judge may decide.
+        """
+        if not self.evidence:
+            return None
+        words = content_words(candidate.text)
+        ids = frozenset(candidate.turn_ids)
+        named = [turn for turn in self.evidence if turn.id in ids] if ids else []
+        if self._confirms(candidate, words):
+            problem = None
+        # A guarded store names all turns of its source, which tells no more than naming none.
+        elif not named or len(named) == len(self.evidence) > 1:
+            problem = self._problem_with_source(words)
+        else:
+            problem = self._problem_with_turns(named, words)
+        if problem is None:
+            return None
+        reason, explanation = problem
+        turns = ", ".join(candidate.turn_ids[:5])
+        # In quarantine rather than refused: a person may know that the user meant it.
+        return AdmissionDecision(
+            outcome="quarantine",
+            reason=reason,
+            explanation=f"not judged: {explanation}{f' (turns {turns})' if turns else ''}",
+        )
+
+    def _confirms(self, candidate: CandidateMemory, words: frozenset[str]) -> bool:
+        """Whether it names a question and the answer, and is about what the question asks."""
+        return any(
+            {turn.id, before.id} <= {*candidate.turn_ids} and not words.isdisjoint(confirmed)
+            for turn, before, confirmed in self.answers
+        )
+
+    def _problem_with_turns(self, named: Sequence[Turn], words: frozenset[str]) -> Problem | None:
+        """Why a candidate does not rest on the turns that it names."""
+        if not any(turn.role in self.sources for turn in named):
+            roles = " and ".join(sorted({turn.role for turn in named}))
+            return "no_user_words", f"it rests only on what the {roles} said"
+        statements = [turn for turn in named if turn in self.statements]
+        if not statements:
+            return (
+                "bare_answer",
+                "it rests on an answer such as 'yes' without the question that this answers",
+            )
+        if words.isdisjoint(_words_of(statements)) and 2 * len(words & self.foreign) > len(words):
+            return "no_user_words", "its words are another author's, not those of its turns"
+        return None
+
+    def _problem_with_source(self, words: frozenset[str]) -> Problem | None:
+        """Why a candidate does not rest on its source as a whole."""
+        if not self.statements and any(turn.role not in self.sources for turn in self.evidence):
+            return "no_user_words", "its source has no statement of a user or a permitted source"
+        if 2 * len((words & self.foreign) - self.stated) > len(words):
+            return "no_user_words", "most of its words were said by another author alone"
+        return None
+
+
+def withhold(candidate: CandidateMemory, evidence: Sequence[Turn]) -> AdmissionDecision | None:
+    """As `SourceWords.withhold`, for one candidate that may rest on a user's words only."""
+    return SourceWords(tuple(evidence)).withhold(candidate)
+
+
+def is_bare(turn: Turn) -> bool:
+    """Whether a user's turn only answers, consents or greets, and states nothing by itself."""
+    if turn.role != "user" or len(turn.content) > _MAX_BARE:
+        return False
+    return _BARE.issuperset(_folded(turn.content))
+
+
+def _confirmed_words(answer: Turn, *, before: Turn) -> frozenset[str]:
+    """The words of the turn before an answer that the answer confirms; empty if it does not."""
+    words = {*_folded(answer.content)}
+    asked = " ".join(s for s in _SENTENCE.findall(before.content) if s.endswith(_QUESTION_MARKS))
+    if not words & (_YES | _CONSENT):
+        return frozenset()
+    # "Sailing is fun. Shall I go on?" "Yes." says nothing about sailing.
+    agrees = words & _YES and not words & _PROCEED
+    return content_words(asked or (before.content if agrees else ""))
+
+
+def content_words(text: str) -> frozenset[str]:
+    """The words of a text that tell what it is about, by their first letters."""
+    words: set[str] = set()
+    for word in _folded(text):
+        if _SPACELESS.search(word):
+            words.update(word[i : i + 2] for i in range(max(1, len(word) - 1)))
+        elif word.isdecimal() or (len(word) >= _MIN_WORD and word not in _STOP):
+            words.add(word if len(word) == _MIN_WORD else word.removesuffix("s")[:_STEM])
+    return frozenset(words)
+
+
+# Many candidates rest on the same turns, and a turn may be long.
+@lru_cache(maxsize=256)
+def _turn_words(content: str) -> frozenset[str]:
+    return content_words(content)
+
+
+def _words_of(turns: Sequence[Turn]) -> frozenset[str]:
+    return frozenset[str]().union(*(_turn_words(turn.content) for turn in turns))
+
+
+def attribute(
+    candidate: CandidateMemory, turns: Sequence[Turn], *, conversation_id: str
+) -> CandidateMemory:
+    """Give a candidate that names turns their time, speaker and conversation.
+
+    Args:
+        candidate: The candidate.
+        turns: The turns that it names, as far as the conversation has them.
+        conversation_id: Id of the conversation; empty if it has none.
+
+    Raises:
+        InvalidInputError: If it names a turn that the conversation does not have, or has another
+            time, speaker or conversation than its turns.
+    """
+    known = {turn.id for turn in turns}
+    unknown = next((name for name in candidate.turn_ids if name not in known), None)
+    if unknown is not None:
+        msg = (
+            f"candidate {candidate.text!r} names turn {unknown!r}, which the conversation does "
+            "not have: name turns by their ids, or leave `turn_ids` out"
+        )
+        raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
+    update: dict[str, object] = {}
+    for name, unset, value in (
+        ("said_by", "unknown", speaker_roles(tuple(turns))),
+        ("said_at", None, turn_time(tuple(turns))),
+        ("conversation_id", "", conversation_id),
+    ):
+        present = getattr(candidate, name)
+        if value == unset:
+            continue
+        if present not in (unset, value):
+            msg = (
+                f"candidate {candidate.text!r} has `{name}` {str(present)!r}, but its turns have "
+                f"{str(value)!r}: leave it out, and the turns give it"
+            )
+            raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
+        update[name] = value
+    return candidate.model_copy(update=update)
