@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from memguard.journal.audit import audit
-from memguard.journal.commit import recover
 from memguard.journal.journal import Journal
+from memguard.journal.recovery import recover
 from memguard.methods.consistency_gate.config import ConsistencyGate
 from memguard.stores import ChromaStore
 from memguard.testing import ScriptedChatModel

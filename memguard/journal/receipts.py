@@ -285,6 +285,8 @@ def record_decision(
         events.append(("held", "{}"))
     elif record is not None and receipt.effect == "commit":
         events.append(("intended", f'{{"record":{record.model_dump_json()}}}'))
+    elif record is not None and receipt.effect == "caller":
+        events.append(("allowed", "{}"))
     for kind, body in events:
         add_event(db, kind, receipt.id, receipt.candidate.id, actor=actor, at=at, body=body)
     return receipt
