@@ -6,6 +6,7 @@ Chroma's index loses rows when two processes write to one path, so a lock file k
 
 import functools
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -14,12 +15,13 @@ import chromadb
 import httpx
 from chromadb.api.models.Collection import Collection
 from chromadb.config import Settings
-from chromadb.errors import ChromaError, NotFoundError
+from chromadb.errors import ChromaError, InternalError, NotFoundError
 from filelock import FileLock, Timeout
 
 from memguard import compat
 from memguard.chroma.settings import Local, Location, Server
 from memguard.errors import ErrorCode, StoreConfigurationError, StoreError
+from memguard.private_files import create_file, create_folder, make_private
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
@@ -31,6 +33,9 @@ T = TypeVar("T")
 LOCK_FILE = "memguard.lock"
 # Contains the process id of the lock's owner. A locked file itself cannot be read on Windows.
 OWNER_FILE = "memguard.owner"
+
+DATABASE_FILE = "chroma.sqlite3"
+"""The rows of a local store; each collection also has a folder with its index."""
 
 # A restarted server leaves dead connections in the pool. A call that meets one is repeated, which
 # is safe because every call we make has the same effect when it is made twice.
@@ -48,6 +53,14 @@ class Connection:
         self.max_batch = client.get_max_batch_size()
         """The largest number of rows in one call."""
         self._release = release
+        self._known_folders = _folders(location)
+        self._lock = threading.Lock()
+        self.is_doubtful = False
+        """Whether a local Chroma failed: its transaction may keep a lock, and the next write would
+        wait for minutes. `renew` opens it again."""
+        self.generation = 0
+        """Number of times that the client was replaced; the collections of an older one are
+        closed."""
 
     @property
     def is_shared(self) -> bool:
@@ -76,6 +89,7 @@ class Connection:
         except httpx.HTTPError as error:
             raise unreachable(self.location, error) from error
         except (ChromaError, OSError, RuntimeError, ValueError) as error:
+            self.is_doubtful = isinstance(self.location, Local) and isinstance(error, InternalError)
             name = getattr(function, "__name__", repr(function))
             msg = (
                 f"Chroma ({self.location}) failed in {name!r}: {error!r}. Earlier writes that "
@@ -102,12 +116,34 @@ class Connection:
             if len(page["ids"]) < size:
                 return
 
+    def renew(self) -> None:
+        """Replace the client of a local Chroma that failed, which ends its transactions.
+
+        Raises:
+            StoreConfigurationError: If Chroma cannot be opened again; the next call tries again.
+        """
+        with self._lock:
+            if self.is_doubtful and isinstance(self.location, Local):
+                cast("Any", self.client).close()
+                self.client = _open_client(self.location)
+                self.is_doubtful = False
+                self.generation += 1
+
     def close(self) -> None:
         """Close the client and release the lock."""
         try:
             cast("Any", self.client).close()  # `ClientAPI` does not declare it; every client has it
         finally:
             self._release()
+
+    def restrict_new_folders(self) -> None:
+        """Keep others out of the index folders that Chroma has created since the last call.
+
+        The folders that existed before keep their mode, because their owner may share them.
+        """
+        new = _folders(self.location) - self._known_folders
+        self._known_folders |= new
+        make_private(path for folder in new for path in (folder, *folder.iterdir()))
 
 
 def connect(location: Location) -> Connection:
@@ -149,26 +185,41 @@ def _gone(location: Location, function: Callable[..., Any]) -> StoreError:
 def _connect_local(location: Local) -> Connection:
     lock = _lock(location.path)
     try:
-        client = chromadb.PersistentClient(path=str(location.path), settings=_settings())
+        # Before Chroma creates it, with a mode that lets others read it.
+        create_file(location.path / DATABASE_FILE)
+        client = _open_client(location)
         return Connection(location=location, client=client, release=lock.release)
     # An interrupt too: a lock that stays would keep the program from opening the path again.
     except BaseException as error:
         lock.release()
-        if isinstance(error, ChromaError | OSError | ValueError | RuntimeError):
-            msg = (
-                f"Chroma cannot open {str(location.path)!r}: {error!r}. Pass a directory that is "
-                f"empty or holds a Chroma database that no other client has open"
-            )
-            raise StoreConfigurationError(msg, code=ErrorCode.STORE_PATH) from error
+        if isinstance(error, OSError):
+            raise _cannot_open(location, error) from error
         raise
+
+
+def _open_client(location: Local) -> "Client":
+    try:
+        return chromadb.PersistentClient(path=str(location.path), settings=_settings())
+    except (ChromaError, OSError, ValueError, RuntimeError) as error:
+        raise _cannot_open(location, error) from error
+
+
+def _cannot_open(location: Local, error: Exception) -> StoreConfigurationError:
+    msg = (
+        f"Chroma cannot open {str(location.path)!r}: {error!r}. Pass a directory that is empty or "
+        f"holds a Chroma database that no other client has open. If the database is damaged, "
+        f"`memguard doctor --repair` restores what the receipts contain"
+    )
+    return StoreConfigurationError(msg, code=ErrorCode.STORE_PATH)
 
 
 def _lock(path: Path) -> FileLock:
     # Not thread-local, because any thread may close the store.
-    lock = FileLock(path / LOCK_FILE, timeout=0, thread_local=False)
+    lock = FileLock(path / LOCK_FILE, timeout=0, thread_local=False, mode=0o600)
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        create_folder(path)
         lock.acquire()
+        create_file(path / OWNER_FILE)
         (path / OWNER_FILE).write_text(f"{os.getpid()}\n", encoding="ascii")
     except Timeout as error:
         msg = (
@@ -183,6 +234,12 @@ def _lock(path: Path) -> FileLock:
         msg = f"{str(path)!r} cannot be used: {error}. Pass a directory you may write to"
         raise StoreConfigurationError(msg, code=ErrorCode.STORE_PATH) from error
     return lock
+
+
+def _folders(location: Location) -> set[Path]:
+    if not isinstance(location, Local):
+        return set()
+    return {entry for entry in location.path.iterdir() if entry.is_dir()}
 
 
 def _owner(path: Path) -> str:

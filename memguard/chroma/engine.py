@@ -43,6 +43,8 @@ class Engine:
 
     def __init__(self, connection: Connection, *, name: str, budget: int) -> None:
         self.connection = connection
+        self.generation = connection.generation
+        """The generation of the connection that the collections were opened on."""
         self.collections = Collections(connection, name=name)
         self.catalogue = Catalogue(connection, self.collections)
         self.blocks = Blocks(budget=0 if connection.is_shared else budget)

@@ -36,6 +36,22 @@ def reopen(engine: Engine) -> None:
     logger.warning("collections were deleted or created anew by another program; %s", line)
 
 
+def renew(engine: Engine) -> None:
+    """Open a local Chroma again after it failed, for example because the disk was full.
+
+    Raises:
+        StoreConfigurationError: If it cannot be opened; the next operation tries again.
+    """
+    connection = engine.connection
+    if not connection.is_doubtful and engine.generation == connection.generation:
+        return
+    with engine.every_lock():
+        connection.renew()
+        # The collections of the old client are closed; those of the new one have the same ids.
+        engine.collections.reopen()
+        engine.generation = connection.generation
+
+
 def mend_catalogue(engine: Engine) -> None:
     """Create the catalogue of a store that has shards and no catalogue.
 

@@ -367,12 +367,13 @@ class ChromaStore(AnyLabelStore):
     ) -> T:
         """Call a function of the engine; after a collection was missing, open what is there now."""
         engine = self._open()
+        from memguard.chroma.repair import renew, reopen  # noqa: PLC0415  # late, as in `_open`
+
+        renew(engine)
         try:
             return work(engine, *args, **kwargs)
         except StoreError as error:
             if error.code is ErrorCode.STORE_COLLECTION:
-                from memguard.chroma.repair import reopen  # noqa: PLC0415  # late, as in `_open`
-
                 reopen(engine)
             # Not tried again: the caller has to learn that stored items are gone.
             raise

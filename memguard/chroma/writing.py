@@ -214,6 +214,8 @@ def write(engine: Engine, plan: Plan, *, vectors: Mapping[str, Vector], moment: 
                 _write_shard(
                     engine, collection, group_puts, deletions, vectors=vectors, moment=moment
                 )
+    # Chroma creates the folder of an index with its first row.
+    engine.connection.restrict_new_folders()
     # Another client may have found a namespace empty, and unlisted it, before its item arrived.
     engine.catalogue.confirm(_listing(plan.puts))
 

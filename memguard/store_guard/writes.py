@@ -12,7 +12,6 @@ fields, gets one that refers to the first.
 import asyncio
 import functools
 import hashlib
-import itertools
 import json
 import uuid
 from collections.abc import Mapping, Sequence
@@ -162,21 +161,22 @@ class WriteGate:
         """
         key, value = _encodable(write.op.key), _as_json(cast("Mapping[str, Any]", write.op.value))
         fields = json.dumps(value, sort_keys=True)
-        receipt: Receipt | None = first
-        for number in itertools.count(1):
-            if receipt is not None and await self._covers(receipt, key=key, value=value):
-                return receipt
+        receipt, number = first, 0
+        while not await self._covers(receipt, key=key, value=value):
+            number += 1
             # One digest per item, since the log has one receipt per candidate and digest. The
             # number tells apart what was deleted or replaced, and then written again.
             digest = digest_of(self.policy_digest, key, fields, str(number))
-            receipt = await self.backing.receipts.afind(first.candidate.id, policy_digest=digest)
-            if receipt is None:
+            found = await self.backing.receipts.afind(first.candidate.id, policy_digest=digest)
+            if found is None:
                 decision = await self._carried(first)
-                repeat = self._receipt(
-                    first.candidate, decision, write=write, run_id=run_id, policy_digest=digest
+                found = await self._log(
+                    self._receipt(
+                        first.candidate, decision, write=write, run_id=run_id, policy_digest=digest
+                    )
                 )
-                return await self._log(repeat)
-        raise AssertionError  # `count` never ends
+            receipt = found
+        return receipt
 
     async def _covers(self, receipt: Receipt, *, key: str, value: dict[str, Any] | None) -> bool:
         if receipt.record_key != key or receipt.value != value:
