@@ -46,8 +46,9 @@ from memguard.schema.memory import Conversation
 from memguard.schema.receipt import Budget, Receipt
 from memguard.state_keys import check_names
 from memguard.store_guard.reads import ReadGate
-from memguard.store_guard.writes import OnFailure, Write, WriteGate, digest_of_gates
+from memguard.store_guard.writes import Write, WriteGate, digest_of_gates
 from memguard.write.gates import PROMPTS, STAGES, GateLike, Pipeline, build_gates
+from memguard.write.graph import OnWriteFailure
 
 _LOG = logging.getLogger("memguard")
 
@@ -80,7 +81,7 @@ class GuardedStore(BaseStore):
         source_turns: int,
         guards: tuple[Namespace, ...],
         on_refused: OnRefused,
-        on_failure: OnFailure,
+        on_failure: OnWriteFailure,
     ) -> None:
         self.unguarded = store
         """The wrapped store, without the guard."""
@@ -333,7 +334,7 @@ def guard_store(
     guards: Sequence[Namespace] = ((),),
     shadow: bool = False,
     on_refused: OnRefused = "hold",
-    on_failure: OnFailure = "raise",
+    on_failure: OnWriteFailure = "raise",
     models: Mapping[str, ModelLike] | None = None,
     prompts: Mapping[str, Prompt] | None = None,
     receipts: Journal | str | Path | None = None,

@@ -16,7 +16,7 @@ import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from langgraph.config import get_stream_writer
 from langgraph.store.base import BaseStore, GetOp, PutOp
@@ -39,9 +39,7 @@ from memguard.store_guard.values import (
     judged_text,
 )
 from memguard.write.gates import Gate, Pipeline, digest_of
-
-OnFailure = Literal["raise", "report"]
-"""What a failure of a gate or of the log does: it raises, or it is only reported."""
+from memguard.write.graph import OnWriteFailure
 
 METHOD = "guard_store"
 """The actor of its events and the name of its policy; it is in the digest of every receipt."""
@@ -73,7 +71,7 @@ class WriteGate:
     needs_source: bool
     shadow: bool
     budget: Budget
-    on_failure: OnFailure = "raise"
+    on_failure: OnWriteFailure = "raise"
 
     async def decide(self, writes: Sequence[Write]) -> tuple[Receipt | None, ...]:
         """The receipt of each write; `None` for one without a text, which is allowed.

