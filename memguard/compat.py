@@ -188,6 +188,10 @@ class MemoryChroma:
         settings.pop("embedding_function", None)
         return self._collection(self._server.get_collection(name, **settings))
 
+    def delete_collection(self, name: str) -> None:
+        """Delete the collection of that name; Chroma's `NotFoundError` if there is none."""
+        self._server.delete_collection(name)
+
     def get_max_batch_size(self) -> int:
         """The maximum number of rows in one call."""
         return self._server.get_max_batch_size()

@@ -52,6 +52,7 @@ class ErrorCode(StrEnum):
     STORE_FILTER = "store-filter"
     STORE_CLOSED = "store-closed"
     STORE_UNREACHABLE = "store-unreachable"
+    STORE_COLLECTION = "store-collection"
     STORE_FAILED = "store-failed"
     EMBEDDER_MISSING = "embedder-missing"
     EMBEDDER_OUTPUT = "embedder-output"

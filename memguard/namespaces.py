@@ -106,8 +106,8 @@ def _labels(value: object) -> tuple[str, ...]:
 
 def _name(value: object, *, what: str, template: object) -> str:
     """The text of a label or of a placeholder's value; `what` names it in errors."""
-    # `None` as text would be one namespace for all users without an id.
-    if value is None or isinstance(value, Mapping | list | set | tuple | bytes):
+    # `None` as text would be one namespace for all users without an id, and so would `True`.
+    if value is None or isinstance(value, bool | Mapping | list | set | tuple | bytes):
         msg = (
             f"{what} of the namespace {template!r} is a {type(value).__name__}, which is not a "
             f"name: pass a text or a number, got {value!r}"
@@ -141,7 +141,35 @@ def _fill(label: str, *, values: Mapping[str, Any], template: NamespaceLike) -> 
         )
         raise ConfigurationError(msg, code=ErrorCode.NAMESPACE_UNRESOLVED)
     texts = {name: _name(values[name], what=repr(name), template=template) for name in names}
-    # One pass over the template: braces inside a user id are never filled in turn.
+    labels: list[str] = []
+    # Backwards, because each value is escaped by the text that follows it in the template.
+    separator: str | None = None
+    for literal, name, _, _ in reversed(parsed):
+        if name is not None:
+            if separator == "":
+                msg = (
+                    f"the namespace {template!r} has no text between two placeholders, so that "
+                    "two users could share it: separate them, or give each a label of its own"
+                )
+                raise InvalidInputError(msg, code=ErrorCode.NAMESPACE_INVALID)
+            # One pass over the template: braces inside a user id are never filled in turn.
+            labels.append(_escape(texts[name], separator or ""))
+            separator = ""
+        labels.append(literal)
+        separator = None if separator is None else literal + separator
+    return "".join(reversed(labels))
+
+
+def _escape(value: str, separator: str) -> str:
+    """A value in a label with several placeholders, so that the label has one reading only.
+
+    In `{tenant}-{user_id}`, `("a-b", "c")` and `("a", "b-c")` would be one label. In every value
+    but the last, the characters of the text after its placeholder are written as in a URL, so that
+    the first of them in the label ends the value. Other values stay as they are.
+    """
+    # `%` itself too, or a value that contains `%2D` could not be told from an escaped one.
+    special = {"%", *separator} if separator else set[str]()
     return "".join(
-        literal + (texts[name] if name is not None else "") for literal, name, _, _ in parsed
+        "".join(f"%{byte:02X}" for byte in letter.encode()) if letter in special else letter
+        for letter in value
     )

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from memguard.chroma.store import ChromaStore
     from memguard.journal.audit import Audit
-    from memguard.journal.commit import recover
     from memguard.journal.journal import Journal
     from memguard.journal.quarantine import Quarantine
     from memguard.journal.receipts import ReceiptFilter, ReceiptLog
+    from memguard.journal.recovery import recover
     from memguard.journal.removal import delete_memory, forget_memory
 
 __all__ = [
@@ -34,7 +34,7 @@ _MODULES = {
     "ReceiptLog": "memguard.journal.receipts",
     "delete_memory": "memguard.journal.removal",
     "forget_memory": "memguard.journal.removal",
-    "recover": "memguard.journal.commit",
+    "recover": "memguard.journal.recovery",
 }
 
 

@@ -18,6 +18,7 @@ from memguard.llm.limits import Meter, use_meter
 from memguard.llm.models import ModelLike
 from memguard.methods.consistency_gate import build_consistency_gate_graph, build_judge
 from memguard.methods.consistency_gate.config import ConsistencyGate
+from memguard.private_files import create_file, create_folder
 from memguard.schema.base import Frozen
 from memguard.schema.memory import Moment
 from memguard.schema.receipt import MethodReport, Usage
@@ -90,9 +91,10 @@ def keep_record(folder: Path, record: CalibrationRecord) -> Path:
     )
     body = _RecordsFile(records=(*others, record)).model_dump_json(indent=1)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        create_folder(folder)
         # Written to another file first, so that a reader never sees half a file.
         draft = path.with_name(f".{RECORD_FILE}.{os.getpid()}")
+        create_file(draft)
         draft.write_text(body + "\n", encoding="utf-8")
         draft.replace(path)
     except OSError as error:

@@ -1,41 +1,23 @@
-"""The connection to one Chroma, and the collections and namespaces in it.
+"""The collections and namespaces of one store.
 
-A connection is opened and used in worker threads, because it blocks. A local path has one writer:
-Chroma's index loses rows when two processes write to one path, so a lock file keeps the second out.
-The items of a store are spread over several collections, its shards. One more collection, the
-catalogue, lists the namespaces that have an item, and has the settings of the store.
+The items are spread over several collections, its shards. One more collection, the catalogue, lists
+the namespaces that have an item, and has the settings of the store.
 """
 
-import contextlib
-import functools
 import hashlib
-import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import Any, Literal, cast
 
-import chromadb
-import httpx
 from chromadb.api.models.Collection import Collection
-from chromadb.config import Settings
-from chromadb.errors import ChromaError, NotFoundError
-from filelock import FileLock, Timeout
 
 from memguard import compat
+from memguard.chroma.connection import Connection
 from memguard.chroma.rows import as_matrix, spread_vector
-from memguard.chroma.settings import Local, Location, Server
 from memguard.chroma.values import NS, encode_namespace, is_under, namespace_of
 from memguard.errors import ErrorCode, StoreConfigurationError, StoreError
 from memguard.schema.base import Namespace
-
-if TYPE_CHECKING:
-    from chromadb.api import ClientAPI
-
-    Client = ClientAPI | compat.MemoryChroma
-
-T = TypeVar("T")
 
 FORMAT = 1
 """The version of the rows; a store of another version is refused."""
@@ -57,185 +39,6 @@ _EXPIRING = "mortal"
 # The rows are never ranked, but Chroma requires vectors.
 _ROW_DIMS = 4
 _ROWS_PER_CALL = 5_000
-
-LOCK_FILE = "memguard.lock"
-# Contains the process id of the lock's owner. A locked file itself cannot be read on Windows.
-OWNER_FILE = "memguard.owner"
-
-# A restarted server leaves dead connections in the pool. A call that meets one is repeated, which
-# is safe because every call we make has the same effect when it is made twice.
-_STALE = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError, httpx.CloseError)
-
-
-class Connection:
-    """One open Chroma, whose errors are translated into memguard's."""
-
-    def __init__(
-        self, *, location: Location, client: "Client", release: Callable[[], None]
-    ) -> None:
-        self.location = location
-        self.client = client
-        self.max_batch = client.get_max_batch_size()
-        """The largest number of rows in one call."""
-        self._release = release
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether other processes may write to the same data."""
-        return isinstance(self.location, Server)
-
-    def batches(self, rows: Sequence[T]) -> Iterator[list[T]]:
-        """Rows in groups that are small enough for one call."""
-        for start in range(0, len(rows), self.max_batch):
-            yield list(rows[start : start + self.max_batch])
-
-    def call(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        """Call a function of Chroma.
-
-        Raises:
-            StoreError: If the server cannot be reached or Chroma fails.
-            NotFoundError: If a collection does not exist; callers expect it where one may not.
-        """
-        try:
-            try:
-                return function(*args, **kwargs)
-            except _STALE:
-                return function(*args, **kwargs)
-        except NotFoundError:
-            raise
-        except httpx.HTTPError as error:
-            raise unreachable(self.location, error) from error
-        except (ChromaError, OSError, RuntimeError, ValueError) as error:
-            name = getattr(function, "__name__", repr(function))
-            msg = (
-                f"Chroma ({self.location}) failed in {name!r}: {error!r}. Earlier writes that "
-                f"returned are stored; read the message and try again"
-            )
-            raise StoreError(msg, code=ErrorCode.STORE_FAILED) from error
-
-    def rows(self, collection: Collection, **query: Any) -> dict[str, Mapping[str, Any]]:
-        """The metadata of the rows that a query selects, by id."""
-        page = self.call(collection.get, **query, include=["metadatas"])
-        return dict(zip(page["ids"], page["metadatas"] or [], strict=True))
-
-    def pages(
-        self, collection: Collection, *, where: Any, include: list[Any], size: int
-    ) -> Iterator[Any]:
-        """The rows that meet a condition, in pages of at most `size` rows."""
-        offset = 0
-        while True:
-            page = self.call(
-                collection.get, where=where, include=include, limit=size, offset=offset
-            )
-            yield page
-            offset += len(page["ids"])
-            if len(page["ids"]) < size:
-                return
-
-    def close(self) -> None:
-        """Close the client and release the lock."""
-        try:
-            cast("Any", self.client).close()  # `ClientAPI` does not declare it; every client has it
-        finally:
-            self._release()
-
-
-def connect(location: Location) -> Connection:
-    """Open a location; a local path is locked.
-
-    Raises:
-        StoreConfigurationError: If the path cannot be used or another process has it open.
-        StoreError: If the server cannot be reached.
-    """
-    if isinstance(location, Local):
-        return _connect_local(location)
-    if isinstance(location, Server):
-        return _connect_server(location)
-    client = compat.MemoryChroma(_settings())
-    return Connection(location=location, client=client, release=lambda: None)
-
-
-def unreachable(location: Location, error: Exception) -> StoreError:
-    """The error for a server that does not answer."""
-    port = location.port if isinstance(location, Server) else 8000
-    msg = (
-        f"Chroma ({location}) cannot be reached: {error!r}. Start it with "
-        f"`chroma run --path DIR --port {port}`, or correct host and port"
-    )
-    return StoreError(msg, code=ErrorCode.STORE_UNREACHABLE)
-
-
-def _connect_local(location: Local) -> Connection:
-    lock = _lock(location.path)
-    try:
-        client = chromadb.PersistentClient(path=str(location.path), settings=_settings())
-        return Connection(location=location, client=client, release=lock.release)
-    # An interrupt too: a lock that stays would keep the program from opening the path again.
-    except BaseException as error:
-        lock.release()
-        if isinstance(error, ChromaError | OSError | ValueError | RuntimeError):
-            msg = (
-                f"Chroma cannot open {str(location.path)!r}: {error!r}. Pass a directory that is "
-                f"empty or holds a Chroma database that no other client has open"
-            )
-            raise StoreConfigurationError(msg, code=ErrorCode.STORE_PATH) from error
-        raise
-
-
-def _lock(path: Path) -> FileLock:
-    # Not thread-local, because any thread may close the store.
-    lock = FileLock(path / LOCK_FILE, timeout=0, thread_local=False)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        lock.acquire()
-        (path / OWNER_FILE).write_text(f"{os.getpid()}\n", encoding="ascii")
-    except Timeout as error:
-        msg = (
-            f"{str(path)!r} is in use by {_owner(path)}, and Chroma loses rows when two processes "
-            f"write to one path. Run a server, `chroma run --path {path} --port 8000`, and open "
-            f"ChromaStore.server('localhost', 8000) in every process"
-        )
-        raise StoreConfigurationError(msg, code=ErrorCode.STORE_LOCKED) from error
-    except OSError as error:
-        # It may be locked already, if only the owner file could not be written.
-        lock.release()
-        msg = f"{str(path)!r} cannot be used: {error}. Pass a directory you may write to"
-        raise StoreConfigurationError(msg, code=ErrorCode.STORE_PATH) from error
-    return lock
-
-
-def _owner(path: Path) -> str:
-    try:
-        return f"process {int((path / OWNER_FILE).read_text(encoding='ascii'))}"
-    except (OSError, ValueError):
-        return "another process"
-
-
-def _connect_server(location: Server) -> Connection:
-    try:
-        client = chromadb.HttpClient(
-            host=location.host,
-            port=location.port,
-            ssl=location.ssl,
-            headers=dict(location.headers),
-            tenant=location.tenant,
-            database=location.database,
-            settings=_settings(),
-        )
-        close = functools.partial(compat.close_chroma_sockets, client)
-        return Connection(location=location, client=client, release=close)
-    # chromadb reports a refused connection as one or the other.
-    except (httpx.HTTPError, ValueError) as error:
-        raise unreachable(location, error) from error
-    except ChromaError as error:
-        msg = f"Chroma ({location}) refused the client: {error!r}. Check headers and database"
-        raise StoreError(msg, code=ErrorCode.STORE_FAILED) from error
-
-
-def _settings() -> Settings:
-    # By default, Chroma reports its use to its makers.
-    return Settings(anonymized_telemetry=False)
-
 
 # -- collections ------------------------------------------------------------------------------
 
@@ -273,47 +76,86 @@ class Collections:
         Raises:
             StoreConfigurationError: If a collection has another distance, or is not memguard's.
         """
-        existing = self._connection.call(self._connection.client.list_collections)
-        ours = {entry.name: entry for entry in existing if self._is_ours(entry.name)}
+        ours = self._list()
         for collection in ours.values():
             _check_metric(collection)
         self._opened.update(ours)
         if self._name in ours:
             self.stamp = _read_stamp(ours[self._name])
 
+    def reopen(self) -> set[int]:
+        """Open the collections that are there now, and create a catalogue that is missing.
+
+        Called when another program has deleted or replaced a collection. A shard that is missing is
+        created by the next write to it.
+
+        Returns:
+            The shards whose rows may differ from what the catalogue lists.
+
+        Raises:
+            StoreConfigurationError: If a collection that has rows is not memguard's.
+        """
+        with self._lock:
+            before, now = self._opened, self._list()
+            for name in [name for name in now if name in before and self._is_misfit(now[name])]:
+                # It has the name of a collection of ours, and no row that anybody could miss.
+                self._connection.call(self._connection.client.delete_collection, name)
+                del now[name]
+            for collection in now.values():
+                _check_metric(collection)
+            # The stamp is replaced and never removed: writers in other threads route by it.
+            if self._name in now:
+                self.stamp = _read_stamp(now[self._name])
+            elif self.stamp is None:
+                self.stamp = _stamp_of_shards(now.values())
+            self._opened = now
+            if self._name not in now and self.stamp is not None:
+                self._create(self._name, metadata=_stamped(self.stamp))
+            shards = {self._shard_name(index): index for index in self.indexes}
+            if _id_of(before.get(self._name)) != _id_of(self._opened.get(self._name)):
+                return set(shards.values())
+            return {
+                index
+                for name, index in shards.items()
+                if _id_of(before.get(name)) != _id_of(now.get(name))
+            }
+
     def establish(self, stamp: Stamp) -> Stamp:
         """Create the catalogue with a stamp, and return its stamp, which may be an older one."""
         with self._lock:
             # Checked again under the lock: two first writes may arrive together.
             if self.stamp is None:
-                metadata = {
-                    _STAMP_FORMAT: FORMAT,
-                    # Empty for a store without an index; `_read_stamp` makes it `None` again.
-                    _STAMP_EMBEDDER: stamp.embedder or "",
-                    _STAMP_DIMS: stamp.dims,
-                    _STAMP_SHARDS: stamp.shards,
-                }
-                catalogue = self._create(self._name, metadata=metadata)
+                catalogue = self._create(self._name, metadata=_stamped(stamp))
                 # Read back: another client may have created the catalogue a moment earlier.
                 self.stamp = _read_stamp(catalogue)
             return self.stamp
 
     def shard(self, index: int, *, create: bool = False) -> Collection | None:
         """One shard; `None` if it does not exist and is not to be created."""
-        name = f"{self._name}-{index:02d}"
+        name = self._shard_name(index)
         collection = self._find(name)
         if collection is None and create:
             with self._lock:
-                return self._create(name, metadata=None)
+                # Each shard has the stamp, too: a catalogue that is lost is made anew from it.
+                return self._create(name, metadata=_stamped(self.stamp) if self.stamp else None)
         return collection
+
+    @property
+    def has_shards(self) -> bool:
+        """Whether a shard is known to exist."""
+        return any(name != self._name for name in self._opened)
+
+    @property
+    def indexes(self) -> range:
+        """The indexes of all shards, whether they exist or not."""
+        return range(self.stamp.shards if self.stamp else 0)
 
     def shards(self) -> list[tuple[int, Collection]]:
         """Every shard that exists, with its index."""
         # Other clients may have created shards since the store was opened.
         if self._connection.is_shared:
             self.attach()
-        count = self.stamp.shards if self.stamp else 0
-        names = ((index, f"{self._name}-{index:02d}") for index in range(count))
+        names = ((index, self._shard_name(index)) for index in self.indexes)
         return [(index, self._opened[name]) for index, name in names if name in self._opened]
 
     def shard_of(self, namespace: Namespace) -> int:
@@ -323,17 +165,36 @@ class Collections:
         digest = hashlib.sha256(encode_namespace(namespace).encode()).digest()
         return int.from_bytes(digest[:8], "big") % count
 
+    def _shard_name(self, index: int) -> str:
+        return f"{self._name}-{index:02d}"
+
+    def _list(self) -> dict[str, Collection]:
+        existing = self._connection.call(self._connection.client.list_collections)
+        return {entry.name: entry for entry in existing if self._is_ours(entry.name)}
+
+    def _is_misfit(self, collection: Collection) -> bool:
+        """Whether a collection is empty, and cannot be used because another program made it."""
+        fits = compat.distance_of_collection(collection) == METRIC
+        if collection.name == self._name:
+            fits = fits and (collection.metadata or {}).get(_STAMP_FORMAT) == FORMAT
+        return not fits and self._connection.call(collection.count) == 0
+
     def _find(self, name: str) -> Collection | None:
         collection = self._opened.get(name)
-        if collection is None and self._connection.is_shared:
-            # Another client may have created it meanwhile.
-            with contextlib.suppress(NotFoundError):
-                collection = self._connection.call(
-                    self._connection.client.get_collection, name, embedding_function=None
-                )
-                self._add(collection)
-                if name == self._name:
-                    self.stamp = _read_stamp(collection)
+        if collection is not None or not self._connection.is_shared:
+            return collection
+        # Another client may have created it meanwhile.
+        try:
+            collection = self._connection.call(
+                self._connection.client.get_collection, name, embedding_function=None
+            )
+        except StoreError as error:
+            if error.code is ErrorCode.STORE_COLLECTION:
+                return None
+            raise
+        self._add(collection)
+        if name == self._name:
+            self.stamp = _read_stamp(collection)
         return collection
 
     def _create(self, name: str, *, metadata: Mapping[str, Any] | None) -> Collection:
@@ -366,6 +227,27 @@ def _check_metric(collection: Collection) -> None:
             f"{METRIC!r}; Chroma cannot change it. Pass another `collection=` or another path"
         )
         raise StoreConfigurationError(msg, code=ErrorCode.STORE_METRIC)
+
+
+def _id_of(collection: Collection | None) -> object:
+    return None if collection is None else collection.id
+
+
+def _stamped(stamp: Stamp) -> dict[str, Any]:
+    """The metadata of a collection, which `_read_stamp` reads."""
+    return {
+        _STAMP_FORMAT: FORMAT,
+        # Empty for a store without an index; `_read_stamp` makes it `None` again.
+        _STAMP_EMBEDDER: stamp.embedder or "",
+        _STAMP_DIMS: stamp.dims,
+        _STAMP_SHARDS: stamp.shards,
+    }
+
+
+def _stamp_of_shards(collections: Iterable[Collection]) -> Stamp | None:
+    """The stamp of the first shard that has one; those of earlier versions have none."""
+    stamped = (c for c in collections if (c.metadata or {}).get(_STAMP_FORMAT) == FORMAT)
+    return next(map(_read_stamp, stamped), None)
 
 
 def _read_stamp(catalogue: Collection) -> Stamp:
@@ -403,10 +285,13 @@ class Catalogue:
         self._below: dict[Namespace, set[Namespace]] = {}
 
     def load(self) -> None:
-        """Read the mirror of the sole writer."""
-        # On a server it would be out of date at once.
-        if not self._connection.is_shared:
-            self._mirror(self._read(None))
+        """Read the mirror of the sole writer anew."""
+        with self._lock:
+            self._expiring.clear()
+            self._below.clear()
+            # On a server it would be out of date at once.
+            if not self._connection.is_shared:
+                self._mirror(self._read(None))
 
     def under(self, prefix: Namespace) -> list[Namespace]:
         """Namespaces at or below a prefix, sorted."""

@@ -7,15 +7,17 @@ one engine, with its locks and its blocks.
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, TypeVar
 
 from chromadb.api.models.Collection import Collection
 
-from memguard.chroma.catalogue import Catalogue, Collections, Connection, connect
+from memguard.chroma.catalogue import Catalogue, Collections
+from memguard.chroma.connection import Connection, connect
 from memguard.chroma.rows import Block, Blocks, RawRow, Stored, from_rows, head_from, head_id
 from memguard.chroma.settings import Local, Location
 from memguard.chroma.values import NS, Address, encode_namespace, namespace_of
@@ -41,6 +43,8 @@ class Engine:
 
     def __init__(self, connection: Connection, *, name: str, budget: int) -> None:
         self.connection = connection
+        self.generation = connection.generation
+        """The generation of the connection that the collections were opened on."""
         self.collections = Collections(connection, name=name)
         self.catalogue = Catalogue(connection, self.collections)
         self.blocks = Blocks(budget=0 if connection.is_shared else budget)
@@ -53,7 +57,7 @@ class Engine:
         )
         """Threads for requests to a server that do not depend on one another."""
         # One lock per shard and not per namespace: 10,000 namespaces would need as many locks, and
-        # Chroma runs one write at a time anyway. Nobody holds two of them, so none can deadlock.
+        # Chroma runs one write at a time anyway. Only `every_lock` takes two, and in order.
         self._locks: dict[int, threading.RLock] = {}
         self._locks_lock = threading.Lock()
         self.collections.attach()
@@ -73,6 +77,15 @@ class Engine:
         """The lock that serialises writes to the namespaces of a shard."""
         with self._locks_lock:
             return self._locks.setdefault(shard, threading.RLock())
+
+    @contextmanager
+    def every_lock(self) -> Generator[None]:
+        """Keep out all writes, and every reader that is about to keep a block."""
+        with ExitStack() as stack:
+            shards = self.collections.stamp.shards if self.collections.stamp else 1
+            for shard in range(shards):
+                stack.enter_context(self.lock(shard))
+            yield
 
     def by_shard(
         self, items: Iterable[T], namespace_of_item: Callable[[T], Namespace]

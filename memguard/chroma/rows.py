@@ -300,6 +300,11 @@ class Blocks:
         with self._lock:
             self._blocks.pop(namespace, None)
 
+    def clear(self) -> None:
+        """Remove every block."""
+        with self._lock:
+            self._blocks.clear()
+
 
 def as_matrix(rows: Sequence[Sequence[float]], *, dims: int) -> Matrix:
     """Vectors as the rows of an array, which may be empty."""

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar, TypeVarTuple, Unpack
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeVar, TypeVarTuple, Unpack
 
 from langgraph.store.base import Op, Result, TTLConfig
 
@@ -30,7 +30,7 @@ from memguard.chroma.settings import (
     check_ttl,
 )
 from memguard.chroma.values import check_namespace
-from memguard.errors import ErrorCode, MemguardError, StoreConfigurationError
+from memguard.errors import ErrorCode, MemguardError, StoreConfigurationError, StoreError
 from memguard.portal import running_loop
 from memguard.schema.base import Namespace
 
@@ -41,6 +41,7 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
+P = ParamSpec("P")
 # The vectors of the texts and of the queries of a plan.
 Embedded = tuple[dict[str, Vector], dict[str, Vector]]
 
@@ -267,6 +268,20 @@ class ChromaStore(AnyLabelStore):
         """As `sweep_ttl`."""
         return await self._awaiting(self._sweep)
 
+    def repair(self) -> str:
+        """Bring the list of namespaces in line with the stored items.
+
+        Only needed if another program changed the collections; `memguard doctor --repair` calls it.
+
+        Returns:
+            One line that says what was done.
+        """
+        return self._blocking(self._repair)
+
+    async def arepair(self) -> str:
+        """As `repair`."""
+        return await self._awaiting(self._repair)
+
     def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Sweeper:
         """Delete expired items at an interval, in a daemon thread, until stopped or closed.
 
@@ -316,6 +331,7 @@ class ChromaStore(AnyLabelStore):
             if self._engine is None:
                 # Late: chromadb takes a second to import.
                 from memguard.chroma.engine import acquire, release  # noqa: PLC0415
+                from memguard.chroma.repair import mend_catalogue  # noqa: PLC0415
                 from memguard.chroma.writing import check_stamp  # noqa: PLC0415
 
                 settings = self._settings
@@ -323,6 +339,7 @@ class ChromaStore(AnyLabelStore):
                     self._location, collection=settings.collection, budget=settings.cache_bytes
                 )
                 try:
+                    mend_catalogue(engine)
                     check_stamp(engine.collections.stamp, settings.embedder)
                 except BaseException:
                     release(engine)
@@ -345,12 +362,28 @@ class ChromaStore(AnyLabelStore):
 
             release(engine)
 
+    def _use(
+        self, work: "Callable[Concatenate[Engine, P], T]", *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Call a function of the engine; after a collection was missing, open what is there now."""
+        engine = self._open()
+        from memguard.chroma.repair import renew, reopen  # noqa: PLC0415  # late, as in `_open`
+
+        renew(engine)
+        try:
+            return work(engine, *args, **kwargs)
+        except StoreError as error:
+            if error.code is ErrorCode.STORE_COLLECTION:
+                reopen(engine)
+            # Not tried again: the caller has to learn that stored items are gone.
+            raise
+
     def _run(self, plan: Plan, embedded: Embedded | None = None) -> list[Result]:
         from memguard.chroma.writing import run_plan  # noqa: PLC0415  # late, as in `_open`
 
-        engine = self._open()
+        self._open()
         vectors, queries = embedded or self._embed(plan)
-        return run_plan(engine, plan, settings=self._settings, vectors=vectors, queries=queries)
+        return self._use(run_plan, plan, settings=self._settings, vectors=vectors, queries=queries)
 
     def _embed(self, plan: Plan) -> Embedded:
         embedder = self._settings.embedder
@@ -379,17 +412,22 @@ class ChromaStore(AnyLabelStore):
         from memguard.chroma.reading import count  # noqa: PLC0415  # late, as in `_open`
 
         now = self._now() if self._settings.omits_expired else None
-        return count(self._open(), namespace, now=now)
+        return self._use(count, namespace, now=now)
 
     def _delete_namespace(self, namespace: Namespace) -> int:
         from memguard.chroma.writing import delete_namespace  # noqa: PLC0415
 
-        return delete_namespace(self._open(), namespace, now=self._now())
+        return self._use(delete_namespace, namespace, now=self._now())
 
     def _sweep(self) -> int:
         from memguard.chroma.writing import sweep  # noqa: PLC0415  # late, as in `_open`
 
-        return sweep(self._open(), now=self._now())
+        return self._use(sweep, now=self._now())
+
+    def _repair(self) -> str:
+        from memguard.chroma.repair import relist  # noqa: PLC0415  # late, as in `_open`
+
+        return self._use(relist)
 
     def _now(self) -> float:
         return self._settings.moment().timestamp()

@@ -17,6 +17,7 @@ from memguard.chroma.catalogue import Stamp
 from memguard.chroma.engine import Engine, scope
 from memguard.chroma.operations import Plan, PlannedPut, PlannedSearch
 from memguard.chroma.reading import Hit, Search, live_namespaces, search
+from memguard.chroma.repair import relist
 from memguard.chroma.rows import (
     Stored,
     UpsertRows,
@@ -66,6 +67,8 @@ def run_plan(
 
     `vectors` and `queries` have a vector of every text in `plan.texts` and `plan.queries`.
     """
+    # Here too, not only when the store is opened: another program may have replaced the store.
+    check_stamp(engine.collections.stamp, settings.embedder)
     moment = to_microseconds(settings.moment())
     now = moment / _MICROSECONDS
     cutoff = now if settings.omits_expired else None
@@ -174,6 +177,8 @@ def _establish(engine: Engine, settings: Settings, vectors: Mapping[str, Vector]
         )
         # Another client may have been first, with another embedder.
         check_stamp(stamp, embedder)
+        if engine.collections.has_shards:  # their catalogue was deleted
+            relist(engine)
     for vector in vectors.values():
         _check_dims(stamp, vector)
 
@@ -209,6 +214,8 @@ def write(engine: Engine, plan: Plan, *, vectors: Mapping[str, Vector], moment: 
                 _write_shard(
                     engine, collection, group_puts, deletions, vectors=vectors, moment=moment
                 )
+    # Chroma creates the folder of an index with its first row.
+    engine.connection.restrict_new_folders()
     # Another client may have found a namespace empty, and unlisted it, before its item arrived.
     engine.catalogue.confirm(_listing(plan.puts))
 

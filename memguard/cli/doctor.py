@@ -5,7 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from memguard.cli.opening import journal_path, open_journal, open_store, server_address
-from memguard.cli.options import BaseUrlOption, EmbedOption, JsonOption, ModelOption, StoreOption
+from memguard.cli.options import (
+    BaseUrlOption,
+    EmbedOption,
+    JsonOption,
+    ModelOption,
+    RepairOption,
+    StoreOption,
+)
 from memguard.cli.output import counts_line, print_json, print_table
 from memguard.errors import MemguardError
 
@@ -23,22 +30,27 @@ def doctor(
     model: ModelOption = None,
     base_url: BaseUrlOption = None,
     embed: EmbedOption = None,
+    repair: RepairOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Check the configuration, without a model call.
 
-    Checks versions, model, calibration, embedder, store and receipts. The exit code is 1 if
-    something is amiss; a warning does not change it.
+    Checks versions, model, calibration, embedder, store and receipts, and whether the store has
+    what the receipts say. The exit code is 1 if something is amiss; a warning does not change it.
     """
     import typer
 
+    repairs = {"repair": _run(_repair, store, embed=embed)} if repair else {}
     checks: dict[str, Result] = {
+        **repairs,
         "versions": _versions(),
         "model": _run(_model, model, base_url=base_url),
         "calibration": _run(_calibration, store, model=model),
         "embedder": _run(_embedder, embed),
         "store": _run(_store, store, embed=embed),
         "receipts": _run(_receipts, store),
+        "memories": _run(_memories, store, embed=embed),
+        "files": _run(_files, store),
     }
     if as_json:
         body = {
@@ -118,6 +130,8 @@ def _embedder(embed: str | None) -> Result:
 def _store(store: str, *, embed: str | None) -> Result:
     if server_address(store) is None and _is_new(Path(store)):
         return True, f"{store!r} does not exist yet; the first write creates it"
+    if damage := _damage(store):
+        return False, f"{damage}; run memguard doctor --repair"
     with open_store(store, embed=embed) as opened:
         spaces = opened.list_namespaces(limit=1000)
     return True, f"{store!r} opens; {len(spaces)} namespaces"
@@ -142,3 +156,94 @@ def _receipts(store: str) -> Result:
         return True, "none yet"
     with open_journal(store) as journal:
         return True, counts_line(ReceiptLog(journal).count())
+
+
+def _memories(store: str, *, embed: str | None) -> Result:
+    """Whether the store has the memories that the receipts say are in it."""
+    from memguard.journal.audit import audit
+    from memguard.portal import run_sync
+
+    if not journal_path(store).exists():
+        return True, "no receipts yet to compare with"
+    if damage := _damage(store):
+        return False, f"not compared: {damage}"
+    with open_store(store, embed=embed) as opened, open_journal(store) as journal:
+        found = run_sync(audit(journal, opened))
+    counts = (
+        (len(found.without_record), "in the receipts and not in the store"),
+        (len(found.altered), "with another text than in the receipts"),
+        (len(found.pending), "whose write or deletion was interrupted"),
+    )
+    amiss = ", ".join(f"{count} {what}" for count, what in counts if count)
+    if amiss:
+        return False, f"memories: {amiss}; run memguard doctor --repair"
+    compared = f"{found.checked_receipts} receipts agree with the store"
+    if found.without_receipt:
+        return None, f"{compared}; {len(found.without_receipt)} items were stored without a receipt"
+    return True, compared
+
+
+def _files(store: str) -> Result:
+    from memguard.private_files import readable_by_others
+
+    if server_address(store) is not None or not Path(store).is_dir():
+        return True, "no files of a store here"
+    count = len(list(readable_by_others(Path(store))))
+    if count:
+        return None, f"other users can read {count} files or folders; memguard doctor --repair"
+    return True, "only their owner can read them"
+
+
+def _damage(store: str) -> str:
+    """What is wrong with the database files of a store, in one line; empty if they are sound."""
+    from memguard.journal.repair import find_damage
+
+    faults = ((path.name, find_damage(path)) for path in _databases(store))
+    return ", ".join(f"{name} is damaged ({fault})" for name, fault in faults if fault)
+
+
+def _databases(store: str) -> list[Path]:
+    if server_address(store) is not None:
+        return [journal_path(store)]
+    return [Path(store) / "chroma.sqlite3", journal_path(store)]
+
+
+def _repair(store: str, *, embed: str | None) -> Result:
+    """Set damaged files aside, and restore what the receipts contain."""
+    from memguard.journal.repair import repair
+    from memguard.portal import run_sync
+    from memguard.private_files import make_private, readable_by_others
+
+    lines = _replace_damaged(store)
+    if journal_path(store).exists():
+        with open_store(store, embed=embed) as opened, open_journal(store) as journal:
+            listed = opened.repair()
+            result = run_sync(repair(journal, opened))
+        lines += [listed, result.line]
+    if server_address(store) is None and Path(store).is_dir():
+        private = make_private(readable_by_others(Path(store)))
+        lines += [f"{private} files or folders made private"] if private else []
+    return True, "; ".join(lines) or "nothing to repair"
+
+
+def _replace_damaged(store: str) -> list[str]:
+    """Move damaged databases to another folder, and copy the rows of the log that can be read."""
+    from datetime import UTC, datetime
+
+    from memguard.journal.repair import find_damage, salvage_journal, set_aside
+
+    now, lines = datetime.now(UTC), list[str]()
+    for path in _databases(store):
+        if not find_damage(path):
+            continue
+        parts = [path, *(path.with_name(f"{path.name}-{end}") for end in ("wal", "shm"))]
+        if path != journal_path(store):
+            # The folders of the indexes belong to the rows of this database.
+            parts += [entry.parent for entry in path.parent.glob("*/header.bin")]
+        folder = set_aside(parts, at=now)
+        line = f"{path.name} was damaged and is now in {str(folder)!r}"
+        if path == journal_path(store):
+            copied, lost = salvage_journal(folder / path.name, path, now=now)
+            line += f", {copied} of its {copied + lost} rows were copied"
+        lines.append(line)
+    return lines

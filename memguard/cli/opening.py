@@ -73,11 +73,13 @@ def pick_model(model: str | None, *, base_url: str | None) -> "Model | str":
     if model is not None:
         return resolve_model(model, base_url=base_url)
     # A client needs some name; listing the models of a server does not use it.
-    names = run_sync(list_models(resolve_model("openai:unnamed", base_url=base_url)))
+    unnamed = resolve_model("openai:unnamed", base_url=base_url)
+    names = run_sync(list_models(unnamed))
     if len(names) == 1:
         return resolve_model(f"openai:{names[0]}", base_url=base_url)
     msg = (
-        f"{base_url!r} serves {len(names)} models, {names[:10]}: name one with --model openai:NAME"
+        f"{unnamed.base_url!r} serves {len(names)} models, {names[:10]}: name one with --model "
+        "openai:NAME"
     )
     raise InvalidInputError(msg, code=ErrorCode.MODEL_MISSING)
 

@@ -51,6 +51,14 @@ NamespaceOption = Annotated[
         help="Label of the namespace; repeat the option for each label.",
     ),
 ]
+RepairOption = Annotated[
+    bool,
+    typer.Option(
+        "--repair",
+        help="Finish interrupted writes, restore memories from the receipts, and set damaged "
+        "files aside.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 GateOption = Annotated[
     list[str] | None,

@@ -11,20 +11,29 @@ from dataclasses import dataclass
 
 from langgraph.store.base import BaseStore, GetOp, Item, SearchOp
 
-from memguard.journal.events import pending_intents, to_json
+from memguard.journal.events import pending_intents, pending_receipts, to_json
 from memguard.journal.journal import Journal
 from memguard.journal.receipts import ReceiptFilter
+from memguard.journal.storing import is_item_of
 from memguard.portal import call_store
 from memguard.schema.base import Namespace
-from memguard.schema.memory import same_text_form
 
 _BATCH = 500
 
 _STORED = """EXISTS (SELECT 1 FROM events AS done WHERE done.receipt_id = receipts.id
-    AND done.kind IN ('stored', 'released'))
-    AND NOT EXISTS (SELECT 1 FROM events AS deletion WHERE deletion.receipt_id = receipts.id
-    AND deletion.kind = 'deleted')"""
-"""Condition of the receipts whose memory must be in the store."""
+    AND done.kind IN ('stored', 'released', 'restored')
+    AND NOT EXISTS (SELECT 1 FROM events AS loss WHERE loss.receipt_id = receipts.id
+        AND (loss.kind IN ('delete_intended', 'deleted')
+            OR (loss.kind = 'missing' AND loss.seq > done.seq)))
+    AND NOT EXISTS (SELECT 1 FROM receipts AS later CROSS JOIN events AS put
+        ON put.receipt_id = later.id AND put.kind IN ('stored', 'released')
+        WHERE later.namespace = receipts.namespace AND later.record_key = receipts.record_key
+        AND put.seq > done.seq AND json_extract(later.body, '$.value') IS NOT NULL))"""
+"""Condition of the receipts whose memory must be in the store.
+
+A later write of the caller of a guarded store has replaced the item under the same key. CROSS JOIN
+makes SQLite look up the few receipts of that key first.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,7 +57,7 @@ class Audit:
     altered: tuple[str, ...]
     """Receipts whose key contains another text now."""
     pending: tuple[str, ...]
-    """Receipts whose write was interrupted; `recover` completes it."""
+    """Receipts whose write or deletion was interrupted; `recover` completes it."""
     checked_records: int
     """Number of items of the store that were compared."""
     checked_receipts: int
@@ -66,7 +75,8 @@ class _Expected:
     receipt_id: str
     namespace: Namespace
     key: str
-    text: str
+    text: str | None
+    """The text of the memory; `None` if any value is right; see `is_item_of`."""
     value: str | None
     """The item of a guarded store's caller, as JSON; `None` for memguard's own form."""
 
@@ -80,16 +90,12 @@ async def audit(journal: Journal, store: BaseStore, *, namespace: Namespace = ()
     missing, altered, receipts = await _check_receipts(journal, store, namespace)
     unaccounted, records = await _check_records(journal, store, namespace)
     # Last: writes that end during the audit are not reported as interrupted.
-    pending = await journal.aread(pending_intents)
+    pending = await journal.aread(_pending, namespace)
     return Audit(
         without_receipt=unaccounted,
         without_record=missing,
         altered=altered,
-        pending=tuple(
-            intent.receipt_id
-            for _, intent in pending
-            if intent.record.namespace[: len(namespace)] == namespace
-        ),
+        pending=pending,
         checked_records=records,
         checked_receipts=receipts,
     )
@@ -108,7 +114,11 @@ async def _check_receipts(
         for entry, item in zip(expected, items, strict=True):
             if not isinstance(item, Item):
                 missing.append(entry.receipt_id)
-            elif not _matches(item, entry):
+            elif not is_item_of(
+                item,
+                value=None if entry.value is None else json.loads(entry.value),
+                text=entry.text,
+            ):
                 altered.append(entry.receipt_id)
     return tuple(missing), tuple(altered), checked
 
@@ -136,7 +146,7 @@ def _expected(db: sqlite3.Connection, namespace: Namespace, *, after: int) -> tu
     condition, values = ReceiptFilter(namespace=namespace).where()
     rows = db.execute(
         f"""SELECT seq, id, namespace, record_key, json_extract(body, '$.candidate.text'),
-            json_extract(body, '$.value')
+            json_extract(body, '$.value'), json_extract(body, '$.effect')
         FROM receipts WHERE {condition} AND {_STORED} AND seq > ?
         ORDER BY seq LIMIT ?""",  # noqa: S608 - constants
         (*values, after, _BATCH),
@@ -147,11 +157,24 @@ def _expected(db: sqlite3.Connection, namespace: Namespace, *, after: int) -> tu
             receipt_id=rid,
             namespace=tuple(json.loads(labels)),
             key=key,
-            text=text,
+            text=None if effect == "caller" else text,
             value=value,
         )
-        for seq, rid, labels, key, text, value in rows
+        for seq, rid, labels, key, text, value, effect in rows
     )
+
+
+def _pending(db: sqlite3.Connection, namespace: Namespace) -> tuple[str, ...]:
+    ids = [intent.receipt_id for _, intent in pending_intents(db)]
+    ids += pending_receipts(db, "allowed")
+    ids += pending_receipts(db, "delete_intended")
+    condition, values = ReceiptFilter(namespace=namespace).where()
+    rows = db.execute(
+        f"SELECT id FROM receipts WHERE {condition} "  # noqa: S608 - constants
+        "AND id IN (SELECT value FROM json_each(?)) ORDER BY seq",
+        (*values, to_json(ids)),
+    )
+    return tuple(row[0] for row in rows)
 
 
 def _accounted(
@@ -170,11 +193,3 @@ def _accounted(
             (to_json(location.namespace), location.key),
         ).fetchone()
     )
-
-
-def _matches(item: Item, expected: _Expected) -> bool:
-    if expected.value is not None:
-        return item.value == json.loads(expected.value)
-    # As commits compare: of two texts with the same form, only the first is stored.
-    content = item.value.get("content")
-    return isinstance(content, str) and same_text_form(content) == same_text_form(expected.text)

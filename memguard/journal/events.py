@@ -1,14 +1,16 @@
 """The events of each decision, and its state, which follows from the last of them.
 
 ```text
-decided ── intended ── stored ── deleted ─┐
-   │                                      ├─ forgotten
-   └────── held ─┬─ release_intended ── released ── deleted
-                 └─ discarded
+decided ─┬─ intended ── stored ── delete_intended ── deleted ─┐
+         ├─ allowed ─── stored                                ├─ forgotten
+         └─ held ─┬─ release_intended ── released ── ...      │
+                  └─ discarded ───────────────────────────────┘
 ```
 
 `intended` and `release_intended` carry the whole record, so that a write that was interrupted at
-any point can be redone from the log alone.
+any point can be redone from the log alone. `allowed` carries none: the caller of a guarded store
+makes the write. After `stored` or `released`, a memory that is not in the store is `missing`, and
+becomes `restored` if it is stored again from the log.
 
 `Rows` and `RowFilter` read the documents of decisions and of reads, each from a table of its own.
 """
@@ -32,12 +34,16 @@ M = TypeVar("M", bound=BaseModel)
 EventKind = Literal[
     "decided",
     "intended",
+    "allowed",
     "stored",
     "held",
     "release_intended",
     "released",
     "discarded",
+    "delete_intended",
     "deleted",
+    "missing",
+    "restored",
     "forgotten",
 ]
 """What happened to a decision; each kind happens to a receipt at most once."""
@@ -50,7 +56,9 @@ State = Literal[
     "releasing",
     "released",
     "discarded",
+    "deleting",
     "deleted",
+    "missing",
     "forgotten",
 ]
 """The state of a decision.
@@ -59,7 +67,8 @@ State = Literal[
 * `pending`, `releasing`: its memory is about to be stored, or storing it was interrupted.
 * `stored`, `released`: its memory is in the store, and was read back from there.
 * `held`, `discarded`: its candidate is in quarantine, or was discarded from it.
-* `deleted`: its memory was removed from the store on purpose.
+* `deleting`, `deleted`: its memory is about to be removed from the store on purpose, or was.
+* `missing`: its memory is not in the store, although nobody deleted it through memguard.
 * `forgotten`: its text was erased from the log as well.
 """
 
@@ -67,12 +76,16 @@ STATE_AFTER: MappingProxyType[EventKind, State] = MappingProxyType(
     {
         "decided": "logged",
         "intended": "pending",
+        "allowed": "pending",
         "stored": "stored",
         "held": "held",
         "release_intended": "releasing",
         "released": "released",
         "discarded": "discarded",
+        "delete_intended": "deleting",
         "deleted": "deleted",
+        "missing": "missing",
+        "restored": "stored",
         "forgotten": "forgotten",
     }
 )
@@ -106,7 +119,7 @@ class JournalEvent(Frozen):
     at: datetime
     """When, in UTC."""
     body: dict[str, JsonValue]
-    """The record of an intent; the reason that a person gave."""
+    """The record of an intent; the reason for a deletion; the minutes that a stored item lives."""
 
 
 class Intent(Frozen):
@@ -188,6 +201,9 @@ def pending_intents(
         AND NOT EXISTS (SELECT 1 FROM events AS done
             WHERE done.receipt_id = intent.receipt_id AND done.kind =
             CASE intent.kind WHEN 'intended' THEN 'stored' ELSE 'released' END)
+        AND NOT EXISTS (SELECT 1 FROM events AS deletion
+            WHERE deletion.receipt_id = intent.receipt_id
+            AND deletion.kind IN ('delete_intended', 'deleted'))
         ORDER BY intent.seq LIMIT ?""",  # noqa: S608 - the only insertion is the constant above
         (*values, limit),
     )
@@ -195,6 +211,16 @@ def pending_intents(
         (seq, Intent.model_validate({"receipt_id": receipt, "kind": kind, **json.loads(body)}))
         for seq, receipt, kind, body in rows
     )
+
+
+def pending_receipts(db: sqlite3.Connection, kind: EventKind) -> tuple[str, ...]:
+    """The receipts whose last event is of this kind, oldest first."""
+    rows = db.execute(
+        """SELECT receipt_id FROM events AS latest WHERE kind = ? AND NOT EXISTS (SELECT 1
+            FROM events WHERE receipt_id = latest.receipt_id AND seq > latest.seq) ORDER BY seq""",
+        (kind,),
+    )
+    return tuple(row[0] for row in rows)
 
 
 def events_of(db: sqlite3.Connection, receipt_id: str) -> tuple[JournalEvent, ...]:

@@ -272,6 +272,8 @@ def _typed(error: BaseException) -> BaseException:
     hint = "nothing was logged; check the disk and its permissions, then run again"
     if "locked" in str(error):
         hint = f"another process locked it for {BUSY_SECONDS:.0f} s; run again when it is done"
+    elif "malformed" in str(error) or "not a database" in str(error):
+        hint = "the file is damaged; `memguard doctor --repair` keeps the rows that can be read"
     typed = ReceiptError(
         f"the receipt log failed: {str(error)!r}; {hint}", code=ErrorCode.RECEIPT_FAILED
     )

@@ -11,7 +11,6 @@ from datetime import datetime
 from langgraph.store.base import BaseStore
 
 from memguard.errors import ErrorCode, InvalidInputError, StoreError
-from memguard.journal.commit import fulfil
 from memguard.journal.events import (
     Intent,
     JournalEvent,
@@ -31,6 +30,7 @@ from memguard.journal.receipts import (
     record_decision,
     record_of,
 )
+from memguard.journal.storing import fulfil
 from memguard.portal import run_sync
 from memguard.schema.base import Namespace
 from memguard.schema.memory import CandidateMemory, MemoryRecord

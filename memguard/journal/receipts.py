@@ -285,6 +285,8 @@ def record_decision(
         events.append(("held", "{}"))
     elif record is not None and receipt.effect == "commit":
         events.append(("intended", f'{{"record":{record.model_dump_json()}}}'))
+    elif record is not None and receipt.effect == "caller":
+        events.append(("allowed", "{}"))
     for kind, body in events:
         add_event(db, kind, receipt.id, receipt.candidate.id, actor=actor, at=at, body=body)
     return receipt
@@ -312,6 +314,41 @@ def _find_all(
         (policy_digest, to_json(list(candidate_ids))),
     )
     return {candidate_id: RECEIPTS.load(body) for candidate_id, body in rows}
+
+
+def end_writes(
+    db: sqlite3.Connection,
+    done: Sequence[tuple[str, str, float | None]],
+    *,
+    actor: str,
+    at: datetime,
+) -> None:
+    """Log that callers of a guarded store have made their writes.
+
+    `done` has the receipt, the candidate and the minutes that the item lives, in the order of the
+    writes: the last one to a key counts.
+    """
+    for receipt_id, candidate_id, ttl in done:
+        body = to_json({} if ttl is None else {"ttl": ttl})
+        add_event(db, "stored", receipt_id, candidate_id, actor=actor, at=at, body=body)
+
+
+def is_latest_of_key(db: sqlite3.Connection, receipt_id: str) -> bool:
+    """Whether a receipt still says what is under its key: nothing was deleted or written since."""
+    if state_of(db, receipt_id) in {"deleting", "deleted", "missing", "forgotten"}:
+        return False
+    # CROSS JOIN makes SQLite look up the few receipts of the key first.
+    row = db.execute(
+        """SELECT 1 FROM receipts AS mine CROSS JOIN receipts AS other
+        ON other.namespace = mine.namespace AND other.record_key = mine.record_key
+        CROSS JOIN events ON events.receipt_id = other.id
+        WHERE mine.id = ? AND other.id <> mine.id
+        AND events.kind IN ('allowed', 'stored', 'released')
+        AND events.seq > (SELECT max(seq) FROM events WHERE receipt_id = mine.id
+            AND kind IN ('allowed', 'stored', 'released')) LIMIT 1""",
+        (receipt_id,),
+    ).fetchone()
+    return row is None
 
 
 def page(

@@ -1,15 +1,22 @@
-"""Deletes a memory from the store, with or without its text in the log."""
+"""Deletes a memory from the store, with or without its text in the log.
+
+A deletion is logged before the store is called and again after it, so that `recover` completes one
+that was interrupted in between.
+"""
 
 import json
 import sqlite3
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from langgraph.store.base import BaseStore, PutOp
 
-from memguard.journal.commit import NamespacedKey, call_or_advise
-from memguard.journal.events import add_event, to_json
+from memguard.journal.events import add_event, pending_receipts, to_json
 from memguard.journal.journal import Journal
 from memguard.journal.receipts import ForgetResult, ReceiptLog, candidate_of
+from memguard.journal.storing import NamespacedKey, call_or_advise
+
+_ADVICE = "the deletion is in the receipt log, and the next `recover` completes it"
 
 
 async def delete_memory(
@@ -25,18 +32,48 @@ async def delete_memory(
 
     Raises:
         InvalidInputError: If the log has no such id.
-        StoreError: If the store failed. The log has not changed then; call again.
+        StoreError: If the store failed; the next `recover` completes the deletion.
     """
     locations = await journal.aread(_record_locations, which)
     if not locations:
         return ()
-    # The store first: if the log came first, an interruption would leave a memory that the log
-    # says is deleted.
+    receipt_ids = await intend_deletions(journal, locations, actor=actor, reason=reason)
     deletions = [PutOp(namespace, key, None) for namespace, key in locations]
-    await call_or_advise(store, deletions, advice="delete again")
+    await call_or_advise(store, deletions, advice=_ADVICE)
+    return await end_deletions(journal, receipt_ids, actor=actor)
+
+
+async def intend_deletions(
+    journal: Journal, locations: Iterable[NamespacedKey], *, actor: str, reason: str
+) -> tuple[str, ...]:
+    """Log that the records at these locations are about to be deleted; returns their receipts."""
     return await journal.awrite(
-        _log_deletion, locations, actor=actor, reason=reason, at=journal.now()
+        _intend, tuple(locations), actor=actor, reason=reason, at=journal.now()
     )
+
+
+async def end_deletions(
+    journal: Journal, receipt_ids: Sequence[str], *, actor: str
+) -> tuple[str, ...]:
+    """Log that the memories of these receipts are no longer in the store."""
+    if not receipt_ids:
+        return ()
+    return await journal.awrite(_end, tuple(receipt_ids), actor=actor, at=journal.now())
+
+
+async def finish_deletions(journal: Journal, store: BaseStore, *, actor: str) -> tuple[str, ...]:
+    """Complete the deletions that were interrupted; returns their receipts.
+
+    Raises:
+        StoreError: If the store failed; they stay pending.
+    """
+    receipt_ids = await journal.aread(pending_receipts, "delete_intended")
+    if not receipt_ids:
+        return ()
+    locations = await journal.aread(_locations_of, receipt_ids)
+    deletions = [PutOp(namespace, key, None) for namespace, key in locations]
+    await call_or_advise(store, deletions, advice=_ADVICE)
+    return await end_deletions(journal, receipt_ids, actor=actor)
 
 
 async def forget_memory(
@@ -63,7 +100,16 @@ def _record_locations(db: sqlite3.Connection, which: str) -> tuple[NamespacedKey
     return tuple((tuple(json.loads(namespace)), key) for namespace, key in rows)
 
 
-def _log_deletion(
+def _locations_of(db: sqlite3.Connection, receipt_ids: Sequence[str]) -> tuple[NamespacedKey, ...]:
+    rows = db.execute(
+        "SELECT DISTINCT namespace, record_key FROM receipts "
+        "WHERE id IN (SELECT value FROM json_each(?))",
+        (to_json(list(receipt_ids)),),
+    )
+    return tuple((tuple(json.loads(namespace)), key) for namespace, key in rows)
+
+
+def _intend(
     db: sqlite3.Connection,
     locations: tuple[NamespacedKey, ...],
     *,
@@ -72,16 +118,36 @@ def _log_deletion(
     at: datetime,
 ) -> tuple[str, ...]:
     body = to_json({"reason": reason})
-    deleted: list[str] = []
+    affected: list[str] = []
     for namespace, key in locations:
         # CROSS JOIN makes SQLite look up the receipts first; there are many more stored events.
+        # Intents count: `recover` must not store a memory that was deleted while it was pending.
         rows = db.execute(
             "SELECT DISTINCT id, receipts.candidate_id FROM receipts CROSS JOIN events "
             "ON events.receipt_id = receipts.id WHERE namespace = ? AND record_key = ? "
-            "AND kind IN ('stored', 'released')",
+            "AND kind IN ('stored', 'released', 'intended', 'release_intended', 'allowed')",
             (to_json(namespace), key),
         ).fetchall()
         for receipt_id, candidate_id in rows:
-            add_event(db, "deleted", receipt_id, candidate_id, actor=actor, at=at, body=body)
-            deleted.append(receipt_id)
-    return tuple(deleted)
+            add_event(
+                db, "delete_intended", receipt_id, candidate_id, actor=actor, at=at, body=body
+            )
+            affected.append(receipt_id)
+    return tuple(affected)
+
+
+def _end(
+    db: sqlite3.Connection, receipt_ids: Sequence[str], *, actor: str, at: datetime
+) -> tuple[str, ...]:
+    for receipt_id in receipt_ids:
+        # With the words of the intent, so that a reader of the last event sees who and why.
+        row = db.execute(
+            "SELECT candidate_id, actor, body FROM events "
+            "WHERE receipt_id = ? AND kind = 'delete_intended'",
+            (receipt_id,),
+        ).fetchone()
+        candidate_id, intended_by, body = row
+        add_event(
+            db, "deleted", receipt_id, candidate_id, actor=intended_by or actor, at=at, body=body
+        )
+    return tuple(receipt_ids)

@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 
 from memguard.errors import ErrorCode, StoreConfigurationError
+from memguard.private_files import create_file, create_folder
 
 VERSION = 2
 """Version of the layout below; a file with a higher version is refused.
@@ -181,7 +182,9 @@ def connect(path: Path | None, *, now: datetime) -> sqlite3.Connection:
     """
     try:
         if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            create_folder(path.parent)
+            # Before SQLite creates it; the files of its write-ahead log get the same mode.
+            create_file(path)
         db = sqlite3.connect(
             ":memory:" if path is None else path,
             timeout=BUSY_SECONDS,

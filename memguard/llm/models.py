@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -126,7 +126,8 @@ class Model:
         fields = (getattr(self.chat, name, None) for name in type(self.chat).model_fields)
         values = (field.get_secret_value() for field in fields if isinstance(field, SecretStr))
         # A placeholder such as "none" would be replaced in every error message.
-        return tuple(value for value in values if len(value) > 5)  # noqa: PLR2004
+        keys = (value for value in (*values, *_secrets_of(_urls_of(self.chat))) if len(value) > 5)  # noqa: PLR2004
+        return tuple(dict.fromkeys(keys))
 
 
 ModelLike: TypeAlias = "str | BaseChatModel | Model"
@@ -157,7 +158,7 @@ def resolve_model(
         max_attempts: As in `Model`.
         concurrency: As in `Model`.
         backoff: As in `Model`.
-        prices: Price by model name, as in `Model.name`.
+        prices: Price by model name, with the provider as in `Model.name`, or without it.
         streams: Whether to leave streaming as the chat model has it, for answers that a host
             shows.
 
@@ -191,8 +192,13 @@ def resolve_model(
         max_attempts=max_attempts,
         concurrency=min(concurrency, getattr(chat, "max_concurrency", concurrency)),
         backoff=backoff,
-        price=(prices or {}).get(name),
+        price=_price_of(name, prices or {}),
     )
+
+
+def _price_of(name: str, prices: Mapping[str, Price]) -> Price | None:
+    # The full name first: two providers may serve one model at different prices.
+    return prices.get(name) or prices.get(name.partition(":")[2])
 
 
 def _from_string(
@@ -287,12 +293,34 @@ def _name_of(chat: BaseChatModel) -> str:
     return f"{provider}:{type(chat).__name__}"
 
 
-def _address_of(chat: BaseChatModel) -> str:
+def _urls_of(chat: BaseChatModel) -> list[str]:
     addresses = [getattr(compat.openai_client(chat), "base_url", None)]
     addresses += [getattr(chat, name, None) for name in _URL_FIELDS]
-    url = next((str(address) for address in addresses if address), "")
-    # A user name and password in the address are secrets too.
-    return re.sub(r"//[^/@]*@", "//", url).rstrip("/")
+    return [str(address) for address in addresses if address]
+
+
+def _address_of(chat: BaseChatModel) -> str:
+    return public_address(next(iter(_urls_of(chat)), ""))
+
+
+def public_address(url: str) -> str:
+    """The address of a server without user name, password, query and fragment: all may be secret.
+
+    Every message and every receipt that names a server uses it.
+    """
+    # Not `urlsplit`, which raises for an address that is wrong, and this text is for an error.
+    return re.sub(r"//[^/?#]*@", "//", url).partition("?")[0].partition("#")[0].rstrip("/")
+
+
+def _secrets_of(urls: Sequence[str]) -> list[str]:
+    """The parts of addresses that may be secret, longest first, so that none remains in part."""
+    secrets: list[str] = []
+    for url in urls:
+        login = re.search(r"//([^/?#]*)@", url)
+        query = url.partition("?")[2]
+        secrets += [login[1], *login[1].split(":")] if login else []
+        secrets += [query, *(pair.partition("=")[2] for pair in re.split("[&#]", query))]
+    return sorted(filter(None, secrets), key=len, reverse=True)
 
 
 def resolve_stages(

@@ -23,7 +23,7 @@ class Failure(Frozen):
     message: str
     """What happened and what to do."""
     step: str
-    """`extract`, `screen`, `gate`, `commit` or `review`; `write` if all of it failed."""
+    """`prepare`, `extract`, `screen`, `gate`, `commit` or `review`; `write` if all of it failed."""
     about: str = ""
     """The id of the candidate, or the turns, that it concerns."""
     error_class: str = Field(default="", exclude_if=operator.not_)

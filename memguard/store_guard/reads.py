@@ -19,7 +19,7 @@ from memguard.read.recall import memory_of
 from memguard.schema.failures import error_of
 from memguard.schema.memory import Conversation
 from memguard.schema.read import ReadReport, RecalledMemory, UnitVerdict
-from memguard.store_guard.writes import memory_text
+from memguard.store_guard.values import memory_text
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,9 +6,11 @@ use. A write needs a source, the conversation that supports it: from `use_source
 or from the messages of the graph that is running.
 """
 
+import logging
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -28,11 +30,12 @@ from langgraph.store.base import (
 from memguard import compat
 from memguard.conversations import read_conversation
 from memguard.conversations.messages import ConversationLike
-from memguard.errors import ErrorCode, GuardError
+from memguard.errors import ErrorCode, GuardError, MemguardError
 from memguard.journal.commit import Backings
 from memguard.journal.journal import Journal
 from memguard.journal.quarantine import Quarantine
 from memguard.journal.receipts import ReceiptLog
+from memguard.journal.storing import NamespacedKey
 from memguard.llm.models import ModelLike, resolve_stages
 from memguard.methods.consistency_gate.config import ConsistencyGate
 from memguard.portal import run_sync
@@ -40,11 +43,14 @@ from memguard.prompts import Prompt
 from memguard.read.admission import AdmissionLike, build_admission
 from memguard.schema.base import Namespace
 from memguard.schema.memory import Conversation
-from memguard.schema.receipt import Budget
+from memguard.schema.receipt import Budget, Receipt
 from memguard.state_keys import check_names
 from memguard.store_guard.reads import ReadGate
 from memguard.store_guard.writes import Write, WriteGate, digest_of_gates
 from memguard.write.gates import PROMPTS, STAGES, GateLike, Pipeline, build_gates
+from memguard.write.graph import OnWriteFailure
+
+_LOG = logging.getLogger("memguard")
 
 SourceLike = Callable[[PutOp], ConversationLike | None] | ConversationLike
 """A conversation, or a function that returns the one of a write; `None` if there is none."""
@@ -75,6 +81,7 @@ class GuardedStore(BaseStore):
         source_turns: int,
         guards: tuple[Namespace, ...],
         on_refused: OnRefused,
+        on_failure: OnWriteFailure,
     ) -> None:
         self.unguarded = store
         """The wrapped store, without the guard."""
@@ -84,6 +91,7 @@ class GuardedStore(BaseStore):
         self._source_turns = source_turns
         self._guards = guards
         self._on_refused = on_refused
+        self._on_failure = on_failure
 
     def __getattr__(self, name: str) -> Any:
         # `copy` and `pickle` look for methods before `__init__` has set the attribute.
@@ -116,11 +124,13 @@ class GuardedStore(BaseStore):
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Run operations; a put that is not admitted is left out, and its result is `None`."""
         operations = list(ops)
-        writes = self._writes(operations)
-        allowed = run_sync(self._allow(writes)) if writes else {}
-        admitted = [op for index, op in enumerate(operations) if allowed.get(index, True)]
+        changes = self._changes(operations)
+        ruling = run_sync(self._begin(changes)) if changes else _Ruling()
+        admitted = [op for index, op in enumerate(operations) if index not in ruling.refused]
         done = self.unguarded.batch(admitted) if admitted else []
-        results = _spread(done, allowed, size=len(operations))
+        if ruling.is_logged:
+            run_sync(self._end(ruling))
+        results = _spread(done, ruling.refused, size=len(operations))
         if not any(map(self._is_judged_search, operations)):
             return results
         return run_sync(self._filter(operations, results))
@@ -128,11 +138,13 @@ class GuardedStore(BaseStore):
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """As `batch`."""
         operations = list(ops)
-        writes = self._writes(operations)
-        allowed = await self._allow(writes) if writes else {}
-        admitted = [op for index, op in enumerate(operations) if allowed.get(index, True)]
+        changes = self._changes(operations)
+        ruling = await self._begin(changes) if changes else _Ruling()
+        admitted = [op for index, op in enumerate(operations) if index not in ruling.refused]
         done = await self.unguarded.abatch(admitted) if admitted else []
-        results = _spread(done, allowed, size=len(operations))
+        if ruling.is_logged:
+            await self._end(ruling)
+        results = _spread(done, ruling.refused, size=len(operations))
         return await self._filter(operations, results)
 
     def put(
@@ -145,9 +157,12 @@ class GuardedStore(BaseStore):
         ttl: float | NotProvided | None = NOT_PROVIDED,
     ) -> None:
         """Store an item, if it is admitted."""
-        writes = self._writes([PutOp(namespace, str(key), {**value})])
-        if not writes or all(run_sync(self._allow(writes)).values()):
+        changes = self._changes([_put_op(namespace, key, value, ttl=ttl)])
+        ruling = run_sync(self._begin(changes)) if changes else _Ruling()
+        if not ruling.refused:
             self.unguarded.put(namespace, key, {**value}, index, ttl=ttl)
+        if ruling.is_logged:
+            run_sync(self._end(ruling))
 
     async def aput(
         self,
@@ -159,9 +174,28 @@ class GuardedStore(BaseStore):
         ttl: float | NotProvided | None = NOT_PROVIDED,
     ) -> None:
         """Store an item, if it is admitted."""
-        writes = self._writes([PutOp(namespace, str(key), {**value})])
-        if not writes or all((await self._allow(writes)).values()):
+        changes = self._changes([_put_op(namespace, key, value, ttl=ttl)])
+        ruling = await self._begin(changes) if changes else _Ruling()
+        if not ruling.refused:
             await self.unguarded.aput(namespace, key, {**value}, index, ttl=ttl)
+        if ruling.is_logged:
+            await self._end(ruling)
+
+    def delete(self, namespace: Namespace, key: str) -> None:
+        """Delete an item; its receipts say so."""
+        changes = self._changes([PutOp(namespace, str(key), None)])
+        ruling = run_sync(self._begin(changes)) if changes else _Ruling()
+        self.unguarded.delete(namespace, key)
+        if ruling.is_logged:
+            run_sync(self._end(ruling))
+
+    async def adelete(self, namespace: Namespace, key: str) -> None:
+        """Delete an item; its receipts say so."""
+        changes = self._changes([PutOp(namespace, str(key), None)])
+        ruling = await self._begin(changes) if changes else _Ruling()
+        await self.unguarded.adelete(namespace, key)
+        if ruling.is_logged:
+            await self._end(ruling)
 
     # -- reads by a query ---------------------------------------------------------------------
 
@@ -192,14 +226,6 @@ class GuardedStore(BaseStore):
         """Get an item from the wrapped store."""
         return await self.unguarded.aget(*args, **kwargs)
 
-    def delete(self, *args: Any, **kwargs: Any) -> None:
-        """Delete an item from the wrapped store."""
-        self.unguarded.delete(*args, **kwargs)
-
-    async def adelete(self, *args: Any, **kwargs: Any) -> None:
-        """Delete an item from the wrapped store."""
-        await self.unguarded.adelete(*args, **kwargs)
-
     def list_namespaces(self, **kwargs: Any) -> list[tuple[str, ...]]:
         """List the namespaces of the wrapped store."""
         return self.unguarded.list_namespaces(**kwargs)
@@ -210,30 +236,44 @@ class GuardedStore(BaseStore):
 
     # -- shared by the sync and async forms ---------------------------------------------------
 
-    def _writes(self, ops: Sequence[Op]) -> dict[int, Write]:
-        """The writes to judge, by index."""
+    def _changes(self, ops: Sequence[Op]) -> "_Changes | None":
+        """The writes to judge and the deletions to log; `None` if there are none."""
+        puts = {
+            index: op
+            for index, op in enumerate(ops)
+            if isinstance(op, PutOp) and self._is_guarded(op)
+        }
         # Their sources are found here and not on the portal: they belong to the caller's run.
-        return {
+        writes = {
             index: Write(
                 op=op, source=_find_source(op, setting=self._source, turns=self._source_turns)
             )
-            for index, op in enumerate(ops)
-            # A put of `None` is a delete.
-            if isinstance(op, PutOp) and isinstance(op.value, Mapping) and self._is_guarded(op)
+            for index, op in puts.items()
+            if isinstance(op.value, Mapping)
         }
+        # A put of `None` is a delete.
+        deletions = [(tuple(op.namespace), str(op.key)) for op in puts.values() if op.value is None]
+        return _Changes(writes=writes, deletions=deletions) if writes or deletions else None
 
     def _is_guarded(self, op: PutOp) -> bool:
         namespace = tuple(op.namespace)
         return any(namespace[: len(prefix)] == prefix for prefix in self._guards)
 
-    async def _allow(self, writes: Mapping[int, Write]) -> dict[int, bool]:
-        """Whether each write may be made, by index.
+    async def _begin(self, changes: "_Changes") -> "_Ruling":
+        """Judge writes and log deletions, before the wrapped store is called.
 
         Raises:
-            GuardError: If one may not and the guard is set to raise; none is made then.
+            GuardError: If a write may not be made and the guard is set to raise; none is made then.
         """
-        receipts = await self._gate.decide(list(writes.values()))
-        allowed = [await self._gate.allows(receipt) for receipt in receipts]
+        try:
+            receipts = await self._gate.decide(list(changes.writes.values()))
+            allowed = [await self._gate.allows(receipt) for receipt in receipts]
+            deleted = await self._gate.begin_deletions(changes.deletions)
+        except MemguardError as error:
+            if self._on_failure == "raise":
+                raise
+            _LOG.error("writes were not judged, and not made: %s", error)
+            return _Ruling(refused=frozenset(changes.writes))
         refused = [
             receipt
             for receipt, is_allowed in zip(receipts, allowed, strict=True)
@@ -242,12 +282,31 @@ class GuardedStore(BaseStore):
         if refused and self._on_refused == "raise":
             first = refused[0]
             msg = (
-                f"{len(refused)} of {len(writes)} writes were not admitted, so none was made: "
-                f"{first.candidate.text!r} was {first.outcome}, {first.decision.explanation}; "
-                f"receipt {first.id}"
+                f"{len(refused)} of {len(changes.writes)} writes were not admitted, so none was "
+                f"made: {first.candidate.text!r} was {first.outcome}, "
+                f"{first.decision.explanation}; receipt {first.id}"
             )
             raise GuardError(msg, code=ErrorCode.WRITE_REFUSED)
-        return dict(zip(writes, allowed, strict=True))
+        ruled = list(zip(changes.writes.items(), receipts, allowed, strict=True))
+        return _Ruling(
+            refused=frozenset(index for (index, _), _, is_allowed in ruled if not is_allowed),
+            made=tuple(
+                (write, receipt)
+                for (_, write), receipt, is_allowed in ruled
+                if receipt is not None and is_allowed
+            ),
+            deleted=deleted,
+        )
+
+    async def _end(self, ruling: "_Ruling") -> None:
+        """Log that the wrapped store has made the writes and deletions."""
+        try:
+            await self._gate.confirm(ruling.made)
+            await self._gate.end_deletions(ruling.deleted)
+        except MemguardError as error:
+            if self._on_failure == "raise":
+                raise
+            _LOG.error("the log does not say yet that writes were made: %s", error)
 
     def _is_judged_search(self, op: Op) -> bool:
         return self._reads is not None and isinstance(op, SearchOp) and bool(op.query)
@@ -275,6 +334,7 @@ def guard_store(
     guards: Sequence[Namespace] = ((),),
     shadow: bool = False,
     on_refused: OnRefused = "hold",
+    on_failure: OnWriteFailure = "raise",
     models: Mapping[str, ModelLike] | None = None,
     prompts: Mapping[str, Prompt] | None = None,
     receipts: Journal | str | Path | None = None,
@@ -296,10 +356,13 @@ def guard_store(
         guards: Prefixes of the namespaces whose writes are judged; all namespaces by default.
         shadow: Only record the decisions; every write is made.
         on_refused: What the writer sees of a write that is not admitted: nothing, or `GuardError`.
+        on_failure: `raise` the error of a gate or of the log, and make no write; or only `report`
+            it, so that it never fails the caller's run: a write that could not be judged goes into
+            quarantine, and without the log no write is made, which is logged as an error.
         models: Models by stage; one never serves another stage.
         prompts: Your own prompts by name.
         receipts: Where receipts and quarantine are stored; by default alongside a local store.
-        budget: Limits of one call of the store; beyond them the write raises.
+        budget: Limits of one call of the store; beyond them the write raises, or is not judged.
         read: What a search with a query has to pass: `"fc"`, `"ps"`, `"relevance"`, a spec, or a
             graph of your own. By default searches are those of the wrapped store.
 
@@ -321,6 +384,7 @@ def guard_store(
         needs_source=needs_source,
         shadow=shadow,
         budget=budget,
+        on_failure=on_failure,
     )
     reads = None
     if read is not None:
@@ -336,13 +400,46 @@ def guard_store(
         source_turns=source_turns,
         guards=tuple(tuple(prefix) for prefix in guards),
         on_refused=on_refused,
+        on_failure=on_failure,
     )
 
 
-def _spread(results: Sequence[Result], allowed: Mapping[int, bool], *, size: int) -> list[Result]:
+@dataclass(frozen=True, kw_only=True)
+class _Changes:
+    """What a call changes in guarded namespaces."""
+
+    writes: dict[int, Write]
+    """The writes to judge, by their index among the operations."""
+    deletions: list[NamespacedKey]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Ruling:
+    """What the guard decided about a call, for the log after it."""
+
+    refused: frozenset[int] = frozenset()
+    """Indexes of the writes that are left out."""
+    made: tuple[tuple[Write, Receipt], ...] = ()
+    deleted: tuple[str, ...] = ()
+    """Receipts of the items that are deleted."""
+
+    @property
+    def is_logged(self) -> bool:
+        """Whether the log has to be told that the store was called."""
+        return bool(self.made or self.deleted)
+
+
+def _put_op(
+    namespace: Namespace, key: str, value: Mapping[str, Any], *, ttl: float | NotProvided | None
+) -> PutOp:
+    # `PutOp` has no value for a time to live that was not given; `batch` reads `None` as none.
+    return PutOp(namespace, str(key), {**value}, ttl=None if isinstance(ttl, NotProvided) else ttl)
+
+
+def _spread(results: Sequence[Result], refused: frozenset[int], *, size: int) -> list[Result]:
     """Results in the order of the operations, with `None` for a put that was left out."""
     remaining = iter(results)
-    return [next(remaining) if allowed.get(index, True) else None for index in range(size)]
+    return [None if index in refused else next(remaining) for index in range(size)]
 
 
 @contextmanager

@@ -2,7 +2,11 @@
 
 A write becomes a candidate: the text of its value, with the turns of its source as evidence. It
 passes the gates of the guard, and its decision is written to the log before the store is called.
-Of a text of several lines only what a new version adds is judged; `added_text` finds it.
+After the call, the log says that the item is stored.
+
+All text of a value is judged; see `memguard.store_guard.values`. A text from the same source is
+judged once. Every item has a receipt of its own: the same text under another key, or with other
+fields, gets one that refers to the first.
 """
 
 import asyncio
@@ -12,24 +16,31 @@ import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import Any, cast
 
 from langgraph.config import get_stream_writer
-from langgraph.store.base import GetOp, PutOp
+from langgraph.store.base import BaseStore, GetOp, PutOp
 
 from memguard.journal.commit import Backing
-from memguard.journal.receipts import record_decisions
+from memguard.journal.receipts import end_writes, is_latest_of_key, record_decisions
+from memguard.journal.removal import end_deletions, intend_deletions
+from memguard.journal.storing import NamespacedKey, default_ttl
 from memguard.llm.limits import Meter, use_meter
 from memguard.methods.admission import refuse_source, refuse_text
 from memguard.methods.authorship import withhold
 from memguard.portal import call_store
-from memguard.read.recall import text_of
 from memguard.schema.base import is_blank
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import CandidateMemory, Conversation, speaker_roles, turn_time
 from memguard.schema.receipt import Budget, MethodReport, Receipt, ReceiptFactory
+from memguard.store_guard.values import (
+    adds_to_item,
+    check_numbers,
+    is_encoded,
+    judged_text,
+)
 from memguard.write.gates import Gate, Pipeline, digest_of
+from memguard.write.graph import OnWriteFailure
 
 METHOD = "guard_store"
 """The actor of its events and the name of its policy; it is in the digest of every receipt."""
@@ -41,10 +52,6 @@ _NO_TEXT = (
     "not judged: the file is stored as base64 and holds no text; release it, or leave its "
     "namespace out of `guards`"
 )
-
-_MAX_COMPARED_PAIRS = 1_000_000
-"""Limit of the pairs of lines that are compared, because matching lines takes up to their product.
-Of longer texts, everything between the first and the last change counts as new."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,14 +72,19 @@ class WriteGate:
     needs_source: bool
     shadow: bool
     budget: Budget
+    on_failure: OnWriteFailure = "raise"
 
     async def decide(self, writes: Sequence[Write]) -> tuple[Receipt | None, ...]:
         """The receipt of each write; `None` for one without a text, which is allowed.
 
         Raises:
-            MemguardError: If a gate cannot judge; nothing may be written then. In shadow mode
-                such an error is recorded instead.
+            MemguardError: If a gate cannot judge; nothing may be written then. In shadow mode, and
+                if failures are reported, such an error is recorded instead.
         """
+        for write in writes:
+            check_numbers(write.op.value)
+        # Before the first write: an earlier process may have ended between the log and the store.
+        await self.backing.recover_once()
         run_id = uuid.uuid4().hex
         # One meter for all writes of a call, so that the budget limits the call.
         with use_meter(Meter(self.budget)):
@@ -97,29 +109,112 @@ class WriteGate:
         # The same write may come again, for example from a retried tool call; it is judged once.
         earlier = await self.backing.receipts.afind(candidate.id, policy_digest=self.policy_digest)
         if earlier is not None:
-            return earlier
+            return await self._repeat(earlier, write=write, run_id=run_id)
         reports: tuple[MethodReport, ...] = ()
         value = cast("Mapping[str, Any]", write.op.value)
         decision = self._refuse(candidate, value=value, source=write.source)
         if decision is None:
             decision, reports = await self._judge(candidate, source=write.source, run_id=run_id)
-        receipt = ReceiptFactory().create(
+        receipt = self._receipt(candidate, decision, write=write, reports=reports, run_id=run_id)
+        logged = await self._log(receipt)
+        # Of two concurrent writes of the same text, the second one has the receipt of the first.
+        if logged.id == receipt.id:
+            return logged
+        return await self._repeat(logged, write=write, run_id=run_id)
+
+    def _receipt(
+        self,
+        candidate: CandidateMemory,
+        decision: AdmissionDecision,
+        *,
+        write: Write,
+        run_id: str,
+        reports: tuple[MethodReport, ...] = (),
+        policy_digest: str = "",
+    ) -> Receipt:
+        return ReceiptFactory().create(
             candidate,
             decision,
             reports=reports,
             run_id=run_id,
             record_key=_encodable(write.op.key),
-            policy_digest=self.policy_digest,
+            policy_digest=policy_digest or self.policy_digest,
             effect="shadow" if self.shadow else "caller",
-            value=_as_json(value),
+            value=_as_json(cast("Mapping[str, Any]", write.op.value)),
         )
+
+    async def _log(self, receipt: Receipt) -> Receipt:
         journal = self.backing.journal
         record = functools.partial(
             record_decisions, receipts=[receipt], actor=METHOD, at=journal.now()
         )
         (logged,) = await journal.awrite(record)
-        _emit(logged)
+        if logged.id == receipt.id:
+            _emit(logged)
         return logged
+
+    async def _repeat(self, first: Receipt, *, write: Write, run_id: str) -> Receipt:
+        """The receipt of a write whose text was judged before, without judging it again.
+
+        The receipt of the same write if it still applies, else a new one that refers to the first.
+        """
+        key, value = _encodable(write.op.key), _as_json(cast("Mapping[str, Any]", write.op.value))
+        fields = json.dumps(value, sort_keys=True)
+        receipt, number = first, 0
+        while not await self._covers(receipt, key=key, value=value):
+            number += 1
+            # One digest per item, since the log has one receipt per candidate and digest. The
+            # number tells apart what was deleted or replaced, and then written again.
+            digest = digest_of(self.policy_digest, key, fields, str(number))
+            found = await self.backing.receipts.afind(first.candidate.id, policy_digest=digest)
+            if found is None:
+                decision = await self._carried(first)
+                found = await self._log(
+                    self._receipt(
+                        first.candidate, decision, write=write, run_id=run_id, policy_digest=digest
+                    )
+                )
+            receipt = found
+        return receipt
+
+    async def _covers(self, receipt: Receipt, *, key: str, value: dict[str, Any] | None) -> bool:
+        if receipt.record_key != key or receipt.value != value:
+            return False
+        return await self.backing.journal.aread(is_latest_of_key, receipt.id)
+
+    async def _carried(self, first: Receipt) -> AdmissionDecision:
+        """The decision on the same text, for another item."""
+        if first.outcome == "quarantined" and await self.allows(first):
+            return AdmissionDecision(
+                outcome="admit",
+                reason="human_approved",
+                explanation=f"a person released the same text; see receipt {first.id}",
+            )
+        explanation = f"{first.decision.explanation} (judged before; see receipt {first.id})"
+        return first.decision.model_copy(update={"explanation": explanation})
+
+    async def confirm(self, made: Sequence[tuple[Write, Receipt]]) -> None:
+        """Log that these writes are in the store."""
+        done = [
+            (receipt.id, receipt.candidate.id, _lifetime(write.op, self.backing.store))
+            for write, receipt in made
+            if receipt.effect == "caller" and receipt.outcome == "stored"
+        ]
+        if done:
+            journal = self.backing.journal
+            await journal.awrite(end_writes, done, actor=METHOD, at=journal.now())
+
+    async def begin_deletions(self, locations: Sequence[NamespacedKey]) -> tuple[str, ...]:
+        """Log that these items are about to be deleted; returns their receipts."""
+        if not locations:
+            return ()
+        return await intend_deletions(
+            self.backing.journal, locations, actor=METHOD, reason="deleted through the store"
+        )
+
+    async def end_deletions(self, receipt_ids: Sequence[str]) -> None:
+        """Log that the items of these receipts were deleted."""
+        await end_deletions(self.backing.journal, receipt_ids, actor=METHOD)
 
     async def _judged_text(self, op: PutOp) -> str:
         """The text that the write adds to the store.
@@ -132,12 +227,11 @@ class WriteGate:
             # The hash makes another file under the same key another candidate.
             digest = hashlib.sha256(str(value.get("content")).encode()).hexdigest()
             return f"{op.key}: a file that is no text, sha256 of its base64 {digest[:16]}"
-        text = memory_text(value)
-        if "\n" not in text.strip():
-            return text
+        if not adds_to_item(value):
+            return judged_text(value, old=None)
         location = GetOp(tuple(op.namespace), str(op.key), refresh_ttl=False)
         (item,) = await call_store(self.backing.store, [location])
-        return text if item is None else added_text(text, old=memory_text(item.value))
+        return judged_text(value, old=None if item is None else item.value)
 
     def _refuse(
         self, candidate: CandidateMemory, *, value: Mapping[str, Any], source: Conversation | None
@@ -169,9 +263,9 @@ class WriteGate:
         if error is None:
             msg = "a judgement has a decision or an error"
             raise AssertionError(msg)
-        if not self.shadow:
+        if not self.shadow and self.on_failure == "raise":
             raise error
-        # Shadow mode only observes: an error here must not fail the write.
+        # Shadow mode only observes, and a reported failure must not fail the caller's run.
         decision = AdmissionDecision(
             outcome="quarantine",
             reason="inconclusive",
@@ -197,6 +291,11 @@ def _candidate(text: str, *, write: Write) -> CandidateMemory:
         said_at=turn_time(turns),
         conversation_id=write.source.id if write.source is not None else "",
     )
+
+
+def _lifetime(op: PutOp, store: BaseStore) -> float | None:
+    """Minutes until the item of a put expires; `None` if it never does."""
+    return op.ttl if isinstance(op.ttl, int | float) else default_ttl(store)
 
 
 def _encodable(text: str) -> str:
@@ -229,66 +328,3 @@ def _emit(receipt: Receipt) -> None:
             "shadow": receipt.effect == "shadow",
         }
     )
-
-
-def memory_text(value: Mapping[str, Any]) -> str:
-    """The text of a value of memguard, langmem, deepagents, or of your own `put`.
-
-    A text field (`content`, `text` or `memory`), or the lines of a file as one text, else the value
-    as JSON. Empty for an empty value.
-    """
-    lines = value.get("content")
-    if isinstance(lines, list) and all(isinstance(line, str) for line in cast("list[Any]", lines)):
-        return "\n".join(cast("list[str]", lines))
-    text = text_of(value)
-    if is_blank(text) and any(entry not in (None, "", [], {}) for entry in value.values()):
-        return json.dumps(value, ensure_ascii=False, default=str)
-    return text
-
-
-def is_encoded(value: Mapping[str, Any]) -> bool:
-    """Whether the value is a binary file, as deepagents stores an image."""
-    return value.get("encoding") == "base64"
-
-
-def added_text(new: str, *, old: str) -> str:
-    """The lines of a text that the previous version did not have, each under its heading.
-
-    A line that was moved counts as new, because it may have another meaning in its new context.
-    Deletions add nothing; if there is nothing else, the result is empty.
-
-    Args:
-        new: The new version.
-        old: The previous version.
-    """
-    after, before = new.splitlines(), old.splitlines()
-    added = [index for index in _added_lines(after, before) if after[index].strip()]
-    return "\n".join(after[index] for index in sorted({*added, *_headings(after, added)}))
-
-
-def _added_lines(after: Sequence[str], before: Sequence[str]) -> list[int]:
-    """Indexes of the lines that are new."""
-    # Equal beginnings and ends are skipped first: most changes are small, and files are long.
-    start = 0
-    while start < min(len(after), len(before)) and after[start] == before[start]:
-        start += 1
-    end = 0
-    while end < min(len(after), len(before)) - start and after[-1 - end] == before[-1 - end]:
-        end += 1
-    changed, replaced = after[start : len(after) - end], before[start : len(before) - end]
-    if len(changed) * len(replaced) > _MAX_COMPARED_PAIRS:
-        return list(range(start, start + len(changed)))
-    # Without `autojunk`, which ignores frequent lines: a repeated line may be new.
-    steps = SequenceMatcher(None, replaced, changed, autojunk=False).get_opcodes()
-    return [start + line for kind, _, _, i, j in steps if kind != "equal" for line in range(i, j)]
-
-
-def _headings(lines: Sequence[str], added: Sequence[int]) -> set[int]:
-    """Indexes of the nearest headings above these lines."""
-    new, headings, latest = set(added), set[int](), -1
-    for index, line in enumerate(lines):
-        if index in new and latest >= 0:
-            headings.add(latest)
-        if line.startswith("#"):
-            latest = index
-    return headings

@@ -153,6 +153,17 @@ def _emit(step: WriteStep, **details: JsonValue) -> None:
 
 async def prepare(state: WriteState, *, guard: WriteGuard) -> dict[str, Any]:
     """Read the input, resolve the namespace, recover from a crash, plan the passes."""
+    try:
+        return await _plan(state, guard=guard)
+    except MemguardError as error:
+        if guard.on_failure == "raise":
+            raise
+        # Nothing was read and nothing was asked: the next run of the conversation starts anew.
+        stopped = PassReport(failures=(failure_of(error, step="prepare"),))
+        return _fresh(run_id=uuid.uuid4().hex, extracted=stopped)
+
+
+async def _plan(state: WriteState, *, guard: WriteGuard) -> dict[str, Any]:
     # A turn is recognized within its thread, where the host has threads.
     thread = str(get_config().get("configurable", {}).get("thread_id") or "")
     conversation = state.conversation or read_conversation(state.messages, conversation_id=thread)
@@ -162,7 +173,7 @@ async def prepare(state: WriteState, *, guard: WriteGuard) -> dict[str, Any]:
     # Before any work: candidates that contradict their turns are the caller's mistake.
     proposals = propose(located, conversation=conversation, spec=guard.writer_spec)
     # First of all: a crash may have left a decision in the log whose record is not stored.
-    problems = await backing.recover_once()
+    recovered = await backing.recover_once()
     run_id = uuid.uuid4().hex
     guard.meters.of(run_id)  # starts the clock of the budget
     passes: tuple[PassState, ...] = ()
@@ -177,13 +188,21 @@ async def prepare(state: WriteState, *, guard: WriteGuard) -> dict[str, Any]:
         )
     _emit("planned", passes=len(passes), turns=sum(len(p.new.turns) for p in passes))
     return {
-        "run_id": run_id,
+        **_fresh(run_id=run_id, extracted=PassReport(proposals=proposals, notes=recovered)),
         "namespace": namespace,
         # As it was read, so that `screen` orders turns by the same ids when the run is resumed.
         "conversation": conversation,
         "passes": passes,
-        # A thread with a checkpointer still has the values of the last run.
-        "extracted": Overwrite([PassReport(proposals=proposals, notes=problems)]),
+    }
+
+
+def _fresh(*, run_id: str, extracted: PassReport) -> dict[str, Any]:
+    """The state of a run that begins; a thread with a checkpointer still has that of the last."""
+    return {
+        "run_id": run_id,
+        "namespace": (),
+        "passes": (),
+        "extracted": Overwrite([extracted]),
         "ruled": Overwrite([]),
         "spent": Usage(),
         "notes": (),
@@ -198,24 +217,47 @@ def to_extract(state: WriteState) -> Sequence[Send | str]:
 
 async def extract(state: PassState, *, guard: WriteGuard) -> dict[str, Any]:
     """Extract candidates from one pass."""
-    extraction = await read_pass(
-        state,
-        backing=guard.backings.current(),
-        writer=guard.writer,
-        digest=guard.writer_digest,
-        meter=guard.meters.of(state.run_id),
-    )
+    try:
+        extraction = await read_pass(
+            state,
+            backing=guard.backings.current(),
+            writer=guard.writer,
+            digest=guard.writer_digest,
+            meter=guard.meters.of(state.run_id),
+        )
+    except MemguardError as error:
+        # The log failed: what was read is not recorded, so a later run reads it again.
+        about = ", ".join(dict.fromkeys(turn.id for turn in state.new.turns))
+        extraction = PassReport(
+            unread=tuple(dict.fromkeys(turn.id for turn in state.new.turns)),
+            failures=(failure_of(error, step="extract", about=about),),
+        )
     _emit("extracted", turns=len(state.new.turns), candidates=len(extraction.proposals))
     return {"extracted": [extraction]}
 
 
 async def screen(state: WriteState, *, guard: WriteGuard) -> dict[str, Any]:
     """Leave out candidates that were decided before, and decide those that need no gate."""
-    backing = guard.backings.current()
     proposals = merge_repeats(
         [proposal for extraction in state.extracted for proposal in extraction.proposals],
         conversation=state.conversation or Conversation(),
     )
+    try:
+        return await _screen(proposals, state=state, guard=guard)
+    except MemguardError as error:
+        # The log failed. Without it nothing may be judged, since nothing could be recorded.
+        failure = failure_of(error, step="screen")
+        results = [CandidateResult(unjudged=p.candidate, failure=failure) for p in proposals]
+        return {"proposals": (), "resumed": 0, "ruled": results}
+
+
+async def _screen(
+    proposals: Sequence[Proposal], *, state: WriteState, guard: WriteGuard
+) -> dict[str, Any]:
+    if not proposals:
+        _emit("screened", to_gate=0, decided=0, resumed=0)
+        return {"proposals": (), "resumed": 0, "ruled": []}
+    backing = guard.backings.current()
     # A candidate is decided once under each policy, also if an earlier run was interrupted.
     decided = await backing.receipts.afind_all(
         [p.candidate.id for p in proposals], policy_digest=guard.policy_digest
@@ -364,8 +406,7 @@ async def report(state: WriteState, *, guard: WriteGuard) -> dict[str, Any]:
     failures += [result.failure for result in results if result.failure is not None]
     # `hold` has closed the meter and saved its usage in `spent`; a new one counts from there.
     usage = state.spent + guard.meters.close(state.run_id)
-    in_memory = guard.backings.current().journal.path is None
-    notes = [IN_MEMORY_NOTE] if in_memory else []
+    notes = [IN_MEMORY_NOTE] if _is_in_memory(guard) else []
     notes += [*cascade_notes(receipts, gates=guard.pipeline.gates), *state.notes]
     notes += [note for entry in passes for note in entry.notes]
     writes = WriteReport(
@@ -385,6 +426,13 @@ async def report(state: WriteState, *, guard: WriteGuard) -> dict[str, Any]:
     if error is not None and guard.on_failure == "raise":
         raise error
     return {"writes": writes}
+
+
+def _is_in_memory(guard: WriteGuard) -> bool:
+    try:
+        return guard.backings.current().journal.path is None
+    except MemguardError:
+        return False  # there is no log to note anything about; `prepare` has reported why
 
 
 def _receipts(state: WriteState) -> tuple[Receipt, ...]:

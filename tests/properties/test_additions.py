@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memguard.store_guard.writes import added_text
+from memguard.store_guard.values import added_text
 
 LINES = st.lists(st.sampled_from(["# A", "# B", "- tea", "- beef", "", "plain"]), max_size=12)
 

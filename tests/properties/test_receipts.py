@@ -18,11 +18,12 @@ from langgraph.store.memory import InMemoryStore
 
 from memguard.errors import InvalidInputError, MemguardError, ReceiptError
 from memguard.journal.audit import audit
-from memguard.journal.commit import commit, recover
+from memguard.journal.commit import commit
 from memguard.journal.events import live_states
 from memguard.journal.journal import Journal, Work
 from memguard.journal.quarantine import Quarantine
 from memguard.journal.receipts import ReceiptFilter, ReceiptLog
+from memguard.journal.recovery import recover
 from memguard.journal.removal import delete_memory, forget_memory
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import CandidateMemory, Turn, record_key, same_text_form

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from blockbuster import blockbuster_ctx
+from chromadb.errors import InternalError
 from langchain_core.embeddings import Embeddings
 
 from memguard.errors import ErrorCode, InvalidInputError, StoreConfigurationError, StoreError
@@ -356,3 +357,28 @@ async def test_server_restart_and_other_clients(tmp_path: Path) -> None:
             assert await one.aget(("a", "below"), "k") is not None
             await one.aput(("a",), "back", {"text": "y"})
             assert await other.aget(("a",), "back") is not None
+
+
+def test_a_local_chroma_that_failed_is_opened_again(tmp_path: Path) -> None:
+    def fails() -> None:
+        msg = "(code: 13) database or disk is full"
+        raise InternalError(msg)
+
+    with (
+        ChromaStore.local(tmp_path, embed=HashEmbeddings(), cache_bytes=0) as store,
+        ChromaStore.local(tmp_path, embed=HashEmbeddings(), collection="other") as other,
+    ):
+        store.put(("a",), "k", {"text": "x"})
+        other.put(("a",), "k", {"text": "x"})
+        connection: Any = store._open().connection
+        before = connection.client
+        with pytest.raises(StoreError, match="disk is full"):
+            connection.call(fails)
+        # Its transaction may keep a lock, for which the next write would wait.
+        assert connection.is_doubtful
+        store.put(("a",), "l", {"text": "y"})
+        assert connection.client is not before
+        assert not connection.is_doubtful
+        assert other.count(("a",)) == 1
+        other.put(("a",), "l", {"text": "y"})
+        assert len(store.search(("a",), query="x")) == len(other.search(("a",), query="x")) == 2

@@ -17,10 +17,11 @@ from typing import Any
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, SearchOp
 
 from memguard.journal.audit import audit
-from memguard.journal.commit import commit, recover
+from memguard.journal.commit import commit
 from memguard.journal.journal import Journal
 from memguard.journal.quarantine import Quarantine
 from memguard.journal.receipts import ReceiptFilter, ReceiptLog
+from memguard.journal.recovery import recover
 from memguard.schema.receipt import Receipt
 from tests.unit.journal.journal_append import receipt
 

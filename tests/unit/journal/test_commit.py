@@ -18,11 +18,12 @@ from langgraph.store.memory import InMemoryStore
 from memguard import errors
 from memguard.errors import ErrorCode, InvalidInputError, StoreConfigurationError, StoreError
 from memguard.journal.audit import RecordLocation, audit
-from memguard.journal.commit import CommitResult, RecoveryResult, commit, recover
+from memguard.journal.commit import CommitResult, commit
 from memguard.journal.journal import Journal
 from memguard.journal.quarantine import Quarantine
 from memguard.journal.receipts import ReceiptLog, record_key, record_of
-from memguard.journal.removal import delete_memory, forget_memory
+from memguard.journal.recovery import RecoveryResult, recover
+from memguard.journal.removal import delete_memory, forget_memory, intend_deletions
 from memguard.schema.receipt import Receipt
 from tests.unit.journal.journal_child import check
 
@@ -326,14 +327,44 @@ class TestRemoval:
     async def test_failures(self, journal: Journal, store: WatchedStore, make_receipt: MakeReceipt):
         await commit(journal, store, [make_receipt("a")])
         store.error = TimeoutError("slow")
-        with pytest.raises(StoreError, match="delete again"):
+        with pytest.raises(StoreError, match="the next `recover` completes it"):
             await forget_memory(journal, store, "a", actor="ana", reason="asked")
         store.error = StoreConfigurationError("closed", code=ErrorCode.STORE_CLOSED)
         with pytest.raises(StoreConfigurationError, match="closed"):
             await forget_memory(journal, store, "a", actor="ana", reason="asked")
         with pytest.raises(InvalidInputError, match="no receipt"):
             await delete_memory(journal, store, "zz", actor="ana", reason="asked")
-        assert await ReceiptLog(journal).astate("a") == "stored"
+        assert await ReceiptLog(journal).astate("a") == "deleting"
+        store.error = None
+        done = await recover(journal, store)
+        assert done.deleted == ("a",)
+        assert done.line == "recovery: interrupted deletions completed: 1"
+        assert await ReceiptLog(journal).astate("a") == "deleted"
+        last = (await ReceiptLog(journal).ahistory("a"))[-1]
+        assert (last.actor, last.body) == ("ana", {"reason": "asked"})
+        assert (await recover(journal, store)).line == ""
+
+    async def test_a_deletion_that_ended_between_store_and_log_is_completed(
+        self, journal: Journal, store: WatchedStore, make_receipt: MakeReceipt
+    ):
+        (record,) = (await commit(journal, store, [make_receipt("a")])).records
+        await intend_deletions(journal, [(ANA, record.key)], actor="ana", reason="old")
+        await store.adelete(ANA, record.key)
+        assert (await audit(journal, store)).pending == ("a",)
+        assert (await recover(journal, store)).deleted == ("a",)
+        assert (await audit(journal, store)).agrees
+
+    async def test_what_was_deleted_while_it_was_pending_does_not_come_back(
+        self, journal: Journal, store: WatchedStore, make_receipt: MakeReceipt
+    ):
+        store.error = TimeoutError("slow")
+        with pytest.raises(StoreError):
+            await commit(journal, store, [make_receipt("a")])
+        store.error = None
+        await delete_memory(journal, store, "a", actor="ana", reason="old")
+        assert (await recover(journal, store)).records == ()
+        assert await store.asearch(ANA) == []
+        assert (await audit(journal, store)).agrees
 
 
 @pytest.mark.parametrize(

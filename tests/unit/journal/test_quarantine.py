@@ -7,10 +7,11 @@ from langgraph.store.base import Op
 from langgraph.store.memory import InMemoryStore
 
 from memguard.errors import ErrorCode, InvalidInputError, StoreError
-from memguard.journal.commit import commit, recover
+from memguard.journal.commit import commit
 from memguard.journal.journal import Journal
 from memguard.journal.quarantine import Quarantine
 from memguard.journal.receipts import ReceiptLog, record_of
+from memguard.journal.recovery import recover
 from memguard.schema.receipt import Receipt
 
 ANA = ("memories", "ana")

@@ -11,7 +11,8 @@ import pytest
 from langchain_openai import ChatOpenAI
 
 from memguard.errors import ErrorCode, ModelConfigurationError
-from memguard.llm.models import Price, resolve_model
+from memguard.llm.failures import redact
+from memguard.llm.models import Price, list_models, resolve_model
 from memguard.schema.receipt import Usage
 from memguard.testing import ScriptedChatModel
 
@@ -87,11 +88,34 @@ def test_settings_are_checked(bad):
         resolve_model(ScriptedChatModel(), **bad)
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://me:secret-pw@127.0.0.1:1/v1",
+        "http://127.0.0.1:1/v1?key=secret-key&x=1",
+        "http://me:p@w-secret@127.0.0.1:1/v1?token=secret-token#secret-part",
+    ],
+)
+async def test_no_secret_of_an_address_is_shown(url: str):
+    model = resolve_model("openai:m", base_url=url, max_attempts=1)
+    assert model.base_url == "http://127.0.0.1:1/v1"
+    assert "secret" not in repr(model) + model.key
+    assert "secret" not in redact(f"no answer from {url}", model.secrets())
+    with pytest.raises(ModelConfigurationError) as caught:
+        await list_models(model)
+    assert "secret" not in str(caught.value)
+
+
 def test_prices():
     price = Price(prompt=2.0, completion=8.0)
     assert price.of(Usage(prompt_tokens=500_000, completion_tokens=250_000)) == 3.0
     model = resolve_model(ScriptedChatModel(), prices={"scripted:scripted": price})
     assert model.price == price
+    for key in ("openai:m", "m"):
+        named = resolve_model("openai:m", api_key=KEY, prices={key: price})
+        assert named.price == price
+    both = {"openai:m": price, "m": Price(prompt=1.0, completion=1.0)}
+    assert resolve_model("openai:m", api_key=KEY, prices=both).price == price
 
 
 def test_importing_the_layer_imports_no_model_package():
