@@ -24,6 +24,7 @@ from memguard.testing.replies import (
     default_answer,
     embeddings,
     refusal_of_setting,
+    text_of_request,
 )
 
 Answerer: TypeAlias = "Callable[[dict[str, Any]], str | ServerReply]"
@@ -50,8 +51,7 @@ class ServedRequest:
     @property
     def text(self) -> str:
         """The text of all messages of a chat request."""
-        contents = [message.get("content") for message in self.body.get("messages", [])]
-        return "\n".join(text for text in contents if isinstance(text, str))
+        return text_of_request(self.body)
 
 
 class LoopbackModelServer:
@@ -183,8 +183,9 @@ class LoopbackModelServer:
                 reply = await self._reply(*request)
                 if reply.drops:
                     return
-                writer.write(_http(reply))
-                await writer.drain()
+                await _send(reply, writer)
+                if reply.cut_after is not None:
+                    return
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             return  # the client went away, as one that timed out does
         except asyncio.CancelledError:
@@ -259,17 +260,32 @@ async def _read_request(
     return path.partition("?")[0], headers, body
 
 
-def _http(reply: ServerReply) -> bytes:
+async def _send(reply: ServerReply, writer: asyncio.StreamWriter) -> None:
+    """Send a reply, or the part of it that arrives, at the speed that it asks for."""
     body = reply.payload()
+    writer.write(_head(reply, length=len(body)))
+    # The head promises the whole body, so the client can tell that the connection was cut.
+    arriving = body if reply.cut_after is None else body[: int(len(body) * reply.cut_after)]
+    if not reply.drip:
+        writer.write(arriving)
+        await writer.drain()
+        return
+    for position in range(len(arriving)):
+        writer.write(arriving[position : position + 1])
+        await writer.drain()
+        await asyncio.sleep(reply.drip)
+
+
+def _head(reply: ServerReply, *, length: int) -> bytes:
     headers = {
         "Content-Type": reply.content_type,
-        "Content-Length": str(len(body)),
+        "Content-Length": str(length),
         "Connection": "keep-alive",
         **reply.headers,
     }
     head = f"HTTP/1.1 {reply.status} {_REASONS.get(reply.status, 'Status')}\r\n"
     head += "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    return head.encode("latin-1") + b"\r\n" + body
+    return head.encode("latin-1") + b"\r\n"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
