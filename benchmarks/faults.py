@@ -252,7 +252,7 @@ def _outcomes_in(value: Any) -> Iterator[str]:
 # -- the stages --------------------------------------------------------------------------------
 
 
-def _reading(request: dict[str, Any]) -> str:
+def reading_answer(request: dict[str, Any]) -> str:
     """The right answers of an adjudicator, as benchmarks of reading give them."""
     # After the system message; behind it may be a first answer and the request to correct it.
     prompt = str(request["messages"][1]["content"])
@@ -349,7 +349,7 @@ def _reader(name: str, prompt: str, spec: Any, **stage: Any) -> Stage:
         name=name,
         prompt=prompt,
         run=lambda model: _read(model, spec),
-        answers=lambda: _reading,
+        answers=lambda: reading_answer,
         **stage,
     )
 

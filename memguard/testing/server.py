@@ -75,6 +75,7 @@ class LoopbackModelServer:
         json_schema: Support = "yes",
         refuses: Collection[str] = (),
         api_key: str | None = None,
+        max_requests: int | None = None,
     ) -> None:
         """Configure the server; `start` or a `with` block runs it.
 
@@ -88,6 +89,7 @@ class LoopbackModelServer:
             json_schema: How a request with `response_format` is treated.
             refuses: Names of other settings that are answered with 400.
             api_key: The only key that is accepted; `None` accepts any.
+            max_requests: How many of the latest requests are recorded; `None` sets no limit.
         """
         self.answer: Answerer = (lambda _request: answer) if isinstance(answer, str) else answer
         self.latency = latency
@@ -98,6 +100,7 @@ class LoopbackModelServer:
         self.refuses = frozenset(refuses)
         self.requests: list[ServedRequest] = []
         """Requests so far, including those that were answered with an error."""
+        self._max_requests = max_requests
         self.high_water = 0
         """The largest number of requests that were in flight at once."""
         self.connections = 0
@@ -203,6 +206,8 @@ class LoopbackModelServer:
             body: dict[str, Any] = json.loads(raw) if raw else {}
             # Recorded before it is answered, so that refused requests are counted too.
             self.requests.append(ServedRequest(path=path, body=body, key=key))
+            if self._max_requests is not None:
+                del self.requests[: -self._max_requests or None]
             reply = self._answered(path, body, key)
             await asyncio.sleep(self.latency if reply.latency is None else reply.latency)
             return reply
@@ -312,6 +317,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--latency", type=float, default=0.0, help="milliseconds before each reply")
     parser.add_argument("--answer", help="function that answers a request, as module:function")
     parser.add_argument("--api-key", help="the only key that is accepted")
+    parser.add_argument("--max-requests", type=int, help="latest requests that are recorded")
     parser.add_argument(
         "--refuse", dest="refuses", action="append", default=[], help="a setting to answer with 400"
     )

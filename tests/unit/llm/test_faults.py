@@ -103,6 +103,13 @@ def test_every_fault_can_be_served(name: Any) -> None:
         assert len(server.chats) == (name != "slow_drip")
 
 
+def test_a_long_run_records_the_latest_requests_only() -> None:
+    with LoopbackModelServer("fine", max_requests=2) as server:
+        for n in range(4):
+            post(server, seed=n)
+    assert [request.body["seed"] for request in server.chats] == [2, 3]
+
+
 async def test_a_redirect_is_not_followed_and_says_where_it_points() -> None:
     """Neither another address nor a loop: of one request, one is sent."""
     moved = ServerReply(raw="", status=308, headers={"location": "http://user:pw-1@evil.test/v1"})
