@@ -519,16 +519,29 @@ async def run_cells(pairs: Sequence[tuple[Stage, FaultName]], *, workers: int = 
 
 
 def render(cells: Sequence[Cell]) -> str:
-    """The matrix in Markdown: a row per fault, a column per stage."""
-    stages = list(dict.fromkeys(cell.stage for cell in cells))
-    by_fault: dict[str, dict[str, str]] = {}
+    """The matrix in Markdown: a row per fault, a column per group of stages with equal outcomes.
+
+    An outcome that is wrong has an exclamation mark.
+    """
+    columns: dict[str, dict[FaultName, str]] = {}
     for cell in cells:
         label = ", ".join(sorted(cell.outcomes)) or "no harm"
-        by_fault.setdefault(cell.fault, {})[cell.stage] = label + ("!" if cell.problems else "")
-    lines = [f"| fault | {' | '.join(stages)} |", "|---" * (len(stages) + 1) + "|"]
-    for fault, row in by_fault.items():
-        lines.append(f"| `{fault}` | {' | '.join(row[stage] for stage in stages)} |")
-    return "\n".join(lines)
+        columns.setdefault(cell.stage, {})[cell.fault] = label + ("!" if cell.problems else "")
+    groups: list[tuple[dict[FaultName, str], list[str]]] = []
+    for stage, outcomes in columns.items():
+        stages = next((names for column, names in groups if column == outcomes), None)
+        if stages is None:
+            groups.append((outcomes, [stage]))
+        else:
+            stages.append(stage)
+    letters = [chr(ord("A") + number) for number in range(len(groups))]
+    legend = [f"* {x}: {'; '.join(names)}" for x, (_, names) in zip(letters, groups, strict=True)]
+    rows = [
+        f"| `{fault}` | {' | '.join(column.get(fault, '') for column, _ in groups)} |"
+        for fault in dict.fromkeys(cell.fault for cell in cells)
+    ]
+    head = [f"| fault | {' | '.join(letters)} |", "|---" * (len(groups) + 1) + "|"]
+    return "\n".join([*legend, "", *head, *rows])
 
 
 def main() -> None:

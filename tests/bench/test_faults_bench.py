@@ -50,13 +50,16 @@ async def test_a_run_that_ends_otherwise_is_a_problem() -> None:
     assert cell.problems == ("2 requests, and 0 are the bound",)
 
 
-async def test_the_matrix_is_a_table_with_the_problems_marked() -> None:
-    cell = await run_cell(BY_NAME["agent: answer"], "unauthorized")
+async def test_the_matrix_is_a_table_of_groups_with_the_problems_marked() -> None:
+    answer = await run_cell(BY_NAME["agent: answer"], "unauthorized")
+    same = replace(answer, stage="another")
     bad = Cell(stage="s", fault="quota", outcomes=frozenset(), requests=0, problems=("wrong",))
-    table = render([cell, replace(bad, stage="agent: answer")]).splitlines()
-    assert table == [
-        "| fault | agent: answer |",
-        "|---|---|",
-        "| `unauthorized` | model-auth |",
-        "| `quota` | no harm! |",
+    assert render([answer, same, bad]).splitlines() == [
+        "* A: agent: answer; another",
+        "* B: s",
+        "",
+        "| fault | A | B |",
+        "|---|---|---|",
+        "| `unauthorized` | model-auth |  |",
+        "| `quota` |  | no harm! |",
     ]
