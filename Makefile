@@ -12,7 +12,7 @@ BASE_URL ?= $(MEMGUARD_BASE_URL)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow coverage check docs notebooks format clean
+.PHONY: help demo test test-slow coverage check audit docs notebooks format clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## / - /'
@@ -34,6 +34,9 @@ check: $(VENV)/.installed-dev ## format, lint, types and import rules
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports
+
+audit: $(VENV)/.installed-dev ## look for known vulnerabilities in what is installed
+	$(BIN)/python .ci/audit.py $(BIN)/python
 
 notebooks: $(VENV)/.installed-dev ## run every notebook, and keep what it shows
 	$(BIN)/python notebooks/run.py

@@ -35,10 +35,10 @@ from typing import Any, TypeVar, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.runtime import get_runtime
-from langgraph.store.base import BaseStore, Op
+from langgraph.store.base import BaseStore, GetOp, Op, SearchOp
 
 from memguard import compat
-from memguard.errors import ConfigurationError, ErrorCode, StoreConfigurationError
+from memguard.errors import ConfigurationError, ErrorCode, StoreConfigurationError, StoreError
 
 T = TypeVar("T")
 
@@ -324,7 +324,14 @@ async def call_store(store: BaseStore, ops: Sequence[Op]) -> list[Any]:
 
     Raises:
         StoreConfigurationError: If the store is bound to a loop that is blocked until this ends.
+        StoreError: If a result belongs to another namespace or key than its operation asks for.
     """
+    results = await _results_of(store, ops)
+    _check_results(store, ops, results)
+    return results
+
+
+async def _results_of(store: BaseStore, ops: Sequence[Op]) -> list[Any]:
     # A guard around a store has no loop; the store inside it may have one.
     backend = getattr(store, "unguarded", store)
     loop = compat.loop_of_store(backend)
@@ -342,3 +349,31 @@ async def call_store(store: BaseStore, ops: Sequence[Op]) -> list[Any]:
         )
         raise StoreConfigurationError(msg, code=ErrorCode.STORE_LOOP)
     return await asyncio.to_thread(store.batch, ops)
+
+
+def _check_results(store: BaseStore, ops: Sequence[Op], results: Sequence[Any]) -> None:
+    """Refuse the answer of a store that confuses namespaces: it may have a memory of another user.
+
+    A search also returns items below its namespace; who wants the namespace alone leaves them out.
+    """
+    for op, result in zip(ops, results, strict=False):
+        if isinstance(op, SearchOp):
+            asked = _labels(op.namespace_prefix)
+            is_own = all(_labels(item.namespace)[: len(asked)] == asked for item in result)
+        elif isinstance(op, GetOp) and result is not None:
+            asked = _labels(op.namespace)
+            is_own = (_labels(result.namespace), result.key) == (asked, op.key)
+        else:
+            continue
+        if not is_own:
+            # Without the other namespace, which may name another user.
+            msg = (
+                f"the store {type(store).__name__} was asked for {asked!r} and returned an item of "
+                "another namespace or key; nothing of its answer was used: do not use this store"
+            )
+            raise StoreError(msg, code=ErrorCode.STORE_FAILED)
+
+
+def _labels(namespace: Sequence[object]) -> tuple[str, ...]:
+    # Some stores take integers as labels and return texts, or return a list.
+    return tuple(map(str, namespace))

@@ -192,6 +192,7 @@ async def ask_text(
 
     Returns:
         The answer. An empty answer is a `parse_failure`, or `truncated` if the token limit cut it.
+        So is the call of a tool: its arguments are no text for a reader.
 
     Raises:
         ModelConfigurationError: If no request to this model can succeed with its configuration.
@@ -202,6 +203,8 @@ async def ask_text(
     if reply.failure is not None:
         return TextAnswer(text=reply.failure, cut_off=False, usage=scope.usage, notes=reply.notes)
     message = reply.messages[0]
+    if message.tool_calls and is_blank(message.text):
+        message = message.model_copy(update={"tool_calls": []})
     return TextAnswer(
         text=read_answer(message, _text, partial=True),
         cut_off=is_cut_off(message),
@@ -230,7 +233,8 @@ async def answer(
     streamed if the model was resolved with `streams=True`.
 
     Raises:
-        AnswerError: If there is no answer after the attempts that the model allows.
+        AnswerError: If there is no answer after the attempts that the model allows, or the answer
+            has neither content nor a call of one of the tools.
         ModelConfigurationError: If no request to this model can succeed with its configuration.
     """
     reply = await request(
@@ -243,14 +247,35 @@ async def answer(
         name="answer",
         visible=True,
     )
-    if reply.failure is not None:
-        failure = reply.failure
+    failure = reply.failure or _why_empty(reply.messages[0], offers_tools=bool(tools))
+    if failure is not None:
         msg = (
             f"model {model.name!r} gave no answer ({failure.reason}: {failure.detail}); stored "
             "memories are not affected, and the same input can be sent again"
         )
         raise AnswerError(msg, code=ErrorCode.ANSWER_FAILED)
     return reply.messages[0]
+
+
+def _why_empty(message: AIMessage, *, offers_tools: bool) -> Inconclusive | None:
+    """Why a message is no answer to a person; `None` if it is one, or the call of a tool."""
+    if message.tool_calls and offers_tools:
+        return None
+    blocks = message.content if isinstance(message.content, list) else []
+    # An image or a file is an answer too.
+    if not is_blank(message.text) or any(
+        isinstance(block, dict) and block.get("type") not in _NO_CONTENT for block in blocks
+    ):
+        return None
+    read = read_answer(message.model_copy(update={"tool_calls": []}), _text, partial=True)
+    if message.tool_calls and isinstance(read, Inconclusive):
+        name = message.tool_calls[0]["name"]
+        return read.model_copy(update={"detail": f"a call of the tool {name!r}, not offered"})
+    return read if isinstance(read, Inconclusive) else None
+
+
+_NO_CONTENT = frozenset({"text", "output_text", "reasoning", "thinking", "refusal", "tool_use"})
+"""Types of content blocks that, without a text, show a person nothing."""
 
 
 def tool_settings(model: Model, tools: Sequence[BaseTool]) -> dict[str, Any]:

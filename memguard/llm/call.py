@@ -490,7 +490,11 @@ def _new_client(chat: BaseChatModel, timeout: float) -> Any:
     from openai import DefaultAsyncHttpxClient  # noqa: PLC0415
 
     proxy = getattr(chat, "openai_proxy", None) or None
-    return DefaultAsyncHttpxClient(timeout=timeout, verify=_tls_context(), proxy=proxy)
+    # A redirect would send the conversation to an address that nobody configured, and a loop of
+    # redirects would cost twenty requests for each attempt.
+    return DefaultAsyncHttpxClient(
+        timeout=timeout, verify=_tls_context(), proxy=proxy, follow_redirects=False
+    )
 
 
 @functools.cache

@@ -94,7 +94,8 @@ def understand(error: Exception, *, secrets: tuple[str, ...] = ()) -> CallFailur
     text = redact(f"{type(error).__name__}: {error}", secrets)
     detail = shorten(text)
     return (
-        _of_setup(error, detail)
+        _of_redirect(error)
+        or _of_setup(error, detail)
         or _of_request(error, text, detail)
         or _of_transport(error, detail)
         # HTML, bad JSON or an answer without choices arrives as any exception.
@@ -106,6 +107,16 @@ def _with_hint(error: Exception, detail: str) -> str:
     """The detail, with advice if the answer was no JSON, such as a web page."""
     no_json = isinstance(error, json.JSONDecodeError) or "Unexpected response type" in detail
     return f"{detail}; the answer is no chat completion, check base_url" if no_json else detail
+
+
+def _of_redirect(error: Exception) -> CallFailure | None:
+    response = getattr(error, "response", None)
+    status = getattr(response, "status_code", None)
+    if not (isinstance(status, int) and 300 <= status <= 399):  # noqa: PLR2004
+        return None
+    target = redact(str(getattr(response, "headers", {}).get("location", "elsewhere")))
+    detail = shorten(f"HTTP {status} redirects to {target}, which is not followed")
+    return CallFailure(kind="configuration", detail=detail, code=ErrorCode.MODEL_UNREACHABLE)
 
 
 def _of_setup(error: Exception, detail: str) -> CallFailure | None:

@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from memguard.testing.conmem import ConMemScript
     from memguard.testing.embeddings import HashEmbeddings
+    from memguard.testing.faults import Fault, FaultInjector, FaultName
     from memguard.testing.replies import ServerReply
     from memguard.testing.scripted import ScriptedChatModel, UnexpectedModelCallError
     from memguard.testing.server import LoopbackModelServer
 
 _MODULES = {
     "ConMemScript": "memguard.testing.conmem",
+    "Fault": "memguard.testing.faults",
+    "FaultInjector": "memguard.testing.faults",
+    "FaultName": "memguard.testing.faults",
     "HashEmbeddings": "memguard.testing.embeddings",
     "LoopbackModelServer": "memguard.testing.server",
     "ScriptedChatModel": "memguard.testing.scripted",
@@ -21,6 +25,9 @@ _MODULES = {
 
 __all__ = [
     "ConMemScript",
+    "Fault",
+    "FaultInjector",
+    "FaultName",
     "HashEmbeddings",
     "LoopbackModelServer",
     "ScriptedChatModel",

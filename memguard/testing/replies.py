@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 _EMBEDDING_SIZE = 64
@@ -37,6 +37,10 @@ class ServerReply:
     """Additional HTTP headers, for example `retry-after`."""
     latency: float | None = None
     """Seconds before this reply; the latency of the server by default."""
+    drip: float = 0.0
+    """Seconds after each byte of the HTTP body; the client receives data all the time."""
+    cut_after: float | None = None
+    """The share of the HTTP body, in [0, 1), after which the connection is closed."""
     drops: bool = False
     """Whether the connection is closed instead of answering."""
 
@@ -101,9 +105,10 @@ def completion(
             },
         }
     )
-    # One HTTP reply has all answers, so the slowest of them decides.
+    # One HTTP reply has all answers, so the slowest of them decides, and the first says how it is
+    # sent.
     latencies = [answer.latency for answer in answers if answer.latency is not None]
-    return ServerReply(raw=reply.raw, latency=max(latencies, default=None))
+    return replace(answers[0], text=None, raw=reply.raw, latency=max(latencies, default=None))
 
 
 def as_events(completion: ServerReply, *, body: Mapping[str, Any]) -> ServerReply:
@@ -114,10 +119,10 @@ def as_events(completion: ServerReply, *, body: Mapping[str, Any]) -> ServerRepl
     with_usage = bool((body.get("stream_options") or {}).get("include_usage"))
     chunks = [*_chunks(whole), *([_chunk(whole, [], usage=whole["usage"])] if with_usage else [])]
     lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
-    return ServerReply(
+    return replace(
+        completion,
         raw="".join([*lines, "data: [DONE]\n\n"]),
         content_type="text/event-stream",
-        latency=completion.latency,
     )
 
 
@@ -239,6 +244,12 @@ def _hash_vector(text: str) -> list[float]:
     length = math.sqrt(math.fsum(value * value for value in vector)) or 1.0
     # Words may cancel out, and a vector of zeros has no direction.
     return [value / length for value in vector] if any(vector) else [1.0, *vector[1:]]
+
+
+def text_of_request(body: Mapping[str, Any]) -> str:
+    """The text of all messages of a chat request."""
+    contents = [message.get("content") for message in body.get("messages", [])]
+    return "\n".join(text for text in contents if isinstance(text, str))
 
 
 def _words(content: object) -> int:

@@ -24,6 +24,7 @@ from memguard.testing.replies import (
     default_answer,
     embeddings,
     refusal_of_setting,
+    text_of_request,
 )
 
 Answerer: TypeAlias = "Callable[[dict[str, Any]], str | ServerReply]"
@@ -50,8 +51,7 @@ class ServedRequest:
     @property
     def text(self) -> str:
         """The text of all messages of a chat request."""
-        contents = [message.get("content") for message in self.body.get("messages", [])]
-        return "\n".join(text for text in contents if isinstance(text, str))
+        return text_of_request(self.body)
 
 
 class LoopbackModelServer:
@@ -75,6 +75,7 @@ class LoopbackModelServer:
         json_schema: Support = "yes",
         refuses: Collection[str] = (),
         api_key: str | None = None,
+        max_requests: int | None = None,
     ) -> None:
         """Configure the server; `start` or a `with` block runs it.
 
@@ -88,6 +89,7 @@ class LoopbackModelServer:
             json_schema: How a request with `response_format` is treated.
             refuses: Names of other settings that are answered with 400.
             api_key: The only key that is accepted; `None` accepts any.
+            max_requests: How many of the latest requests are recorded; `None` sets no limit.
         """
         self.answer: Answerer = (lambda _request: answer) if isinstance(answer, str) else answer
         self.latency = latency
@@ -98,6 +100,7 @@ class LoopbackModelServer:
         self.refuses = frozenset(refuses)
         self.requests: list[ServedRequest] = []
         """Requests so far, including those that were answered with an error."""
+        self._max_requests = max_requests
         self.high_water = 0
         """The largest number of requests that were in flight at once."""
         self.connections = 0
@@ -183,8 +186,9 @@ class LoopbackModelServer:
                 reply = await self._reply(*request)
                 if reply.drops:
                     return
-                writer.write(_http(reply))
-                await writer.drain()
+                await _send(reply, writer)
+                if reply.cut_after is not None:
+                    return
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             return  # the client went away, as one that timed out does
         except asyncio.CancelledError:
@@ -202,6 +206,8 @@ class LoopbackModelServer:
             body: dict[str, Any] = json.loads(raw) if raw else {}
             # Recorded before it is answered, so that refused requests are counted too.
             self.requests.append(ServedRequest(path=path, body=body, key=key))
+            if self._max_requests is not None:
+                del self.requests[: -self._max_requests or None]
             reply = self._answered(path, body, key)
             await asyncio.sleep(self.latency if reply.latency is None else reply.latency)
             return reply
@@ -259,17 +265,32 @@ async def _read_request(
     return path.partition("?")[0], headers, body
 
 
-def _http(reply: ServerReply) -> bytes:
+async def _send(reply: ServerReply, writer: asyncio.StreamWriter) -> None:
+    """Send a reply, or the part of it that arrives, at the speed that it asks for."""
     body = reply.payload()
+    writer.write(_head(reply, length=len(body)))
+    # The head promises the whole body, so the client can tell that the connection was cut.
+    arriving = body if reply.cut_after is None else body[: int(len(body) * reply.cut_after)]
+    if not reply.drip:
+        writer.write(arriving)
+        await writer.drain()
+        return
+    for position in range(len(arriving)):
+        writer.write(arriving[position : position + 1])
+        await writer.drain()
+        await asyncio.sleep(reply.drip)
+
+
+def _head(reply: ServerReply, *, length: int) -> bytes:
     headers = {
         "Content-Type": reply.content_type,
-        "Content-Length": str(len(body)),
+        "Content-Length": str(length),
         "Connection": "keep-alive",
         **reply.headers,
     }
     head = f"HTTP/1.1 {reply.status} {_REASONS.get(reply.status, 'Status')}\r\n"
     head += "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    return head.encode("latin-1") + b"\r\n" + body
+    return head.encode("latin-1") + b"\r\n"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -296,6 +317,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--latency", type=float, default=0.0, help="milliseconds before each reply")
     parser.add_argument("--answer", help="function that answers a request, as module:function")
     parser.add_argument("--api-key", help="the only key that is accepted")
+    parser.add_argument("--max-requests", type=int, help="latest requests that are recorded")
     parser.add_argument(
         "--refuse", dest="refuses", action="append", default=[], help="a setting to answer with 400"
     )

