@@ -60,7 +60,7 @@ _FREE_NUMBER = re.compile(r"(?<![\w.,/:])" + _NUMBER.pattern, re.IGNORECASE)
 _LABEL = re.compile(
     r"(?<!\w)(?P<final>(?:final|overall|own)\s+)?"
     r"(?P<word>(?:support[ _-]?)?score|rating|grade|support|answer|verdict|result)\b"
-    r"[\"'*_`\])\s]*"
+    r"[\"'*_`\])\s\u201d\u2019\u300d\u3011]*"
     r"(?P<joint>[:=]|->|\u2192|(?:\s|\b)(?:is|was|would\s+be|of)\s|\s[-\u2013\u2014]\s)?"
     r"[\"'*_`\[(\s~\u2248]*",
     re.IGNORECASE,
@@ -79,8 +79,10 @@ _SCALE = re.compile(
 _UPPER_BOUND = re.compile(r"\s*(?:[-\u2013\u2014~]|to\b|\.\.+)\s*[.,]?\d", re.IGNORECASE)
 _QUOTED = re.compile(r"[\"\u201c`][^\"\u201c\u201d`\n]{0,300}[\"\u201d`]")
 _ENDS_WITH_NUMBER = re.compile(
-    r"(?:^|\n|[.!?]\s)[\s*_`\"'-]*(" + _NUMBER.pattern + r")[\s.!*_`\"']*$", re.IGNORECASE
+    r"(?:^|\n|[.!?]\s)[\s*_`\"'-]{0,20}(" + _NUMBER.pattern + r")\Z", re.IGNORECASE
 )
+# A number with its markup is no longer; only so much of the end of an answer is searched.
+_LAST_CHARS = 80
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,8 +171,9 @@ def _last_mark(marks: list[_ScoreMark], prose: str) -> _ScoreMark | Inconclusive
         if quoted or not last.is_final:
             return "parse_failure"
     # A different number at the very end may correct the labelled one.
-    after = _ENDS_WITH_NUMBER.search(prose[last.end :])
-    number = None if after is None else _NUMBER.fullmatch(after[1])
+    after = prose[last.end :].rstrip(" \t\n.!*_`\"'")
+    ending = _ENDS_WITH_NUMBER.search(after, max(0, len(after) - _LAST_CHARS))
+    number = None if ending is None else _NUMBER.fullmatch(ending[1])
     if number is not None and _reading_of(number) != last.reading:
         return "parse_failure"
     return last
