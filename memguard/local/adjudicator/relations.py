@@ -82,7 +82,7 @@ _SLOTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("marriage", re.compile(r"\b(?:is|am) (single|married|divorced|engaged|widowed)\b", _I)),
     ("name", re.compile(r"\bname is ([\w' -]+)", _I)),
 )  # fmt: skip
-_FAVOURITE = re.compile(r"\bfavou?rite ([\w -]+?) (?:is|are) ([\w' -]+)", _I)
+_FAVOURITE = re.compile(r"\bfavou?rite ([\w -]{1,60}?) (?:is|are) ([\w' -]+)", _I)
 # Where the value of a slot ends: "a nurse and lives in Lyon" is the job "a nurse".
 _VALUE_END = re.compile(r"\b(?:and|but|because|since|with|where|which|who|now|instead)\b.*", _I)
 

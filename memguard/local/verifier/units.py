@@ -29,6 +29,9 @@ _LINE = re.compile(r"^\s*([A-Z][\w'.-]*(?: [A-Z0-9][\w'.-]*)?): +(\S.*)$")
 _END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]?[A-Z0-9])|\n+")
 # A full stop after one of these ends no sentence.
 _TITLES = ("mr.", "mrs.", "ms.", "dr.", "st.", "prof.", "e.g.", "i.e.", "vs.", "no.")
+_INITIAL = re.compile(r"\s\w\.$")
+# More characters than the longest title has, with the one before it.
+_TAIL = 8
 # A label that begins with one of these is recognised only as a whole: `Speaker 1`, `The user`.
 _GENERIC = frozenset({"speaker", "user", "assistant", "system", "tool", "the", "mr", "mrs", "dr"})
 
@@ -142,13 +145,18 @@ class Sentence:
 def split_candidate(text: str) -> list[Sentence]:
     """Split a candidate into sentences; one of fewer than three words stays with its neighbour."""
     starts = [0]
+    words = read = 0
     for hit in _END.finditer(text):
-        before = text[: hit.start()].lower()
-        long = len(split_words(text[starts[-1] : hit.start()])) >= _MIN_WORDS
+        # Counted and looked at piece by piece: a text of titles alone would be read again for each.
+        words += len(split_words(text[read : hit.start()]))
+        read = hit.start()
+        before = text[max(0, read - _TAIL) : read].lower()
         # No sentence ends after an initial, as in `J. Smith`.
-        if long and not before.endswith(_TITLES) and not re.search(r"(?:^|\s)\w\.$", before):
+        is_initial = _INITIAL.search(f" {before}"[-_TAIL:]) is not None
+        if words >= _MIN_WORDS and not before.endswith(_TITLES) and not is_initial:
             starts.append(hit.end())
-    if len(starts) > 1 and len(split_words(text[starts[-1] :])) < _MIN_WORDS:
+            words = 0
+    if len(starts) > 1 and words + len(split_words(text[read:])) < _MIN_WORDS:
         starts.pop()
     pieces: list[Sentence] = []
     for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
