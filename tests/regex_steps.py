@@ -175,9 +175,13 @@ class _Matcher:
             more = (lambda: body(at, again)) if count < most else (lambda: -1)
             if count < least:
                 return more()
-            first, second = (more, lambda: then(at)) if op is sre.MAX_REPEAT else (
-                lambda: then(at),
-                more,
+            first, second = (
+                (more, lambda: then(at))
+                if op is sre.MAX_REPEAT
+                else (
+                    lambda: then(at),
+                    more,
+                )
             )
             end = first()
             return end if end >= 0 else second()
@@ -317,9 +321,11 @@ def _sample_of(op: Any, value: Any, flags: int) -> str:
         return chr(value)
     if op in {sre.NOT_LITERAL, sre.ANY, sre.IN}:
         test = char_test(op, value, flags)
-        fillers = [*_FILLERS, *(chr(item) for kind, item in value if kind is sre.LITERAL)] if (
-            op is sre.IN
-        ) else list(_FILLERS)
+        fillers = (
+            [*_FILLERS, *(chr(item) for kind, item in value if kind is sre.LITERAL)]
+            if (op is sre.IN)
+            else list(_FILLERS)
+        )
         return next((char for char in fillers if test(char)), "\u3042")
     if op is sre.BRANCH:
         return _sample(value[1][0], flags)

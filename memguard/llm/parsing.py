@@ -16,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from memguard.llm.failures import shorten
 from memguard.llm.texts import (
+    MAX_ANSWER_CHARS,
     JsonObject,
     answer_end,
     blank_objects,
@@ -45,6 +46,9 @@ _TURN_KEYS = ("turns", "turn_ids", "evidence", "sources")
 # Finish reasons of several providers: OpenAI, Anthropic, Google.
 _CUT = frozenset({"length", "max_tokens", "max_output_tokens", "MAX_TOKENS"})
 _FILTERED = frozenset({"content_filter", "refusal", "SAFETY", "PROHIBITED_CONTENT"})
+
+# Objects of one answer that are checked against a schema, from the last one.
+_MAX_VALIDATED = 100
 
 # The end of the pattern refuses a number that goes on: a date, a time, a version or a unit.
 _NUMBER = re.compile(
@@ -144,7 +148,8 @@ def _listed_turns(evidence: object, turn_ids: Collection[str]) -> tuple[str, ...
     if not isinstance(evidence, Sequence):
         return ()
     ids = (str(item).strip(" \t\n[](){}#\"'") for item in evidence)
-    return tuple(dict.fromkeys(turn_id for turn_id in ids if turn_id in turn_ids))
+    known = frozenset(turn_ids)
+    return tuple(dict.fromkeys(turn_id for turn_id in ids if turn_id in known))
 
 
 def _find_score(text: str) -> tuple[float, Mapping[str, Any]] | Inconclusive:
@@ -323,7 +328,8 @@ def read_answer(message: object, parse: Parse[T], *, partial: bool = False) -> T
 
     Returns:
         The value; `refusal` if the model declined; `truncated` if the answer was cut off before
-        or within the value; otherwise the result of `parse`.
+        or within the value; `parse_failure` if it has more than `MAX_ANSWER_CHARS`; otherwise the
+        result of `parse`.
     """
     extra: Any = getattr(message, "additional_kwargs", None) or {}
     finish = _finish_of(message)
@@ -331,6 +337,9 @@ def read_answer(message: object, parse: Parse[T], *, partial: bool = False) -> T
     refusal = extra.get("refusal") or _refusal_block(message)
     if refusal or finish in _FILTERED:
         return Inconclusive(reason="refusal", detail=shorten(str(refusal or text or finish)))
+    if len(text) > MAX_ANSWER_CHARS:
+        detail = f"{len(text)} characters, more than {MAX_ANSWER_CHARS}: {text[:100]}"
+        return Inconclusive(reason="parse_failure", detail=shorten(detail))
     value = parse(text)
     if finish not in _CUT:
         return value
@@ -357,16 +366,14 @@ def _refusal_block(message: object) -> str:
 
 
 def parse_json(text: str, schema: type[M]) -> M | Inconclusive:
-    """Read a JSON object of a schema: the last complete one that validates.
+    """Read a JSON object of a schema: the last complete one that validates, of the last hundred.
 
     Reasoning, code fences, prose around the object and trailing commas are accepted. An object
     inside the braces of a broken one may be a quotation and is not read.
     """
-    objects = json_objects(without_reasoning(text))
+    objects = [item for item in json_objects(without_reasoning(text)) if not item.enclosed]
     problem = "no JSON object"
-    for candidate in reversed(objects):
-        if candidate.enclosed:
-            continue
+    for candidate in reversed(objects[-_MAX_VALIDATED:]):
         try:
             return schema.model_validate(candidate.value)
         except ValidationError as error:

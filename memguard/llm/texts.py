@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from memguard.llm.failures import shorten
@@ -134,9 +135,9 @@ _TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
 # A brace, and what must follow it in an object; any other brace, as in code, costs no attempt.
 _OPENING = re.compile(r"\{(\s*[\"}])?")
 
-MAX_ANSWER_CHARS = 1_000_000
-"""Longer answers are not read: a `parse_failure` that says so. Ours; a large answer of a model has
-a tenth of it, and reading this many characters takes less than half a second."""
+MAX_ANSWER_CHARS = 200_000
+"""A longer answer is not read: it is a `parse_failure` that says so. Ours: about 50,000 tokens, six
+times what any stage asks for. It bounds the time that an answer blocks the event loop."""
 
 # A verdict is stated last, so the end of an answer is searched for a score or a choice.
 _MAX_CHARS = 8_000
@@ -147,8 +148,9 @@ _PUNCTUATION = {
     "\u06d4": ".", "\u066a": "%", "\u0964": ".", "\u2236": ":", "\ua789": ":", "\u2044": "/",
 }  # fmt: skip
 
-# Beginnings of objects that turn out to be broken, in one text. Each may be read to its end.
-_MAX_BROKEN = 200
+# Attempts to read an object in one text, and those that may fail, since each reads on to the end.
+_MAX_TRIED = 1_000
+_MAX_FAILED = 100
 
 # What may follow the last value of an answer.
 _CLOSING_MARKS = re.compile(r"[\s\"'`*_.)\]}!]*")
@@ -162,8 +164,7 @@ def answer_end(text: str) -> str:
     """
     plain = without_reasoning(text[-_MAX_CHARS:])
     if not plain.isascii():
-        before = ["", *plain]
-        plain = "".join(_plain_char(char, after=last) for last, char in zip(before, plain))
+        plain = "".join(_plain_char(char, after=last) for last, char in pairwise(["", *plain]))
     # Cut again, because one character may have become eighteen.
     return plain[-_MAX_CHARS:].strip()
 
@@ -202,14 +203,14 @@ def blank_objects(text: str, objects: Sequence[JsonObject]) -> str:
 def json_objects(text: str) -> list[JsonObject]:
     """The complete JSON objects in a text, outermost ones only, in order.
 
-    None for a text with more than 200 broken objects: which of the rest is quoted in a broken one
-    cannot be told.
+    None at all for a text with more than a thousand, or with a hundred broken ones: which of them
+    is the answer, and which a quotation, cannot be told.
     """
     objects: list[JsonObject] = []
     closings = _closings(text)
     # Of the same length, so that an offset means the same in both.
     repaired = _TRAILING_COMMA.sub(" ", text)
-    end = broken = 0
+    end = tried = failed = 0
     broken_until = -1
     for brace in _OPENING.finditer(text):
         position = brace.start()
@@ -217,10 +218,11 @@ def json_objects(text: str) -> list[JsonObject]:
             continue
         read = None
         if brace[1]:
-            read = _read_object(text, position) or _read_object(repaired, position)
-            broken += read is None
-        if broken > _MAX_BROKEN:
-            return []
+            read = _read_object(text, position)
+            tried, failed = tried + 1, failed + (read is None)
+            if tried > _MAX_TRIED or failed > _MAX_FAILED:
+                return []
+            read = read or _read_object(repaired, position)
         if read is None:
             # Anything inside these braces may be a quotation.
             broken_until = max(broken_until, closings.get(position, len(text)))

@@ -7,6 +7,7 @@ quotations, and keep the rest.
 """
 
 import re
+from functools import lru_cache
 
 _SENTENCE = re.compile(r"[^.!?\u3002\uff01\uff1f\n]+(?:[.!?\u3002\uff01\uff1f]+|\n|$)")
 _TITLE = re.compile(r"\b(?:mr|mrs|ms|dr|prof|st|vs|approx|e\.g|i\.e)\.$", re.IGNORECASE)
@@ -67,6 +68,8 @@ _SPACELESS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]")
 _MIN_SPACELESS = 5
 
 
+# Cached, because every candidate of a run is compared with the statements of the same turns.
+@lru_cache(maxsize=32)
 def find_statements(text: str) -> tuple[str, ...]:
     """The sentences of a turn in which its speaker states a fact, verbatim and in order."""
     # A turn that opens with a stage direction, such as `*smiles*`, is role play.

@@ -26,7 +26,10 @@ _VERB = (
     r"bought|visited|started|plans?)"
 )
 _JOINED = re.compile(rf"(?:,|;|,? and|,? but) (?=(?:also )?{_VERB}\b)", re.IGNORECASE)
-_STARTS = re.compile(r"^(?:[\w'. -]{1,40}: )?(?:the user|user|i|[A-Z][\w-]{1,40})(?= )", re.IGNORECASE)
+# Bounded, because each statement of a sentence repeats it.
+_STARTS = re.compile(
+    r"^(?:[\w'. -]{1,40}: )?(?:the user|user|i|[A-Z][\w-]{1,40})(?= )", re.IGNORECASE
+)
 
 
 def split_memory(text: str) -> Pieces:

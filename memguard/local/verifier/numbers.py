@@ -120,9 +120,7 @@ def _spoken(words: Sequence[str], start: int) -> tuple[int, int]:
             # A hundred may still grow, as in `two hundred and fifty`; larger scales close a group.
             if word != "hundred":
                 total, current = total + current, 0
-        elif (
-            word == "and" and words[index - 1] in lexicon.SCALES and _is_spoken(words, index + 1)
-        ):
+        elif word == "and" and words[index - 1] in lexicon.SCALES and _is_spoken(words, index + 1):
             continue
         else:
             break

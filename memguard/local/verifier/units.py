@@ -6,6 +6,7 @@ words with a sentence, and `align_claim` aligns the sentence with them.
 """
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -170,9 +171,34 @@ def split_candidate(text: str) -> list[Sentence]:
     return pieces
 
 
+@dataclass(frozen=True)
+class UnitIndex:
+    """Which units contain a stem or a value, read once for all sentences of a candidate."""
+
+    units: Sequence[TextUnit]
+    """The units, in context order."""
+    by_stem: Mapping[str, Sequence[int]]
+    """Indexes of the units that contain a stem."""
+    by_value: Mapping[str, Sequence[int]]
+    """Indexes of the units that state a number or date."""
+
+    @classmethod
+    def of(cls, units: Sequence[TextUnit]) -> "UnitIndex":
+        """The index of some units."""
+        by_stem: defaultdict[str, list[int]] = defaultdict(list)
+        by_value: defaultdict[str, list[int]] = defaultdict(list)
+        for index, unit in enumerate(units):
+            words = read_words(unit.labelled, at=unit.at)
+            for stem_ in dict.fromkeys(words.stems):
+                by_stem[stem_].append(index)
+            for value in words.values:
+                by_value[value].append(index)
+        return cls(units=units, by_stem=by_stem, by_value=by_value)
+
+
 def best_units(
     claim: str,
-    units: Sequence[TextUnit],
+    index: UnitIndex,
     *,
     limit: int,
     idf: Mapping[str, float],
@@ -183,6 +209,7 @@ def best_units(
     Returns at most `limit` units. `idf` has the inverse document frequency by stem, and `default`
     is the value of a stem that is not in it.
     """
+    units = index.units
     if len(units) <= limit:
         return tuple(units)
     words = read_words(claim)
@@ -192,22 +219,26 @@ def best_units(
         for word, value, stop in zip(words.stems, rarity, words.stop, strict=True)
         if not stop
     }
-    scores: list[float] = []
-    for unit in units:
-        unit_words = read_words(unit.labelled, at=unit.at)
-        # In the order of the claim: in that of a set, equal scores could differ in the last digit.
-        shared = sum(value for word, value in weights.items() if word in unit_words.stems)
-        # A shared number or date counts as much as the rarest word.
-        scores.append(shared + default * len(words.values & unit_words.values))
+    scores = [0.0] * len(units)
+    # In the order of the claim: in that of a set, equal scores could differ in the last digit.
+    for word, value in weights.items():
+        for at in index.by_stem.get(word, ()):
+            scores[at] += value
+    # A shared number or date counts as much as the rarest word.
+    shared = Counter(at for value in words.values for at in index.by_value.get(value, ()))
+    for at, count in shared.items():
+        scores[at] += default * count
     # Ties go to the later unit: a memory is more likely to come from what was just said.
-    ranked = sorted(range(len(units)), key=lambda index: (-scores[index], -index))
+    ranked = sorted(range(len(units)), key=lambda at: (-scores[at], -at))
     chosen: set[int] = set()
-    for index in ranked:
+    for best in ranked:
+        if len(chosen) >= limit:
+            break
         # The neighbours too: "Yes, for years" shares no word with the claim, its question does.
-        for neighbour in (index, index - 1, index + 1):
+        for neighbour in (best, best - 1, best + 1):
             if 0 <= neighbour < len(units) and len(chosen) < limit:
                 chosen.add(neighbour)
-    return tuple(units[index] for index in sorted(chosen))
+    return tuple(units[at] for at in sorted(chosen))
 
 
 def align_claim(

@@ -304,19 +304,18 @@ class _Run:
             )
             calls = [(*first, *second) for first, second in combinations(blocks, 2)]
         results = await gather_all([self._ask_conflicts(call) for call in calls])
-        conflicts: list[Conflict] = []
+        pairs: dict[tuple[str, str], None] = {}
         for value in (result.answer.value for result in results):
             if isinstance(value, Inconclusive):
                 self.flags.append("adjudication_partial")
                 self.notes.append(f"conflicts across parts were not searched for: {value.reason}")
                 continue
             for group in value.conflicts:
-                # A model may name more than two; names of no unit are ignored.
-                ids = [self.names[name] for name in group if name in self.names]
-                conflicts += [
-                    Conflict(first=a, second=b) for a, b in combinations(ids, 2) if a != b
-                ]
-        return conflicts
+                # A model may name more than two, or one of them a thousand times; names of no unit
+                # are ignored.
+                ids = dict.fromkeys(self.names[name] for name in group if name in self.names)
+                pairs |= dict.fromkeys(combinations(ids, 2))
+        return [Conflict(first=first, second=second) for first, second in pairs]
 
     async def _ask_conflicts(self, units: Sequence[Unit]) -> AskResult[ConflictsAnswer]:
         lines = prompt_lines(units, names=self.names)

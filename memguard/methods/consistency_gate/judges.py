@@ -5,6 +5,7 @@ the model in its cases of doubt. `build_judge` chooses by the model argument and
 input, output and state of the gate, which contain a judge's answers, come first.
 """
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -277,7 +278,8 @@ class LocalJudge:
 
         The verifier's own calibrated threshold applies, unless the spec sets another.
         """
-        turn = _repeated_turn(candidate.text, source)
+        # In a thread, because a source may be a book.
+        turn = await asyncio.to_thread(_repeated_turn, candidate.text, source)
         if turn is not None:
             sample = SupportSample(
                 score=1.0, reason=f"said word for word in turn {turn.id}", turn_ids=(turn.id,)
@@ -287,7 +289,7 @@ class LocalJudge:
             candidate=candidate, context=Conversation(turns=source)
         )
         sample = _sample(judgement)
-        stated = _statements_of(source)
+        stated = await asyncio.to_thread(_statements_of, source)
         # Only what is supported needs the second run, which can only take support away.
         if judgement.ruling == "supported" and stated != source:
             again = await _verifier().ajudge(
@@ -349,10 +351,10 @@ def _statements_of(source: tuple[Turn, ...]) -> tuple[Turn, ...]:
 def _sample(judgement: "SupportJudgement") -> SupportSample | Inconclusive:
     if judgement.ruling == "inconclusive":
         low, high = judgement.band
-        return Inconclusive(
-            reason="too_close",
-            detail=f"local support {judgement.score:.2f} lies between {low:.2f} and {high:.2f}",
-        )
+        detail = f"local support {judgement.score:.2f} lies between {low:.2f} and {high:.2f}"
+        # Outside the band, the text itself could not be judged: its language, or its length.
+        is_close = low <= judgement.score < high
+        return Inconclusive(reason="too_close", detail=detail if is_close else judgement.reason)
     turns = dict.fromkeys(word.turn_id for word in judgement.words if word.turn_id)
     missing = ", ".join(judgement.unsupported_words)
     reason = f"without support: {missing}" if missing else "every detail was found"
