@@ -31,7 +31,7 @@ _CATEGORIES = {
     sre.CATEGORY_NOT_WORD: r"\W",
 }
 # What a class is filled with, if it takes it: what texts repeat, and what patterns are made of.
-_FILLERS = "a 1\n\"'*_-.,:A{<[(>\u201c\u4e2d"
+_FILLERS = 'a 1\n"-*A<{\u4e2d'
 
 
 class OutOfStepsError(Exception):
@@ -227,7 +227,14 @@ def char_test(op: Any, value: Any, flags: int) -> Callable[[str], bool]:
             parts.append(_CATEGORIES[item])
     negated = "^" if op is sre.NOT_LITERAL else ""
     test = re.compile(f"[{negated}{''.join(parts)}]", flags & (re.IGNORECASE | re.ASCII))
-    return lambda char: test.match(char) is not None
+    known: dict[str, bool] = {}
+
+    def accepts(char: str) -> bool:
+        if char not in known:
+            known[char] = test.match(char) is not None
+        return known[char]
+
+    return accepts
 
 
 def count_steps(
@@ -272,7 +279,7 @@ def attacks(pattern: re.Pattern[str]) -> list[tuple[str, str, str]]:
     whole = _sample(parsed, pattern.flags)
     for before, bodies in _repeats(parsed, pattern.flags, ""):
         for body in bodies:
-            for end in ("", "\x00", "\n\x00"):
+            for end in ("", "\x00"):
                 texts[(before, body, end)] = None
                 texts[("", before + body, end)] = None
     if whole:
@@ -305,7 +312,7 @@ def _repeats(items: Any, flags: int, before: str) -> Iterator[tuple[str, list[st
 def _bodies(inner: Any, flags: int) -> list[str]:
     if len(inner) == 1 and inner[0][0] in {sre.LITERAL, sre.NOT_LITERAL, sre.ANY, sre.IN}:
         test = char_test(*inner[0], flags)
-        return [char for char in _FILLERS if test(char)] or [_sample(inner, flags)]
+        return [char for char in _FILLERS if test(char)][:5] or [_sample(inner, flags)]
     if len(inner) == 1 and inner[0][0] is sre.BRANCH:
         return [_sample(branch, flags) for branch in inner[0][1][1]]
     return [_sample(inner, flags)]

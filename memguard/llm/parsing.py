@@ -20,6 +20,7 @@ from memguard.llm.texts import (
     JsonObject,
     answer_end,
     blank_objects,
+    end_of_marks,
     ends_answer,
     json_objects,
     text_of,
@@ -80,11 +81,12 @@ _SCALE = re.compile(
     r"|\[\s{0,3}0(?:\.0+)?\s{0,3},\s{0,3}1(?:\.0+)?\s{0,3}\]",
     re.IGNORECASE,
 )
-_UPPER_BOUND = re.compile(r"\s*(?:[-\u2013\u2014~]|to\b|\.\.+)\s*[.,]?\d", re.IGNORECASE)
+_UPPER_BOUND = re.compile(r"\s{0,9}(?:[-\u2013\u2014~]|to\b|\.{2,9})\s{0,9}[.,]?\d", re.IGNORECASE)
 _QUOTED = re.compile(r"[\"\u201c`][^\"\u201c\u201d`\n]{0,300}[\"\u201d`]")
 _ENDS_WITH_NUMBER = re.compile(
     r"(?:^|\n|[.!?]\s)[\s*_`\"'-]{0,20}(" + _NUMBER.pattern + r")\Z", re.IGNORECASE
 )
+_LINE_START = re.compile(r"(?:\A|\n)[\s*_`\"'(\[>~\u2248#-]{0,70}\Z")
 # A number with its markup is no longer; only so much of the end of an answer is searched.
 _LAST_CHARS = 80
 
@@ -263,23 +265,26 @@ def _only_number(prose: str) -> _ScoreMark | InconclusiveReason:
     """The one number of an answer without labels; it may occur several times."""
     numbers = list(_FREE_NUMBER.finditer(prose))
     readings: set[_Reading] = {_reading_of(number) for number in numbers}
-    if len(readings) != 1 or not any(_stands_out(prose, number) for number in numbers):
+    begin = len(prose) - len(prose.lstrip("*_`\"'([ \n"))
+    if len(readings) != 1 or not any(_stands_out(prose, n, begin=begin) for n in numbers):
         return "parse_failure"
     return _ScoreMark(reading=readings.pop(), start=numbers[0].start(), end=numbers[0].end())
 
 
-def _stands_out(prose: str, number: re.Match[str]) -> bool:
-    """Whether a number is the answer, and not a number in a sentence."""
-    line_start = prose.rfind("\n", 0, number.start()) + 1
-    line_end = prose.find("\n", number.end())
-    before = prose[line_start : number.start()]
-    after = prose[number.end() : line_end if line_end >= 0 else len(prose)]
-    if re.fullmatch(r"[\s*_`\"'(\[>~\u2248#-]*", before) and ends_answer(after, 0):
+def _stands_out(prose: str, number: re.Match[str], *, begin: int) -> bool:
+    """Whether a number is the answer, and not a number in a sentence; the text starts at `begin`.
+
+    Only what is near a number is looked at, since an answer may have thousands of them.
+    """
+    before = prose[max(0, number.start() - _LAST_CHARS) : number.start()]
+    marks_end = end_of_marks(prose, number.end())
+    ends = marks_end == len(prose)
+    ends_line = ends or "\n" in prose[number.end() : marks_end]
+    if ends_line and _LINE_START.search(before):
         return True
     # "Turn 1 is unclear" must not read as full support; "I would say 0.85." may read as 0.85.
     is_fraction = re.search(r"[.,%/]|percent|out", number[0]) is not None
-    begins = not prose[: number.start()].strip("*_`\"'([ \n")
-    return is_fraction and (begins or ends_answer(prose, number.end()))
+    return is_fraction and (number.start() <= begin or ends)
 
 
 def _reading_of(number: re.Match[str]) -> _Reading:

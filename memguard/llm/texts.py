@@ -187,7 +187,13 @@ def _plain_char(char: str, *, after: str) -> str:
 
 def ends_answer(text: str, end: int) -> bool:
     """Whether nothing but closing marks follows a value that ends at an offset."""
-    return _CLOSING_MARKS.fullmatch(text, end) is not None
+    return end_of_marks(text, end) == len(text)
+
+
+def end_of_marks(text: str, start: int) -> int:
+    """Where the closing marks end that follow a value."""
+    marks = _CLOSING_MARKS.match(text, start)
+    return marks.end() if marks else start
 
 
 def blank_objects(text: str, objects: Sequence[JsonObject]) -> str:
