@@ -60,7 +60,8 @@ _NUMBER = re.compile(
     r"(?![\w%/])(?![.,:]\d)",
     re.IGNORECASE,
 )
-_FREE_NUMBER = re.compile(r"(?<![\w.,/:])" + _NUMBER.pattern, re.IGNORECASE)
+# After a colon, a number may follow a label, but not another number: a time, or a turn.
+_FREE_NUMBER = re.compile(r"(?<![\w.,/])(?<!\d:)" + _NUMBER.pattern, re.IGNORECASE)
 
 _LABEL = re.compile(
     r"(?<!\w)(?P<final>(?:final|overall|own)\s+)?"

@@ -268,7 +268,7 @@ _LABEL = (
 _CONCLUDING = (
     r"(?:so|thus|hence|therefore|choose|pick|prefer|conclusion|it'?s|i\s+say)[\s:,\"'*_`]+"
 )
-_MARKUP = " \t\n\"'*_`#[](){}.!:;,"
+_MARKUP = " \t\n\"'*_`#[](){}.!:;,\u201c\u201d\u300c\u300d\u3010\u3011"
 
 
 @dataclass(frozen=True)
