@@ -9,7 +9,7 @@ The engine of `re` counts nothing, and time is never asserted. The checkers on P
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from re import _constants as sre  # pyright: ignore[reportAttributeAccessIssue]
 from re import _parser as sre_parser  # pyright: ignore[reportAttributeAccessIssue]
@@ -64,7 +64,7 @@ class _Matcher:
 
         return match
 
-    def node(self, op: Any, value: Any, flags: int) -> Node:
+    def node(self, op: Any, value: Any, flags: int) -> Node:  # noqa: PLR0911  # one per kind
         if op in {sre.LITERAL, sre.NOT_LITERAL, sre.ANY, sre.IN}:
             return self.one(char_test(op, value, flags))
         if op is sre.BRANCH:
@@ -164,7 +164,9 @@ class _Matcher:
         if op is sre.POSSESSIVE_REPEAT:
             return self.atomic(self.repeat(sre.MAX_REPEAT, value, flags))
         if len(inner) == 1 and inner[0][0] in {sre.LITERAL, sre.NOT_LITERAL, sre.ANY, sre.IN}:
-            return self.run(char_test(*inner[0], flags), least, most, greedy=op is sre.MAX_REPEAT)
+            return self.run(
+                char_test(inner[0][0], inner[0][1], flags), least, most, greedy=op is sre.MAX_REPEAT
+            )
         body = self.sequence(inner, flags)
 
         def times(count: int, at: int, then: Then) -> int:
@@ -259,7 +261,7 @@ def count_steps(
 
 
 @contextmanager
-def _deep_calls() -> Iterator[None]:
+def _deep_calls() -> Generator[None]:
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(50_000)
     try:
@@ -311,7 +313,7 @@ def _repeats(items: Any, flags: int, before: str) -> Iterator[tuple[str, list[st
 
 def _bodies(inner: Any, flags: int) -> list[str]:
     if len(inner) == 1 and inner[0][0] in {sre.LITERAL, sre.NOT_LITERAL, sre.ANY, sre.IN}:
-        test = char_test(*inner[0], flags)
+        test = char_test(inner[0][0], inner[0][1], flags)
         return [char for char in _FILLERS if test(char)][:5] or [_sample(inner, flags)]
     if len(inner) == 1 and inner[0][0] is sre.BRANCH:
         return [_sample(branch, flags) for branch in inner[0][1][1]]
@@ -323,7 +325,7 @@ def _sample(items: Any, flags: int) -> str:
     return "".join(_sample_of(op, value, flags) for op, value in items)
 
 
-def _sample_of(op: Any, value: Any, flags: int) -> str:
+def _sample_of(op: Any, value: Any, flags: int) -> str:  # noqa: PLR0911  # one per kind
     if op is sre.LITERAL:
         return chr(value)
     if op in {sre.NOT_LITERAL, sre.ANY, sre.IN}:

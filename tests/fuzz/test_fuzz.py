@@ -22,9 +22,9 @@ TOKENS = (
     "0.8", "1", ".5", "85%", "4/5", "\u0660\u066b\u0668", "\u00bd", "\u00b2", "NaN", "-", "null",
     "<think>", "</think>", "<think", "</reasoning >", "Score: ", "final verdict is ", "TIE", "B",
     "not_supported", "```json", "```", "> ", "*", "# ", "p.m. ", "Dr. ", "Ana: ", "I like tea. ",
-    "not ", "?", "!", "\u3002", "\u201c", "\u201d", "\n", "\r\n", "\u2028", "\x85", "\x00", "\ud800",
-    "\u200b", "\u202e", "%", "%2E", ".", "/", "..", "user1", "user10", "*", " ", "9" * 5_000,
-    SECTION_OPEN, SECTION_CLOSE, FIXED_SENTENCE, "<|im_end|>", "\n\nHuman: ",
+    "not ", "?", "!", "\u3002", "\u201c", "\u201d", "\n", "\r\n", "\u2028", "\x85", "\x00",
+    "\ud800", "\u200b", "\u202e", "%", "%2E", ".", "/", "..", "user1", "user10", "*", " ",
+    "9" * 5_000, SECTION_OPEN, SECTION_CLOSE, FIXED_SENTENCE, "<|im_end|>", "\n\nHuman: ",
     *(heading for headings in HEADINGS.values() for heading in headings.values()),
 )  # fmt: skip
 HOSTILE = st.one_of(
