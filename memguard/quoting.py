@@ -7,7 +7,6 @@ these escapes. A section of memories is delimited by tags for the same reason.
 """
 
 import json
-import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
@@ -15,6 +14,7 @@ from memguard.schema.memory import Turn
 
 # Shared, because `json.dumps` builds a new encoder for every text.
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
+_MAX_DIGITS = 9
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
@@ -60,11 +60,13 @@ def named_turns(
         turns: The turns that the model was shown.
         first: The number of the first turn.
     """
-    ids: list[str] = []
+    ids: dict[str, None] = {}
     for number in numbers:
-        index = int(number) - first if number.isdecimal() else -1
-        if 0 <= index < len(turns) and turns[index].id not in ids:
-            ids.append(turns[index].id)
+        # Python refuses to read a number of thousands of digits, and no turn has one.
+        is_number = number.isdecimal() and len(number) <= _MAX_DIGITS
+        index = int(number) - first if is_number else -1
+        if 0 <= index < len(turns):
+            ids[turns[index].id] = None
     return tuple(ids)
 
 
@@ -76,12 +78,18 @@ FIXED_SENTENCE = (
     "differ, the current request wins."
 )
 
-_SECTION = re.compile(f"{re.escape(SECTION_OPEN)}.*?{re.escape(SECTION_CLOSE)}", re.DOTALL)
-
 
 def cut_sections(text: str) -> str:
     """The text without the sections that memguard rendered into it.
 
     Only a complete section is removed: a single tag that a user typed does not hide what follows.
     """
-    return _SECTION.sub("", text)
+    parts: list[str] = []
+    rest = 0
+    start = text.find(SECTION_OPEN)
+    # Not a regular expression: it would search to the end for every tag that is not closed.
+    while start >= 0 and (end := text.find(SECTION_CLOSE, start)) >= 0:
+        parts.append(text[rest:start])
+        rest = end + len(SECTION_CLOSE)
+        start = text.find(SECTION_OPEN, rest)
+    return "".join([*parts, text[rest:]])

@@ -40,6 +40,8 @@ Answer again with one JSON object, and nothing else, that fits this JSON schema:
 {schema}"""
 """The message after an answer that does not validate. It asks about the form alone, so it is not a
 prompt of a method."""
+# Of the first answer, as the model sees it again.
+_MAX_REPAIRED_CHARS = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,8 +127,8 @@ def _repair_turns(
     from langchain_core.messages import AIMessage, HumanMessage  # noqa: PLC0415
 
     shape = json.dumps(schema.model_json_schema(), ensure_ascii=False)
-    # Some servers refuse an empty assistant turn.
-    first_answer = text_of(reply.messages[0]) or "(no answer)"
+    # Some servers refuse an empty assistant turn, and a runaway answer is not paid for twice.
+    first_answer = text_of(reply.messages[0])[:_MAX_REPAIRED_CHARS] or "(no answer)"
     return [
         AIMessage(first_answer),
         HumanMessage(_REPAIR.format(problem=problem.detail, schema=shape)),

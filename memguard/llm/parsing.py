@@ -16,9 +16,11 @@ from pydantic import BaseModel, ValidationError
 
 from memguard.llm.failures import shorten
 from memguard.llm.texts import (
+    MAX_ANSWER_CHARS,
     JsonObject,
     answer_end,
     blank_objects,
+    end_of_marks,
     ends_answer,
     json_objects,
     text_of,
@@ -46,6 +48,9 @@ _TURN_KEYS = ("turns", "turn_ids", "evidence", "sources")
 _CUT = frozenset({"length", "max_tokens", "max_output_tokens", "MAX_TOKENS"})
 _FILTERED = frozenset({"content_filter", "refusal", "SAFETY", "PROHIBITED_CONTENT"})
 
+# Objects of one answer that are checked against a schema, from the last one.
+_MAX_VALIDATED = 100
+
 # The end of the pattern refuses a number that goes on: a date, a time, a version or a unit.
 _NUMBER = re.compile(
     r"(?P<sign>[-+\u2212])?"
@@ -55,12 +60,13 @@ _NUMBER = re.compile(
     r"(?![\w%/])(?![.,:]\d)",
     re.IGNORECASE,
 )
-_FREE_NUMBER = re.compile(r"(?<![\w.,/:])" + _NUMBER.pattern, re.IGNORECASE)
+# After a colon, a number may follow a label, but not another number: a time, or a turn.
+_FREE_NUMBER = re.compile(r"(?<![\w.,/])(?<!\d:)" + _NUMBER.pattern, re.IGNORECASE)
 
 _LABEL = re.compile(
     r"(?<!\w)(?P<final>(?:final|overall|own)\s+)?"
     r"(?P<word>(?:support[ _-]?)?score|rating|grade|support|answer|verdict|result)\b"
-    r"[\"'*_`\])\s]*"
+    r"[\"'*_`\])\s\u201d\u2019\u300d\u3011]*"
     r"(?P<joint>[:=]|->|\u2192|(?:\s|\b)(?:is|was|would\s+be|of)\s|\s[-\u2013\u2014]\s)?"
     r"[\"'*_`\[(\s~\u2248]*",
     re.IGNORECASE,
@@ -76,11 +82,14 @@ _SCALE = re.compile(
     r"|\[\s{0,3}0(?:\.0+)?\s{0,3},\s{0,3}1(?:\.0+)?\s{0,3}\]",
     re.IGNORECASE,
 )
-_UPPER_BOUND = re.compile(r"\s*(?:[-\u2013\u2014~]|to\b|\.\.+)\s*[.,]?\d", re.IGNORECASE)
+_UPPER_BOUND = re.compile(r"\s{0,9}(?:[-\u2013\u2014~]|to\b|\.{2,9})\s{0,9}[.,]?\d", re.IGNORECASE)
 _QUOTED = re.compile(r"[\"\u201c`][^\"\u201c\u201d`\n]{0,300}[\"\u201d`]")
 _ENDS_WITH_NUMBER = re.compile(
-    r"(?:^|\n|[.!?]\s)[\s*_`\"'-]*(" + _NUMBER.pattern + r")[\s.!*_`\"']*$", re.IGNORECASE
+    r"(?:^|\n|[.!?]\s)[\s*_`\"'-]{0,20}(" + _NUMBER.pattern + r")\Z", re.IGNORECASE
 )
+_LINE_START = re.compile(r"(?:\A|\n)[\s*_`\"'(\[>~\u2248#-]{0,70}\Z")
+# A number with its markup is no longer; only so much of the end of an answer is searched.
+_LAST_CHARS = 80
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +151,8 @@ def _listed_turns(evidence: object, turn_ids: Collection[str]) -> tuple[str, ...
     if not isinstance(evidence, Sequence):
         return ()
     ids = (str(item).strip(" \t\n[](){}#\"'") for item in evidence)
-    return tuple(dict.fromkeys(turn_id for turn_id in ids if turn_id in turn_ids))
+    known = frozenset(turn_ids)
+    return tuple(dict.fromkeys(turn_id for turn_id in ids if turn_id in known))
 
 
 def _find_score(text: str) -> tuple[float, Mapping[str, Any]] | Inconclusive:
@@ -169,8 +179,9 @@ def _last_mark(marks: list[_ScoreMark], prose: str) -> _ScoreMark | Inconclusive
         if quoted or not last.is_final:
             return "parse_failure"
     # A different number at the very end may correct the labelled one.
-    after = _ENDS_WITH_NUMBER.search(prose[last.end :])
-    number = None if after is None else _NUMBER.fullmatch(after[1])
+    after = prose[last.end :].rstrip(" \t\n.!*_`\"'")
+    ending = _ENDS_WITH_NUMBER.search(after, max(0, len(after) - _LAST_CHARS))
+    number = None if ending is None else _NUMBER.fullmatch(ending[1])
     if number is not None and _reading_of(number) != last.reading:
         return "parse_failure"
     return last
@@ -255,23 +266,26 @@ def _only_number(prose: str) -> _ScoreMark | InconclusiveReason:
     """The one number of an answer without labels; it may occur several times."""
     numbers = list(_FREE_NUMBER.finditer(prose))
     readings: set[_Reading] = {_reading_of(number) for number in numbers}
-    if len(readings) != 1 or not any(_stands_out(prose, number) for number in numbers):
+    begin = len(prose) - len(prose.lstrip("*_`\"'([ \n"))
+    if len(readings) != 1 or not any(_stands_out(prose, n, begin=begin) for n in numbers):
         return "parse_failure"
     return _ScoreMark(reading=readings.pop(), start=numbers[0].start(), end=numbers[0].end())
 
 
-def _stands_out(prose: str, number: re.Match[str]) -> bool:
-    """Whether a number is the answer, and not a number in a sentence."""
-    line_start = prose.rfind("\n", 0, number.start()) + 1
-    line_end = prose.find("\n", number.end())
-    before = prose[line_start : number.start()]
-    after = prose[number.end() : line_end if line_end >= 0 else len(prose)]
-    if re.fullmatch(r"[\s*_`\"'(\[>~\u2248#-]*", before) and ends_answer(after, 0):
+def _stands_out(prose: str, number: re.Match[str], *, begin: int) -> bool:
+    """Whether a number is the answer, and not a number in a sentence; the text starts at `begin`.
+
+    Only what is near a number is looked at, since an answer may have thousands of them.
+    """
+    before = prose[max(0, number.start() - _LAST_CHARS) : number.start()]
+    marks_end = end_of_marks(prose, number.end())
+    ends = marks_end == len(prose)
+    ends_line = ends or "\n" in prose[number.end() : marks_end]
+    if ends_line and _LINE_START.search(before):
         return True
     # "Turn 1 is unclear" must not read as full support; "I would say 0.85." may read as 0.85.
     is_fraction = re.search(r"[.,%/]|percent|out", number[0]) is not None
-    begins = not prose[: number.start()].strip("*_`\"'([ \n")
-    return is_fraction and (begins or ends_answer(prose, number.end()))
+    return is_fraction and (number.start() <= begin or ends)
 
 
 def _reading_of(number: re.Match[str]) -> _Reading:
@@ -320,7 +334,8 @@ def read_answer(message: object, parse: Parse[T], *, partial: bool = False) -> T
 
     Returns:
         The value; `refusal` if the model declined; `truncated` if the answer was cut off before
-        or within the value; otherwise the result of `parse`.
+        or within the value; `parse_failure` if it has more than `MAX_ANSWER_CHARS`; otherwise the
+        result of `parse`.
     """
     extra: Any = getattr(message, "additional_kwargs", None) or {}
     finish = _finish_of(message)
@@ -328,6 +343,9 @@ def read_answer(message: object, parse: Parse[T], *, partial: bool = False) -> T
     refusal = extra.get("refusal") or _refusal_block(message)
     if refusal or finish in _FILTERED:
         return Inconclusive(reason="refusal", detail=shorten(str(refusal or text or finish)))
+    if len(text) > MAX_ANSWER_CHARS:
+        detail = f"{len(text)} characters, more than {MAX_ANSWER_CHARS}: {text[:100]}"
+        return Inconclusive(reason="parse_failure", detail=shorten(detail))
     value = parse(text)
     if finish not in _CUT:
         return value
@@ -354,16 +372,14 @@ def _refusal_block(message: object) -> str:
 
 
 def parse_json(text: str, schema: type[M]) -> M | Inconclusive:
-    """Read a JSON object of a schema: the last complete one that validates.
+    """Read a JSON object of a schema: the last complete one that validates, of the last hundred.
 
     Reasoning, code fences, prose around the object and trailing commas are accepted. An object
     inside the braces of a broken one may be a quotation and is not read.
     """
-    objects = json_objects(without_reasoning(text))
+    objects = [item for item in json_objects(without_reasoning(text)) if not item.enclosed]
     problem = "no JSON object"
-    for candidate in reversed(objects):
-        if candidate.enclosed:
-            continue
+    for candidate in reversed(objects[-_MAX_VALIDATED:]):
         try:
             return schema.model_validate(candidate.value)
         except ValidationError as error:

@@ -10,17 +10,20 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from memguard.llm.failures import shorten
 from memguard.schema.decision import Inconclusive, InconclusiveReason
 
-_TAGS = r"(?:think(?:ing)?|reasoning|thoughts?|reflection|scratchpad)"
-_REASONING = re.compile(rf"<({_TAGS})\b[^>]*>.*?</\1\s*>", re.IGNORECASE | re.DOTALL)
-# Anchored: from every other position `.*` would read the whole text again.
-_LAST_CLOSER = re.compile(rf"\A.*</{_TAGS}\s*>", re.IGNORECASE | re.DOTALL)
-_UNCLOSED = re.compile(rf"<{_TAGS}\b[^>]*>.*", re.IGNORECASE | re.DOTALL)
-_OPENER = re.compile(rf"<{_TAGS}\b", re.IGNORECASE)
+# A tag has no angle bracket inside: with one allowed, every unclosed tag would read on to the end.
+_TAG = re.compile(
+    r"<(?P<closes>/)?(?P<name>think(?:ing)?|reasoning|thoughts?|reflection|scratchpad)\b[^<>]*>",
+    re.IGNORECASE,
+)
+_OPENER = re.compile(
+    r"<(?:think(?:ing)?|reasoning|thoughts?|reflection|scratchpad)\b", re.IGNORECASE
+)
 
 
 def text_of(message: object) -> str:
@@ -69,20 +72,47 @@ def without_reasoning(text: str) -> str:
     try:
         json.loads(text)
     except (ValueError, RecursionError):
-        text = _REASONING.sub("", text)
-        # Some chat templates write the opening tag themselves, so the answer has only the closing
-        # one. A truncated answer has only the opening one.
-        text = _LAST_CLOSER.sub("", text)
-        return _UNCLOSED.sub("", text)
+        return _cut_reasoning(text)
     # In an answer that is one JSON value, a tag inside a string is a quotation.
     return text
 
 
+def _cut_reasoning(text: str) -> str:
+    tags = list(_TAG.finditer(text))
+    # By name, the index of the next closing tag, filled from the end: one pass, whatever the text.
+    closing: list[int | None] = []
+    later: dict[str, int] = {}
+    for index in range(len(tags) - 1, -1, -1):
+        name = tags[index]["name"].lower()
+        closing.append(later.get(name))
+        if tags[index]["closes"]:
+            later[name] = index
+    closing.reverse()
+    kept: list[str] = []
+    unclosed: int | None = None
+    index = start = 0
+    while index < len(tags):
+        tag, pair = tags[index], closing[index]
+        kept.append(text[start : tag.start()])
+        start = tag.end()
+        if tag["closes"]:
+            # Some chat templates write the opening tag themselves, so the answer has only the
+            # closing one.
+            kept, unclosed = [], None
+        elif pair is not None:
+            index, start = pair, tags[pair].end()
+        elif unclosed is None:
+            unclosed = len(kept)
+        index += 1
+    # A truncated answer has only the opening tag, and what follows it is reasoning.
+    return "".join(kept[:unclosed] if unclosed is not None else [*kept, text[start:]])
+
+
 def end_of_reasoning(text: str) -> int:
     """Where the reasoning at the beginning of a text ends; at the end of the text if unclosed."""
-    closed = _LAST_CLOSER.match(text)
-    if closed:
-        return closed.end()
+    ends = [tag.end() for tag in _TAG.finditer(text) if tag["closes"]]
+    if ends:
+        return ends[-1]
     return len(text) if _OPENER.search(text) else 0
 
 
@@ -101,68 +131,116 @@ class JsonObject:
 
 
 _DECODER = json.JSONDecoder()
-_TRAILING_COMMA = re.compile(r",(\s*[}\]])")
+_TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
+# A brace, and what must follow it in an object; any other brace, as in code, costs no attempt.
+_OPENING = re.compile(r"\{(\s*[\"}])?")
 
-# A verdict is stated last, so the end of an answer is searched. The limit bounds the time that a
-# runaway answer blocks the event loop.
+MAX_ANSWER_CHARS = 200_000
+"""A longer answer is not read: it is a `parse_failure` that says so. Ours: about 50,000 tokens, six
+times what any stage asks for. It bounds the time that an answer blocks the event loop."""
+
+# A verdict is stated last, so the end of an answer is searched for a score or a choice.
 _MAX_CHARS = 8_000
 
-# Opening braces tried in one text; bounds the work on a text made of braces.
-_MAX_TRIES = 200
+# Of Chinese, Arabic, Urdu and Hindi, and the signs of ratio and fraction.
+_PUNCTUATION = {
+    "\u3002": ".", "\u3001": ",", "\u066b": ".", "\u066c": ",", "\u060c": ",", "\u061b": ";",
+    "\u06d4": ".", "\u066a": "%", "\u0964": ".", "\u2236": ":", "\ua789": ":", "\u2044": "/",
+}  # fmt: skip
+
+# Attempts to read an object in one text, and those that may fail, since each reads on to the end.
+_MAX_TRIED = 1_000
+_MAX_FAILED = 100
 
 # What may follow the last value of an answer.
 _CLOSING_MARKS = re.compile(r"[\s\"'`*_.)\]}!]*")
 
 
 def answer_end(text: str) -> str:
-    """The part of an answer that is searched for a score or a choice, with compatible characters.
+    """The part of an answer that is searched for a score or a choice.
 
-    NFKC makes ASCII digits and punctuation of their full-width forms.
+    Compatible characters become plain ones (NFKC), and digits and punctuation of other scripts
+    become those of ASCII, so that the rules know one form of a number.
     """
-    return unicodedata.normalize("NFKC", without_reasoning(text[-_MAX_CHARS:])).strip()
+    plain = without_reasoning(text[-_MAX_CHARS:])
+    if not plain.isascii():
+        plain = "".join(_plain_char(char, after=last) for last, char in pairwise(["", *plain]))
+    # Cut again, because one character may have become eighteen.
+    return plain[-_MAX_CHARS:].strip()
+
+
+def _plain_char(char: str, *, after: str) -> str:
+    if char.isascii():
+        return char
+    if char.isdecimal():
+        return str(unicodedata.decimal(char))
+    # Marks of direction and other invisible characters stand between the digits of a number.
+    if unicodedata.category(char) == "Cf":
+        return ""
+    plain = unicodedata.normalize("NFKC", char)
+    if not any(part.isdecimal() for part in plain):
+        return "".join(_PUNCTUATION.get(part, part) for part in plain)
+    is_fraction = "\u2044" in plain and not after.isdecimal()
+    # "0.8\u00b2" has a footnote and "1\u00bd" is no eleven halves: such a number must not be read.
+    return plain.replace("\u2044", "/") if is_fraction else "_"
 
 
 def ends_answer(text: str, end: int) -> bool:
     """Whether nothing but closing marks follows a value that ends at an offset."""
-    return _CLOSING_MARKS.fullmatch(text, end) is not None
+    return end_of_marks(text, end) == len(text)
+
+
+def end_of_marks(text: str, start: int) -> int:
+    """Where the closing marks end that follow a value."""
+    marks = _CLOSING_MARKS.match(text, start)
+    return marks.end() if marks else start
 
 
 def blank_objects(text: str, objects: Sequence[JsonObject]) -> str:
     """The text with spaces in place of the objects, so that offsets stay the same."""
+    parts: list[str] = []
+    start = 0
     for item in objects:
-        text = text[: item.start] + " " * (item.end - item.start) + text[item.end :]
-    return text
+        parts += [text[start : item.start], " " * (item.end - item.start)]
+        start = item.end
+    return "".join([*parts, text[start:]])
 
 
 def json_objects(text: str) -> list[JsonObject]:
-    """The complete JSON objects in a text, outermost ones only, in order."""
+    """The complete JSON objects in a text, outermost ones only, in order.
+
+    None at all for a text with more than a thousand, or with a hundred broken ones: which of them
+    is the answer, and which a quotation, cannot be told.
+    """
     objects: list[JsonObject] = []
     closings = _closings(text)
+    # Of the same length, so that an offset means the same in both.
+    repaired = _TRAILING_COMMA.sub(" ", text)
+    end = tried = failed = 0
     broken_until = -1
-    position = text.find("{")
-    for _ in range(_MAX_TRIES):
-        if position < 0:
-            break
-        closing = closings.get(position, len(text))
-        read = _read_object(text, position, closing=closing)
+    for brace in _OPENING.finditer(text):
+        position = brace.start()
+        if position < end:
+            continue
+        read = None
+        if brace[1]:
+            read = _read_object(text, position)
+            tried, failed = tried + 1, failed + (read is None)
+            if tried > _MAX_TRIED or failed > _MAX_FAILED:
+                return []
+            read = read or _read_object(repaired, position)
         if read is None:
             # Anything inside these braces may be a quotation.
-            broken_until = max(broken_until, closing)
-            position = text.find("{", position + 1)
+            broken_until = max(broken_until, closings.get(position, len(text)))
         else:
             value, end = read
             objects.append(JsonObject(value, position, end, enclosed=position < broken_until))
-            position = text.find("{", end)
     return objects
 
 
-def _read_object(text: str, start: int, *, closing: int) -> tuple[dict[str, Any], int] | None:
+def _read_object(text: str, start: int) -> tuple[dict[str, Any], int] | None:
     with suppress(ValueError, RecursionError):
         return _DECODER.raw_decode(text, start)
-    # A comma before a closing bracket is the one error that is repaired.
-    repaired, commas = _TRAILING_COMMA.subn(r"\1", text[start : closing + 1])
-    with suppress(ValueError, RecursionError):
-        return (json.loads(repaired), closing + 1) if commas else None
     return None
 
 
@@ -190,7 +268,7 @@ _LABEL = (
 _CONCLUDING = (
     r"(?:so|thus|hence|therefore|choose|pick|prefer|conclusion|it'?s|i\s+say)[\s:,\"'*_`]+"
 )
-_MARKUP = " \t\n\"'*_`#[](){}.!:;,"
+_MARKUP = " \t\n\"'*_`#[](){}.!:;,\u201c\u201d\u300c\u300d\u3010\u3011"
 
 
 @dataclass(frozen=True)

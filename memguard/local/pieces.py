@@ -10,6 +10,7 @@ none of its words.
 import hashlib
 import re
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 
 from memguard.schema.units import Kind, Piece, Pieces, Unit
@@ -76,6 +77,8 @@ _NEGATIONS = frozenset(
 )
 _ENDINGS = ("'s", "ing", "ies", "ed", "es", "s", "e", "y")
 _MIN_STEM = 3
+MAX_PIECES = 40
+"""Maximum number of pieces of one memory."""
 # A negation at most this many words before a word denies it.
 _NEAR = 2
 
@@ -127,12 +130,16 @@ def problem_of(pieces: Sequence[Piece], *, source: str) -> str:
     """Why the pieces do not say what the memory `source` says; an empty string if they do."""
     if not pieces:
         return "no pieces"
+    if len(pieces) > MAX_PIECES:
+        return f"there are {len(pieces)} pieces, more than {MAX_PIECES}"
     if any(not _words(piece.text) for piece in pieces):
         return "a piece without words"
+    # Read once: a memory may be long, and have many pieces.
+    known, always_denied = set(_stems(source)), _always_denied(_words(source))
     for piece in pieces:
-        if added := adds_words(piece.text, source=source):
+        if added := _first_unknown(piece.text, known):
             return f"a piece adds {added!r}"
-        if denied := _drops_negation(piece.text, source=source):
+        if denied := _drops_negation(piece.text, always_denied):
             return f"a piece drops the negation of {denied!r}"
     stems = {stem for piece in pieces for stem in _stems(piece.text)}
     lost = [word for word in _content(source) if _stem(word) not in stems]
@@ -141,24 +148,28 @@ def problem_of(pieces: Sequence[Piece], *, source: str) -> str:
 
 def adds_words(text: str, *, source: str) -> str:
     """The first content word of a text that its source does not have; empty without one."""
-    stems = set(_stems(source))
-    return next((word for word in _content(text) if _stem(word) not in stems), "")
+    return _first_unknown(text, set(_stems(source)))
 
 
-def _drops_negation(text: str, *, source: str) -> str:
-    """A word that the source always denies, in a text that denies nothing; empty without one."""
-    if any(word in _NEGATIONS for word in _words(text)):
-        return ""
-    words = _words(source)
-    positions: dict[str, list[int]] = {}
+def _first_unknown(text: str, known: AbstractSet[str]) -> str:
+    return next((word for word in _content(text) if _stem(word) not in known), "")
+
+
+def _always_denied(words: Sequence[str]) -> frozenset[str]:
+    """The stems that have a negation just before them wherever they are."""
+    denied: set[str] = set()
+    affirmed: set[str] = set()
     for index, word in enumerate(words):
-        positions.setdefault(_stem(word), []).append(index)
-    # Each word is looked up once: a memory may be long, and repeat itself.
-    for word in dict.fromkeys(_content(text)):
-        indexes = positions.get(_stem(word), [])
-        if indexes and all(_NEGATIONS & set(words[max(0, i - _NEAR) : i]) for i in indexes):
-            return word
-    return ""
+        near = words[max(0, index - _NEAR) : index]
+        (denied if _NEGATIONS.intersection(near) else affirmed).add(_stem(word))
+    return frozenset(denied - affirmed)
+
+
+def _drops_negation(text: str, denied: AbstractSet[str]) -> str:
+    """A word that the source always denies, in a text that denies nothing; empty without one."""
+    if not denied or any(word in _NEGATIONS for word in _words(text)):
+        return ""
+    return next((word for word in _content(text) if _stem(word) in denied), "")
 
 
 def _content(text: str) -> list[str]:

@@ -7,14 +7,18 @@ quotations, and keep the rest.
 """
 
 import re
+from functools import lru_cache
 
 _SENTENCE = re.compile(r"[^.!?\u3002\uff01\uff1f\n]+(?:[.!?\u3002\uff01\uff1f]+|\n|$)")
 _TITLE = re.compile(r"\b(?:mr|mrs|ms|dr|prof|st|vs|approx|e\.g|i\.e)\.$", re.IGNORECASE)
+# More characters than the longest title or abbreviation has, with the one before it.
+_TAIL = 10
 _ABBREVIATION = re.compile(r"\b(?:[a-z]|no|etc|a\.m|p\.m)\.$", re.IGNORECASE)
 _QUOTED = re.compile(
-    '"[^"\\n]*"|\u201c[^\u201d\\n]*\u201d|\u00ab[^\u00bb\\n]*\u00bb|\u201e[^\u201c\\n]*\u201c'
+    '"[^"\\n]*"|\u201c[^\u201c\u201d\\n]*\u201d|\u00ab[^\u00ab\u00bb\\n]*\u00bb'
+    "|\u201e[^\u201e\u201c\\n]*\u201c"
 )
-_QUOTED_LINE = re.compile(r"^\s*>.*$", re.MULTILINE)
+_QUOTED_LINE = re.compile(r"^[^\S\n]*>.*$", re.MULTILINE)
 _STAGE_DIRECTION = re.compile(r"\*[^*\n]+\*")
 _CODE = re.compile(r"```.*?(?:```|$)", re.DOTALL)
 
@@ -49,7 +53,7 @@ _DEMAND = re.compile(
 # Somebody who writes about storing or scoring addresses the memory, as a prompt injection does.
 _ABOUT_STORING = re.compile(
     r"\b(?:store|save|memori[sz]e|remember)\b.{0,40}\b(?:this|that|always|forever|it)\b|"
-    r"\bscore\s*[:=]?\s*\d|\b(?:previous|prior|all|your) (?:rules|instructions)\b",
+    r"\bscore\s{0,3}[:=]?\s{0,3}\d|\b(?:previous|prior|all|your) (?:rules|instructions)\b",
     re.IGNORECASE,
 )
 _SMALL_TALK = re.compile(
@@ -64,6 +68,8 @@ _SPACELESS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]")
 _MIN_SPACELESS = 5
 
 
+# Cached, because every candidate of a run is compared with the statements of the same turns.
+@lru_cache(maxsize=32)
 def find_statements(text: str) -> tuple[str, ...]:
     """The sentences of a turn in which its speaker states a fact, verbatim and in order."""
     # A turn that opens with a stage direction, such as `*smiles*`, is role play.
@@ -76,15 +82,23 @@ def split_sentences(text: str) -> tuple[str, ...]:
     """The sentences of a text, without code, quoted lines and stage directions."""
     plain = _STAGE_DIRECTION.sub(" ", _QUOTED_LINE.sub("\n", _CODE.sub("\n", text)))
     sentences: list[str] = []
-    open_sentence = ""
+    parts: list[str] = []
+    straight = opened = 0
     for match in _SENTENCE.finditer(plain):
-        open_sentence += match[0]
+        part = match[0]
+        parts.append(part)
+        # Counted part by part: a sentence of thousands of parts would be read as often.
+        straight += part.count('"')
+        opened += part.count("\u201c") - part.count("\u201d")
+        in_quotation = straight % 2 == 1 or opened > 0
         # "a.m.", "Dr." and "3.5" end no sentence, and a quotation is not split.
-        if _goes_on(open_sentence, plain[match.end() : match.end() + 2]):
+        tail = "".join(parts[-_TAIL:])[-_TAIL:]
+        following = plain[match.end() : match.end() + 2]
+        if not part.endswith("\n") and (in_quotation or _goes_on(tail, following)):
             continue
-        sentences.append(open_sentence.strip())
-        open_sentence = ""
-    return tuple(sentence for sentence in (*sentences, open_sentence.strip()) if sentence)
+        sentences.append("".join(parts).strip())
+        parts, straight, opened = [], 0, 0
+    return tuple(sentence for sentence in (*sentences, "".join(parts).strip()) if sentence)
 
 
 def is_statement(sentence: str) -> bool:
@@ -105,16 +119,12 @@ def is_statement(sentence: str) -> bool:
     return not any(pattern.search(sentence) for pattern in anywhere)
 
 
-def _goes_on(so_far: str, following: str) -> bool:
-    """Whether a sentence continues after `so_far`; `following` is the next two characters."""
-    if so_far.endswith("\n"):
-        return False
-    if so_far.count('"') % 2 or so_far.count("\u201c") > so_far.count("\u201d"):
-        return True
-    if so_far[-2:-1].isdigit() and so_far.endswith(".") and following[:1].isdigit():
+def _goes_on(tail: str, following: str) -> bool:
+    """Whether a sentence continues after its last characters; `following` is the next two."""
+    if tail[-2:-1].isdigit() and tail.endswith(".") and following[:1].isdigit():
         return True
     after = following.strip()
-    if not after or _TITLE.search(so_far):
+    if not after or _TITLE.search(tail):
         return bool(after)
     # After "4 a.m." a capital begins a new sentence, and a small letter continues this one.
-    return not after[0].isupper() and _ABBREVIATION.search(so_far) is not None
+    return not after[0].isupper() and _ABBREVIATION.search(tail) is not None

@@ -42,3 +42,5 @@ def test_no_turns_are_said_to_be_none() -> None:
 def test_turns_are_named_by_the_numbers_shown() -> None:
     turns = [Turn(id=f"D1:{n}", role="user", content="x") for n in range(3)]
     assert named_turns(["3", "1", "9", "0", "-1", "two", "1"], turns) == ("D1:2", "D1:0")
+    # Python refuses to read a number of more than 4,300 digits.
+    assert named_turns(["9" * 5_000, "2"], turns) == ("D1:1",)

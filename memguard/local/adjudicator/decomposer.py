@@ -5,15 +5,13 @@ import re
 from collections.abc import Sequence
 
 from memguard.local.adjudicator.cues import NAME, kind_of
-from memguard.local.pieces import problem_of, with_span
+from memguard.local.pieces import MAX_PIECES, problem_of, with_span
 from memguard.local.statements import split_sentences
 from memguard.schema.read import Decomposition
 from memguard.schema.units import Piece, Pieces
 
 PIECES_FINGERPRINT = "local:pieces:2"
 """Part of the key under which pieces are stored. Increase the number when a rule changes them."""
-MAX_PIECES = 40
-"""Maximum number of pieces of one memory; beyond it, neighbouring pieces stay together."""
 _NOTE = "split by local rules, which separate only sentences, reasons and joined statements"
 
 # `since` with a pronoun gives a reason; `since 2019` is a date. `because of` has no clause after
@@ -28,7 +26,10 @@ _VERB = (
     r"bought|visited|started|plans?)"
 )
 _JOINED = re.compile(rf"(?:,|;|,? and|,? but) (?=(?:also )?{_VERB}\b)", re.IGNORECASE)
-_STARTS = re.compile(r"^(?:[\w'. -]{1,40}: )?(?:the user|user|i|[A-Z][\w-]+)(?= )", re.IGNORECASE)
+# Bounded, because each statement of a sentence repeats it.
+_STARTS = re.compile(
+    r"^(?:[\w'. -]{1,40}: )?(?:the user|user|i|[A-Z][\w-]{1,40})(?= )", re.IGNORECASE
+)
 
 
 def split_memory(text: str) -> Pieces:
@@ -70,7 +71,7 @@ def _statements(sentence: str) -> list[str]:
 
 
 def _grouped(parts: Sequence[str]) -> list[str]:
-    """Join neighbours so that at most `MAX_PIECES` parts remain."""
+    """Join neighbours so that at most `MAX_PIECES` parts remain; nothing is lost."""
     size = -(-len(parts) // MAX_PIECES) or 1
     return [" ".join(parts[at : at + size]) for at in range(0, len(parts), size)]
 

@@ -82,10 +82,12 @@ _SLOTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("marriage", re.compile(r"\b(?:is|am) (single|married|divorced|engaged|widowed)\b", _I)),
     ("name", re.compile(r"\bname is ([\w' -]+)", _I)),
 )  # fmt: skip
-_FAVOURITE = re.compile(r"\bfavou?rite ([\w -]+?) (?:is|are) ([\w' -]+)", _I)
+_FAVOURITE = re.compile(r"\bfavou?rite ([\w -]{1,60}?) (?:is|are) ([\w' -]+)", _I)
 # Where the value of a slot ends: "a nurse and lives in Lyon" is the job "a nurse".
 _VALUE_END = re.compile(r"\b(?:and|but|because|since|with|where|which|who|now|instead)\b.*", _I)
 
+MAX_RELATED = 1_000
+"""Maximum number of units that are compared with one another, in the order of recall."""
 MAX_SENTENCES = 600
 """Maximum number of sentences of evidence that are read, from the beginning."""
 MAX_UNITS = 30
@@ -175,7 +177,7 @@ class Nearness:
     query: Matrix
     """Cosine of each of the N units with the query, shape (N,)."""
     between: Matrix
-    """Cosine of every two units, shape (N, N)."""
+    """Cosine of every two of the first M units, shape (M, M); M is at most `MAX_RELATED`."""
     shared: tuple[frozenset[str], ...]
     """For each unit, the content stems that it shares with the query."""
 
@@ -207,7 +209,7 @@ def measure_nearness(
     content = content_stems(case.query)
     return Nearness(
         query=near,
-        between=units @ units.T,
+        between=units[:MAX_RELATED] @ units[:MAX_RELATED].T,
         shared=tuple(content & content_stems(text) for text in texts),
     )
 

@@ -7,7 +7,8 @@ the evidence, and builds a row for each unit.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
+
+import numpy as np
 
 from memguard.local.adjudicator import cues
 from memguard.local.adjudicator.cues import NAME, WEAKER
@@ -24,7 +25,7 @@ from memguard.local.adjudicator.relations import (
     replaces,
 )
 from memguard.local.credibility import Credibility
-from memguard.local.encoder import LocalEmbeddings
+from memguard.local.encoder import LocalEmbeddings, Matrix
 from memguard.local.verifier.support import SupportVerifier
 from memguard.local.verifier.words import looks_foreign, split_words
 from memguard.schema.decision import Inconclusive
@@ -47,6 +48,8 @@ from memguard.schema.units import (
 _COMPARED = 0.35
 # How many units must begin with a name for it to be the user's.
 _MIN_NAME_COUNT = 3
+MAX_COMPARED_PAIRS = 20_000
+"""Maximum number of pairs of units that are compared by their words, the nearest first."""
 MAX_CHECKED_PAIRS = 200
 """Maximum number of pairs that the support verifier checks, the nearest first; that takes about a
 second. Two hundred memories that differ only in a number would be twenty thousand pairs."""
@@ -131,6 +134,8 @@ def _notes(situation: Situation | Inconclusive, relations: "_Relations") -> tupl
     notes = (WEAKER, FOREIGN) if isinstance(situation, Inconclusive) else (WEAKER,)
     if relations.unchecked:
         notes += (f"conflicts judged by words alone, because too many: {relations.unchecked}",)
+    if relations.left_out:
+        notes += (f"units and pairs not compared, because too many: {relations.left_out}",)
     return notes
 
 
@@ -152,6 +157,8 @@ class _Relations:
     """Pairs of units that contradict each other."""
     unchecked: int
     """How many of the conflicts the support verifier has not checked."""
+    left_out: int
+    """How many units, and pairs of units, were not compared, because there are too many."""
 
 
 def _relate(
@@ -166,9 +173,11 @@ def _relate(
     about = [cues.about_whom(unit.text, user_names=names) for unit in units]
     contrary: list[tuple[float, int, int]] = []
     replaced: set[str] = set()
-    for i, j in combinations(range(len(units)), 2):
+    pairs, left_out = _near_pairs(near.between)
+    left_out += len(units) - len(near.between)
+    for i, j in pairs:
         cosine = float(near.between[i, j])
-        if cosine < _COMPARED or about[i] != about[j] or units[i].text == units[j].text:
+        if about[i] != about[j] or units[i].text == units[j].text:
             continue
         for new, old in ((i, j), (j, i)):
             if (
@@ -194,7 +203,18 @@ def _relate(
         replaced=frozenset(replaced),
         conflicts=tuple(conflicts),
         unchecked=len(current) - len(nearest),
+        left_out=left_out,
     )
+
+
+def _near_pairs(between: Matrix) -> tuple[list[tuple[int, int]], int]:
+    """The pairs of units to compare, the nearest `MAX_COMPARED_PAIRS`, and how many are not."""
+    rows, columns = np.nonzero(np.triu(between >= _COMPARED, k=1))
+    # A stable sort, so that equal pairs keep the order of recall on every machine.
+    nearest = np.argsort(-between[rows, columns], kind="stable")[:MAX_COMPARED_PAIRS]
+    kept = np.sort(nearest)
+    pairs = zip(rows[kept].tolist(), columns[kept].tolist(), strict=True)
+    return list(pairs), len(rows) - len(kept)
 
 
 def _supports(verifier: SupportVerifier, first: Unit, second: Unit) -> bool:

@@ -57,7 +57,7 @@ def read_numbers(
         if _DIGITS.match(word):
             readings[index], demanded[index] = _digits(word), True
         elif word in lexicon.SMALL_NUMBERS or word in lexicon.TENS:
-            value, length = _spoken(lowered[index:])
+            value, length = _spoken(lowered, index)
             loose = length == 1 and word == "one" and _is_pronoun(lowered, index)
             # Every word of `two hundred and fifty` stands for the whole number.
             for position in range(index, index + length):
@@ -107,25 +107,24 @@ def _digits(word: str) -> NumberReading:
     return (frozenset({plain.lstrip("0") or "0"}),)
 
 
-def _spoken(words: Sequence[str]) -> tuple[int, int]:
-    """Value and length in words of the number at the start, such as `two hundred and fifty`."""
+def _spoken(words: Sequence[str], start: int) -> tuple[int, int]:
+    """Value and length in words of the number at `start`, such as `two hundred and fifty`."""
     total, current, length = 0, 0, 0
-    for index, word in enumerate(words):
+    for index in range(start, len(words)):
+        word = words[index]
         value = lexicon.TENS.get(word) or lexicon.SMALL_NUMBERS.get(word)
-        if value is not None and (index == 0 or _continues(current, value)):
+        if value is not None and (index == start or _continues(current, value)):
             current += value
-        elif word in lexicon.SCALES and index:
+        elif word in lexicon.SCALES and index > start:
             current = (current or 1) * lexicon.SCALES[word]
             # A hundred may still grow, as in `two hundred and fifty`; larger scales close a group.
             if word != "hundred":
                 total, current = total + current, 0
-        elif (
-            word == "and" and words[index - 1] in lexicon.SCALES and _is_spoken(words[index + 1 :])
-        ):
+        elif word == "and" and words[index - 1] in lexicon.SCALES and _is_spoken(words, index + 1):
             continue
         else:
             break
-        length = index + 1
+        length = index + 1 - start
     return total + current, max(length, 1)
 
 
@@ -134,8 +133,9 @@ def _continues(current: int, value: int) -> bool:
     return value > 0 and (current % 100 == 0 or (current % 10 == 0 and value < 10))  # noqa: PLR2004
 
 
-def _is_spoken(words: Sequence[str]) -> bool:
-    return bool(words) and (words[0] in lexicon.TENS or words[0] in lexicon.SMALL_NUMBERS)
+def _is_spoken(words: Sequence[str], index: int) -> bool:
+    word = words[index] if index < len(words) else ""
+    return word in lexicon.TENS or word in lexicon.SMALL_NUMBERS
 
 
 def _is_pronoun(words: Sequence[str], index: int) -> bool:

@@ -26,6 +26,7 @@ from memguard.local.verifier.units import (
     Sentence,
     TextUnit,
     TurnContext,
+    UnitIndex,
     align_claim,
     best_units,
     find_subject,
@@ -47,6 +48,8 @@ candidate use different scripts. `retrieved`: only some turns were read. `senten
 was split, and its weakest sentence counts."""
 Candidate = str | CandidateMemory
 """A candidate memory, or its text alone."""
+MAX_CANDIDATE_CHARS = 10_000
+"""A longer candidate is not judged, but inconclusive; the gates refuse one of more than 2,000."""
 MAX_UNITS = 24
 """Maximum number of units that a candidate is compared with; `best_units` chooses among more."""
 # Shown to readers only: neither threshold enters the score. Chosen by hand.
@@ -154,6 +157,7 @@ class SupportVerifier:
         self._cache_size = cache_size
         self._lock = Lock()
         self._loaded: tuple[Assets, WordEncoder] | None = None
+        self._latest: UnitIndex | None = None
         # One worker: runs of the model would compete for the same cores.
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memguard-verifier")
 
@@ -179,7 +183,8 @@ class SupportVerifier:
     def judge(self, *, candidate: Candidate, context: ConversationLike) -> SupportJudgement:
         """The score with its ruling and the evidence for each word.
 
-        A candidate of several sentences gets the score of its weakest sentence.
+        A candidate of several sentences gets the score of its weakest sentence. One of more than
+        10,000 characters is inconclusive.
 
         Args:
             candidate: The memory, or its text.
@@ -192,11 +197,14 @@ class SupportVerifier:
         text = candidate if isinstance(candidate, str) else candidate.text
         subject = "" if isinstance(candidate, str) else candidate.subject
         source = read_context(context)
+        if len(text) > MAX_CANDIDATE_CHARS:
+            reason = f"the candidate has {len(text)} characters, more than {MAX_CANDIDATE_CHARS}"
+            return self._without_score("inconclusive", reason, source)
         sentences = split_candidate(text)
         if not sentences:
-            return self._unsupported("the candidate has no words", source)
+            return self._without_score("unsupported", "the candidate has no words", source)
         if not source.units:
-            return self._unsupported("the source has no words", source)
+            return self._without_score("unsupported", "the source has no words", source)
         judged = self._judge_sentences(sentences, source, subject=subject)
         return self._rule(text, source, judged)
 
@@ -251,15 +259,18 @@ class SupportVerifier:
         self, sentences: Sequence[Sentence], source: TurnContext, *, subject: str
     ) -> list[_SentenceScore]:
         assets = self._load()[0]
-        labels = [unit.speaker for unit in source.units]
+        labels = list(dict.fromkeys(unit.speaker for unit in source.units))
+        index = self._index_of(source)
         judged: list[_SentenceScore] = []
         for sentence in sentences:
             # `Ana left. She lives in Rome.`: the second sentence is about Ana too.
             subject = find_subject(sentence.text, labels, named=subject)[1] or subject
-            chosen = best_units(
-                sentence.text, source.units, limit=MAX_UNITS, idf=assets.idf,
-                default=assets.default_idf,
-            )  # fmt: skip
+            chosen = source.units
+            if index is not None:
+                chosen = best_units(
+                    sentence.text, index, limit=MAX_UNITS, idf=assets.idf,
+                    default=assets.default_idf,
+                )  # fmt: skip
             encoded = self._encode([TextUnit(speaker="", text=sentence.text), *chosen])
             alignment = align_claim(encoded[0], chosen, encoded[1:], named=subject)
             features = pair_features(alignment)
@@ -273,6 +284,16 @@ class SupportVerifier:
                 )
             )
         return judged
+
+    def _index_of(self, source: TurnContext) -> UnitIndex | None:
+        """The index of a context with more units than a sentence is compared with."""
+        if len(source.units) <= MAX_UNITS:
+            return None
+        latest = self._latest
+        # The candidates of one run have one source, and reading a book takes seconds.
+        if latest is None or latest.units != source.units:
+            latest = self._latest = UnitIndex.of(source.units)
+        return latest
 
     def _rule(
         self, text: str, source: TurnContext, judged: Sequence[_SentenceScore]
@@ -301,10 +322,12 @@ class SupportVerifier:
             version=self.version,
         )
 
-    def _unsupported(self, reason: str, source: TurnContext) -> SupportJudgement:
+    def _without_score(
+        self, ruling: VerifierRuling, reason: str, source: TurnContext
+    ) -> SupportJudgement:
         scale = self._load()[0].calibration
         return SupportJudgement(
-            ruling="unsupported",
+            ruling=ruling,
             score=0.0,
             tau=scale.tau,
             band=(scale.low, scale.high),

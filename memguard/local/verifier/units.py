@@ -6,6 +6,7 @@ words with a sentence, and `align_claim` aligns the sentence with them.
 """
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -35,6 +36,9 @@ _LINE = re.compile(r"^\s*([A-Z][\w'.-]*(?: [A-Z0-9][\w'.-]*)?): +(\S.*)$")
 _END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]?[A-Z0-9])|\n+")
 # A full stop after one of these ends no sentence.
 _TITLES = ("mr.", "mrs.", "ms.", "dr.", "st.", "prof.", "e.g.", "i.e.", "vs.", "no.")
+_INITIAL = re.compile(r"\s\w\.$")
+# More characters than the longest title has, with the one before it.
+_TAIL = 8
 # A label that begins with one of these is recognised only as a whole: `Speaker 1`, `The user`.
 _GENERIC = frozenset({"speaker", "user", "assistant", "system", "tool", "the", "mr", "mrs", "dr"})
 
@@ -148,13 +152,18 @@ class Sentence:
 def split_candidate(text: str) -> list[Sentence]:
     """Split a candidate into sentences; one of fewer than three words stays with its neighbour."""
     starts = [0]
+    words = read = 0
     for hit in _END.finditer(text):
-        before = text[: hit.start()].lower()
-        long = len(split_words(text[starts[-1] : hit.start()])) >= _MIN_WORDS
+        # Counted and looked at piece by piece: a text of titles alone would be read again for each.
+        words += len(split_words(text[read : hit.start()]))
+        read = hit.start()
+        before = text[max(0, read - _TAIL) : read].lower()
         # No sentence ends after an initial, as in `J. Smith`.
-        if long and not before.endswith(_TITLES) and not re.search(r"(?:^|\s)\w\.$", before):
+        is_initial = _INITIAL.search(f" {before}"[-_TAIL:]) is not None
+        if words >= _MIN_WORDS and not before.endswith(_TITLES) and not is_initial:
             starts.append(hit.end())
-    if len(starts) > 1 and len(split_words(text[starts[-1] :])) < _MIN_WORDS:
+            words = 0
+    if len(starts) > 1 and words + len(split_words(text[read:])) < _MIN_WORDS:
         starts.pop()
     pieces: list[Sentence] = []
     for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
@@ -168,9 +177,34 @@ def split_candidate(text: str) -> list[Sentence]:
     return pieces
 
 
+@dataclass(frozen=True)
+class UnitIndex:
+    """Which units contain a stem or a value, read once for all sentences of a candidate."""
+
+    units: Sequence[TextUnit]
+    """The units, in context order."""
+    by_stem: Mapping[str, Sequence[int]]
+    """Indexes of the units that contain a stem."""
+    by_value: Mapping[str, Sequence[int]]
+    """Indexes of the units that state a number or date."""
+
+    @classmethod
+    def of(cls, units: Sequence[TextUnit]) -> "UnitIndex":
+        """The index of some units."""
+        by_stem: defaultdict[str, list[int]] = defaultdict(list)
+        by_value: defaultdict[str, list[int]] = defaultdict(list)
+        for index, unit in enumerate(units):
+            words = read_words(unit.labelled, at=unit.at)
+            for stem_ in dict.fromkeys(words.stems):
+                by_stem[stem_].append(index)
+            for value in words.values:
+                by_value[value].append(index)
+        return cls(units=units, by_stem=by_stem, by_value=by_value)
+
+
 def best_units(
     claim: str,
-    units: Sequence[TextUnit],
+    index: UnitIndex,
     *,
     limit: int,
     idf: Mapping[str, float],
@@ -181,6 +215,7 @@ def best_units(
     Returns at most `limit` units. `idf` has the inverse document frequency by stem, and `default`
     is the value of a stem that is not in it.
     """
+    units = index.units
     if len(units) <= limit:
         return tuple(units)
     words = read_words(claim)
@@ -190,22 +225,26 @@ def best_units(
         for word, value, stop in zip(words.stems, rarity, words.stop, strict=True)
         if not stop
     }
-    scores: list[float] = []
-    for unit in units:
-        unit_words = read_words(unit.labelled, at=unit.at)
-        # In the order of the claim: in that of a set, equal scores could differ in the last digit.
-        shared = sum(value for word, value in weights.items() if word in unit_words.stems)
-        # A shared number or date counts as much as the rarest word.
-        scores.append(shared + default * len(words.values & unit_words.values))
+    scores = [0.0] * len(units)
+    # In the order of the claim: in that of a set, equal scores could differ in the last digit.
+    for word, value in weights.items():
+        for at in index.by_stem.get(word, ()):
+            scores[at] += value
+    # A shared number or date counts as much as the rarest word.
+    shared = Counter(at for value in words.values for at in index.by_value.get(value, ()))
+    for at, count in shared.items():
+        scores[at] += default * count
     # Ties go to the later unit: a memory is more likely to come from what was just said.
-    ranked = sorted(range(len(units)), key=lambda index: (-scores[index], -index))
+    ranked = sorted(range(len(units)), key=lambda at: (-scores[at], -at))
     chosen: set[int] = set()
-    for index in ranked:
+    for best in ranked:
+        if len(chosen) >= limit:
+            break
         # The neighbours too: "Yes, for years" shares no word with the claim, its question does.
-        for neighbour in (index, index - 1, index + 1):
+        for neighbour in (best, best - 1, best + 1):
             if 0 <= neighbour < len(units) and len(chosen) < limit:
                 chosen.add(neighbour)
-    return tuple(units[index] for index in sorted(chosen))
+    return tuple(units[at] for at in sorted(chosen))
 
 
 def align_claim(

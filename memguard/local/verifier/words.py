@@ -29,6 +29,8 @@ _PAUSE = re.compile(r"[.,;:!?()\n\u2014]")
 _SENTENCE_END = re.compile(r"[.!?\n:]")
 _ENDINGS = re.compile(r"['\u2019](?:m|s|re|ve|ll|d)$")
 _MIN_STEM = 3
+# The words of longer texts are not cached: five hundred books would fill the memory.
+_CACHED_CHARS = 2_000
 # The end of the Unicode block "Latin Extended-B".
 _LAST_LATIN = 0x24F
 _FEW_WORDS = 3
@@ -101,9 +103,17 @@ class Words:
         return frozenset[str]().union(*map(values_of, self.readings))
 
 
-@lru_cache(maxsize=512)
 def split_words(text: str) -> tuple[Span, ...]:
     """Words and numbers of a text; punctuation and emoji are not words."""
+    return _spans(text) if len(text) <= _CACHED_CHARS else _find_spans(text)
+
+
+@lru_cache(maxsize=512)
+def _spans(text: str) -> tuple[Span, ...]:
+    return _find_spans(text)
+
+
+def _find_spans(text: str) -> tuple[Span, ...]:
     return tuple(Span(hit.group(), hit.start(), hit.end()) for hit in _WORD.finditer(text))
 
 

@@ -38,6 +38,7 @@ _ID_MARKUP = " \t\n\"'`[](){}#."
 # A server that ignores the schema may send anything; these bound what it adds to a receipt.
 _MAX_REASON = 300
 _MAX_QUOTED = 80
+_MAX_NOTES = 20
 
 
 class _SituationForm(BaseModel):
@@ -207,9 +208,16 @@ def read_answer_rows(
     return AnswerReading(
         situation=read_situation(situation),
         rows=tuple(unit_rows),
-        conflicts=tuple(conflicts),
-        notes=tuple(notes),
+        conflicts=tuple(dict.fromkeys(conflicts)),
+        notes=_first_notes(notes),
     )
+
+
+def _first_notes(notes: Sequence[str]) -> tuple[str, ...]:
+    """The notes of one answer, so few that they fit on a receipt."""
+    distinct = tuple(dict.fromkeys(notes))
+    more = len(distinct) - _MAX_NOTES
+    return distinct if more <= 0 else (*distinct[:_MAX_NOTES], f"and {more} more such notes")
 
 
 def read_situation(entry: Mapping[str, Any]) -> Situation | Inconclusive:

@@ -8,7 +8,7 @@ answer or in the typed reason why there is none.
 
 import asyncio
 import math
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import combinations
@@ -306,19 +306,14 @@ class _Run:
             )
             calls = [(*first, *second) for first, second in combinations(blocks, 2)]
         results = await gather_all([self._ask_conflicts(call) for call in calls])
-        conflicts: list[Conflict] = []
+        groups: list[Sequence[str]] = []
         for value in (result.answer.value for result in results):
             if isinstance(value, Inconclusive):
                 self.flags.append("adjudication_partial")
                 self.notes.append(f"conflicts across parts were not searched for: {value.reason}")
-                continue
-            for group in value.conflicts:
-                # A model may name more than two; names of no unit are ignored.
-                ids = [self.names[name] for name in group if name in self.names]
-                conflicts += [
-                    Conflict(first=a, second=b) for a, b in combinations(ids, 2) if a != b
-                ]
-        return conflicts
+            else:
+                groups += value.conflicts
+        return pairs_of(groups, names=self.names)
 
     async def _ask_conflicts(self, units: Sequence[Unit]) -> AskResult[ConflictsAnswer]:
         lines = prompt_lines(units, names=self.names)
@@ -356,6 +351,16 @@ def _merged(parts: Sequence[_Part], again: Sequence[_Part]) -> tuple[Row, ...]:
     ]
     second = [row for part in again for row in part.reading.rows if row.unit_id in unjudged]
     return (*first, *second)
+
+
+def pairs_of(groups: Iterable[Sequence[str]], *, names: Mapping[str, str]) -> list[Conflict]:
+    """Every two units of each group, once; names of no unit are ignored."""
+    pairs: dict[tuple[str, str], None] = {}
+    for group in groups:
+        # A model may name more than two, or one of them a thousand times.
+        ids = dict.fromkeys(names[name] for name in group if name in names)
+        pairs |= dict.fromkeys(combinations(ids, 2))
+    return [Conflict(first=first, second=second) for first, second in pairs]
 
 
 def _shortened(text: str) -> str:

@@ -5,6 +5,7 @@ the model in its cases of doubt. `build_judge` chooses by the model argument and
 input, output and state of the gate, which contain a judge's answers, come first.
 """
 
+import asyncio
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -289,7 +290,8 @@ class LocalJudge:
         """
         # A tool's or a document's statements count for a candidate that was typed as theirs.
         roles = frozenset({"user", candidate.said_by}) - {"assistant"}
-        turn = _repeated_turn(candidate.text, source, roles=roles)
+        # In a thread, because a source may be a book.
+        turn = await asyncio.to_thread(_repeated_turn, candidate.text, source, roles=roles)
         if turn is not None:
             sample = SupportSample(
                 score=1.0, reason=f"said word for word in turn {turn.id}", turn_ids=(turn.id,)
@@ -299,7 +301,7 @@ class LocalJudge:
             candidate=candidate, context=Conversation(turns=source)
         )
         sample = _sample(judgement)
-        stated = _statements_of(source, roles=roles)
+        stated = await asyncio.to_thread(_statements_of, source, roles=roles)
         # Only what is supported needs the second run, which can only take support away.
         if judgement.ruling == "supported" and stated != source:
             again = await _verifier().ajudge(
@@ -361,10 +363,10 @@ def _statements_of(source: tuple[Turn, ...], *, roles: AbstractSet[str]) -> tupl
 def _sample(judgement: "SupportJudgement") -> SupportSample | Inconclusive:
     if judgement.ruling == "inconclusive":
         low, high = judgement.band
-        return Inconclusive(
-            reason="too_close",
-            detail=f"local support {judgement.score:.2f} lies between {low:.2f} and {high:.2f}",
-        )
+        detail = f"local support {judgement.score:.2f} lies between {low:.2f} and {high:.2f}"
+        # Outside the band, the text itself could not be judged: its language, or its length.
+        is_close = low <= judgement.score < high
+        return Inconclusive(reason="too_close", detail=detail if is_close else judgement.reason)
     turns = dict.fromkeys(word.turn_id for word in judgement.words if word.turn_id)
     missing = ", ".join(judgement.unsupported_words)
     reason = f"without support: {missing}" if missing else "every detail was found"

@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage
 from pydantic import BaseModel
 
 from memguard.llm.parsing import parse_json, parse_score, parse_support, read_answer, text_of
-from memguard.llm.texts import parse_choice
+from memguard.llm.texts import parse_choice, without_reasoning
 from memguard.schema.decision import Inconclusive, SupportSample
 from tests.cases import case_input
 
@@ -191,6 +191,42 @@ def test_score_is_not_guessed(text):
     assert isinstance(parse_score(text), Inconclusive)
 
 
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("Score\uff1a 0.85", 0.85),
+        ("\u5f97\u5206\uff1a\uff10\uff0e\uff18\uff15\u3002", 0.85),
+        ("0.85\u3002", 0.85),
+        ("\u0660\u066b\u0668\u0665", 0.85),
+        ("\u0627\u0644\u062f\u0631\u062c\u0629: \u0660\u066b\u0668\u0665", 0.85),
+        ("Score: \u0668\u0665\u066a", 0.85),
+        ("\u200f\u06f0\u066b\u06f8\u06f5\u200f", 0.85),
+        ("\u0966.\u096e\u096b\u0964", 0.85),
+        ("\u1040.\u1048\u1045", 0.85),
+        ("\u3010Score\u3011\uff1a0.9", 0.9),
+        ("\uff14\u2044\uff15", 0.8),
+        ("Score: \u00bd", 0.5),
+    ],
+)
+def test_score_in_the_digits_and_punctuation_of_other_scripts(text, want):
+    assert parse_score(text) == pytest.approx(want)
+
+
+@pytest.mark.parametrize(
+    "text", ["0.8\u00b2", "Score: 0.8\u00b9", "Score: 0.8\u2460", "1\u00bd", "Score: 1\u00bd"]
+)
+def test_a_footnote_or_a_fraction_is_no_digit_of_a_score(text):
+    # "0.8\u00b2" was read as 0.82, and "Score: \u00bd" as 1.0.
+    assert parse_score(text).reason == "parse_failure"
+
+
+@pytest.mark.parametrize(
+    "text", ["Verdict\uff1a\uff22", "\uff22\u3002", "\u3010B\u3011", "Answer:\u200f B\u3001"]
+)
+def test_choice_in_the_punctuation_of_other_scripts(text):
+    assert parse_choice(text, AB_TIE) == "B"
+
+
 def test_support_keeps_only_turns_that_were_shown():
     text = '{"reason": "said so", "turns": ["D1:3", "[D1:4]", "D9:9", "D1:3"], "score": 0.9}'
     sample = parse_support(text, turn_ids=("D1:3", "D1:4"))
@@ -216,6 +252,37 @@ def test_json_says_what_is_wrong():
 def test_json_does_not_read_a_quotation_inside_broken_braces():
     value = parse_json('{"reason": "it says {"score": 1.0}", "score": x}', Verdict)
     assert isinstance(value, Inconclusive)
+
+
+def test_reasoning_is_cut_whatever_tags_are_missing():
+    for text, kept in (
+        ("<think>a</think>b", "b"),
+        ("<think>a<think>b</think>c", "c"),
+        ("a</think>b<think>c</think>d", "bd"),
+        ("a<reasoning>b</think>c", "c"),
+        ("a<think>b<reasoning>c</reasoning>", "a"),
+        ("<THINK x='1'>a</Think >b", "b"),
+        ("a<thinker>b", "a<thinker>b"),
+    ):
+        assert without_reasoning(text) == kept
+
+
+def test_objects_are_read_after_braces_of_formulas():
+    formulas = "\\frac{a}{b} " * 500
+    assert parse_json(f'{formulas}{{"score": 0.5}}', Verdict) == Verdict(score=0.5)
+
+
+def test_an_answer_of_too_many_objects_is_inconclusive():
+    # Which of them is the answer cannot be told: the first thousand say nothing about the last.
+    assert parse_json('{"score": 0.5}' * 900, Verdict) == Verdict(score=0.5)
+    for text in ('{"score": 0.5}' * 1_100, '{"score" ' * 150 + '{"score": 0.5}'):
+        assert parse_json(text, Verdict).reason == "parse_failure"
+
+
+def test_an_answer_that_is_too_long_is_a_parse_failure_that_says_so():
+    value = read_answer(AIMessage("word " * 50_000 + "Score: 0.5"), parse_score)
+    assert value.reason == "parse_failure"
+    assert "250010 characters, more than 200000" in value.detail
 
 
 def test_details_are_short():

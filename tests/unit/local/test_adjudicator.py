@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any, get_args
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +20,11 @@ from memguard.local.adjudicator.relations import (
     read_situation,
     replaces,
 )
-from memguard.local.adjudicator.rules import MAX_CHECKED_PAIRS
+from memguard.local.adjudicator.rules import (
+    MAX_CHECKED_PAIRS,
+    MAX_COMPARED_PAIRS,
+    _near_pairs,  # pyright: ignore[reportPrivateUsage]
+)
 from memguard.local.pieces import problem_of
 from memguard.local.verifier.support import SupportVerifier
 from memguard.schema.decision import Inconclusive
@@ -84,6 +89,19 @@ def test_only_the_nearest_contradictions_are_checked_and_the_rest_is_noted() -> 
     words_alone = pairs - MAX_CHECKED_PAIRS
     assert result.notes[-1] == f"conflicts judged by words alone, because too many: {words_alone}"
     assert len(result.conflicts) >= words_alone
+
+
+def test_only_the_nearest_pairs_of_units_are_compared() -> None:
+    cosines = np.full((300, 300), 0.5, dtype=np.float32)
+    cosines[3, 7] = 0.9
+    cosines[4, 8] = 0.1
+    pairs, left_out = _near_pairs(cosines)
+    assert len(pairs) == MAX_COMPARED_PAIRS
+    assert len(pairs) + left_out == 300 * 299 // 2 - 1
+    assert (3, 7) in pairs
+    assert (4, 8) not in pairs
+    # In the order of recall, so that the conflicts of a read are listed as its units are.
+    assert pairs == sorted(pairs)
 
 
 def attributes(row: Row) -> UnitAttributes:

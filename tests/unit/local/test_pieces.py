@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memguard.local.pieces import pieces_key, problem_of, whole, with_span
+from memguard.local.pieces import MAX_PIECES, pieces_key, problem_of, whole, with_span
 from memguard.schema.base import clean_text
 from memguard.schema.units import Piece
 
@@ -80,3 +80,9 @@ def test_the_key_changes_with_text_and_decomposer() -> None:
 
 def test_a_lone_surrogate_has_a_key() -> None:
     assert pieces_key("tea \ud83c", fingerprint="1") != pieces_key("tea ?", fingerprint="1")
+
+
+def test_a_memory_of_many_words_is_not_split_into_as_many_pieces() -> None:
+    pieces = [Piece(text="tea") for _ in range(MAX_PIECES + 1)]
+    assert problem_of(pieces[:-1], source="tea") == ""
+    assert problem_of(pieces, source="tea") == "there are 41 pieces, more than 40"

@@ -245,3 +245,19 @@ def test_custom_weight_files(tmp_path: Path, verifier: SupportVerifier) -> None:
 def test_a_cache_size_of_zero_is_refused() -> None:
     with pytest.raises(InvalidInputError):
         SupportVerifier(cache_size=0)
+
+
+def test_a_candidate_that_is_too_long_is_inconclusive(verifier: SupportVerifier) -> None:
+    judgement = verifier.judge(candidate="Bob is a nurse. " * 700, context=TURNS)
+    assert judgement.ruling == "inconclusive"
+    assert judgement.reason == "the candidate has 11200 characters, more than 10000"
+
+
+def test_a_long_context_is_indexed_once_for_all_candidates(verifier: SupportVerifier) -> None:
+    context = "\n".join(f"Ana: I saw heron number {n}." for n in range(60))
+    first = verifier.judge(candidate="Ana saw heron number 7. She left.", context=context)
+    index = verifier._latest  # pyright: ignore[reportPrivateUsage]
+    again = verifier.judge(candidate="Ana saw heron number 9.", context=context)
+    assert verifier._latest is index is not None  # pyright: ignore[reportPrivateUsage]
+    assert "retrieved" in first.notes
+    assert again.ruling == "supported"

@@ -10,6 +10,7 @@ from memguard.local.verifier.numbers import is_stated
 from memguard.local.verifier.units import (
     UNIT_WORDS,
     TextUnit,
+    UnitIndex,
     best_units,
     find_subject,
     split_candidate,
@@ -174,7 +175,8 @@ def test_subject_is_the_label_named_first() -> None:
 def test_units_with_rare_shared_words_are_chosen_among_many() -> None:
     units = [TextUnit(speaker="Ana", text=f"small talk number {n}", turn=n) for n in range(100)]
     units[50] = TextUnit(speaker="Ana", text="The accordion cost 300", turn=50)
-    chosen = best_units("Ana has an accordion", units, limit=6, idf={"small": 1.0}, default=9.0)
+    index = UnitIndex.of(units)
+    chosen = best_units("Ana has an accordion", index, limit=6, idf={"small": 1.0}, default=9.0)
     assert len(chosen) == 6
     assert {49, 50, 51} <= {unit.turn for unit in chosen}
     assert [unit.turn for unit in chosen] == sorted(unit.turn for unit in chosen)

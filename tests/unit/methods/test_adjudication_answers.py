@@ -54,6 +54,12 @@ def test_another_name_is_nobodys(name: Any) -> None:
     assert "not one of the units" in reading.notes[0]
 
 
+def test_an_answer_of_invented_names_does_not_fill_the_receipt() -> None:
+    reading = read([{**unit_row("u1"), "unit": f"x{number}"} for number in range(500)])
+    assert len(reading.notes) == 21
+    assert reading.notes[-1] == "and 480 more such notes"
+
+
 @pytest.mark.parametrize("key", ["unit", "unit_id", "id"])
 def test_the_name_stands_under_one_of_three_keys(key: str) -> None:
     row = unit_row("u2")

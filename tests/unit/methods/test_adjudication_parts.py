@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memguard.methods.adjudication.model import split_parts
+from memguard.methods.adjudication.model import pairs_of, split_parts
 from memguard.methods.adjudication.rendering import estimate_tokens
 from memguard.methods.adjudication.steps import clip_evidence
-from memguard.schema.read import Evidence
+from memguard.schema.read import Conflict, Evidence
 
 
 @given(st.lists(st.integers(1, 50)), st.integers(1, 60), st.integers(1, 5))
@@ -49,3 +49,14 @@ def test_tokens_are_estimated_from_bytes() -> None:
     assert estimate_tokens("") == 0
     assert estimate_tokens("abcd" * 10) == 10
     assert estimate_tokens("面包店") == 3
+
+
+def test_a_group_of_conflicts_that_repeats_a_unit_has_each_pair_once() -> None:
+    names = {"u1": "a", "u2": "b", "u3": "c"}
+    # Every two entries were a pair before: two thousand million of them.
+    groups = [["u1", "u2"] * 30_000, ["u2", "u1", "u9"], ["u1", "u3"]]
+    assert pairs_of(groups, names=names) == [
+        Conflict(first="a", second="b"),
+        Conflict(first="b", second="a"),
+        Conflict(first="a", second="c"),
+    ]
