@@ -66,7 +66,7 @@ _OLDEST = datetime.min.replace(tzinfo=UTC)
 Texts = dict[str, list[RecalledMemory]]
 """Memories by the form of their text."""
 
-_TEXT_FIELDS = ("content", "text", "memory")
+TEXT_FIELDS = ("content", "text", "memory")
 """Fields that memory stores use for a memory's text; memguard and langmem use the first."""
 
 _SUPERSEDED_MARKS = ("superseded_by", "superseded_at")
@@ -383,14 +383,14 @@ def _no_index(store: BaseStore) -> StoreConfigurationError:
 # Stores that memguard did not write are read as well, so the shape of a value is not known.
 def text_of(value: Mapping[str, Any]) -> str:
     """The memory's text: a text field, langmem's nested content, else the value as JSON."""
-    for name in _TEXT_FIELDS:
+    for name in TEXT_FIELDS:
         text = value.get(name)
         if isinstance(text, Mapping):
             inner = cast("Mapping[str, Any]", text)
             text = inner.get("content", json.dumps(inner, ensure_ascii=False, default=str))
         if isinstance(text, str) and not is_blank(text):
             return text
-    rest = {key: entry for key, entry in value.items() if key not in {_MEMGUARD, *_TEXT_FIELDS}}
+    rest = {key: entry for key, entry in value.items() if key not in {_MEMGUARD, *TEXT_FIELDS}}
     return json.dumps(rest, ensure_ascii=False, default=str) if any(rest.values()) else ""
 
 

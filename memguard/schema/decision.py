@@ -23,6 +23,8 @@ ReasonCode = Literal[
     "duplicate",
     "blank_text",
     "text_too_long",
+    "secret",
+    "personal_data",
     "no_user_words",
     "no_source",
     "no_gate",
@@ -38,6 +40,7 @@ ReasonCode = Literal[
 * `inconclusive`: too few usable verdicts.
 * `duplicate`: the same text is stored already; no new evidence, no model call.
 * `blank_text`, `text_too_long`: the candidate cannot be judged; no model call.
+* `secret`, `personal_data`: the candidate contains such; it is in quarantine without a model call.
 * `no_user_words`: the conversation has no turn of a user; no model call.
 * `no_source`: there is no text to check the candidate against; no model call.
 * `no_gate`: the guard has no gate, so everything is admitted.

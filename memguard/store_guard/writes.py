@@ -23,12 +23,13 @@ from memguard.journal.receipts import record_decisions
 from memguard.llm.limits import Meter, use_meter
 from memguard.methods.admission import refuse_source, refuse_text
 from memguard.portal import call_store
-from memguard.read.recall import text_of
+from memguard.read.recall import TEXT_FIELDS, text_of
+from memguard.redaction import Screen
 from memguard.schema.base import is_blank
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import CandidateMemory, Conversation, speaker_roles, turn_time
 from memguard.schema.receipt import Budget, MethodReport, Receipt, ReceiptFactory
-from memguard.write.gates import Gate, Pipeline, digest_of
+from memguard.write.gates import Gate, Pipeline, digest_of, screen_digest
 
 METHOD = "guard_store"
 """The actor of its events and the name of its policy; it is in the digest of every receipt."""
@@ -64,6 +65,7 @@ class WriteGate:
     needs_source: bool
     shadow: bool
     budget: Budget
+    screen: Screen = "secrets"
 
     async def decide(self, writes: Sequence[Write]) -> tuple[Receipt | None, ...]:
         """The receipt of each write; `None` for one without a text, which is allowed.
@@ -96,7 +98,7 @@ class WriteGate:
         # The same write may come again, for example from a retried tool call; it is judged once.
         earlier = await self.backing.receipts.afind(candidate.id, policy_digest=self.policy_digest)
         if earlier is not None:
-            return earlier
+            return earlier  # without secrets, as the log returns it
         reports: tuple[MethodReport, ...] = ()
         value = cast("Mapping[str, Any]", write.op.value)
         decision = self._refuse(candidate, value=value, source=write.source)
@@ -117,8 +119,9 @@ class WriteGate:
             record_decisions, receipts=[receipt], actor=METHOD, at=journal.now()
         )
         (logged,) = await journal.awrite(record)
-        _emit(logged)
-        return logged
+        visible = logged.redacted()
+        _emit(visible)
+        return visible
 
     async def _judged_text(self, op: PutOp) -> str:
         """The text that the write adds to the store.
@@ -145,7 +148,11 @@ class WriteGate:
             return AdmissionDecision(
                 outcome="quarantine", reason="blank_text", explanation=_NO_TEXT
             )
-        refused = refuse_text(candidate.text)
+        # A secret in another field of the item would be stored with it.
+        others = json.dumps(_without_text(value), ensure_ascii=False, default=str)
+        refused = refuse_text(candidate.text, screen=self.screen) or refuse_text(
+            others, screen=self.screen
+        )
         if refused is not None or not self.pipeline.gates or not self.needs_source:
             return refused
         if source is None:
@@ -178,10 +185,13 @@ class WriteGate:
         return decision, judgement.reports
 
 
-def digest_of_gates(gates: Sequence[Gate], *, needs_source: bool, shadow: bool) -> str:
+def digest_of_gates(
+    gates: Sequence[Gate], *, needs_source: bool, shadow: bool, screen: Screen = "secrets"
+) -> str:
     """The digest of the policy: a text from the same source is judged once under each policy."""
     settings = f"{METHOD}:{needs_source}:{'shadow' if shadow else 'guard'}"
-    return digest_of(settings, *(gate.fingerprint for gate in gates))
+    fingerprints = (gate.fingerprint for gate in gates)
+    return digest_of(settings, *fingerprints, *screen_digest(screen))
 
 
 def _candidate(text: str, *, write: Write) -> CandidateMemory:
@@ -242,6 +252,10 @@ def memory_text(value: Mapping[str, Any]) -> str:
     if is_blank(text) and any(entry not in (None, "", [], {}) for entry in value.values()):
         return json.dumps(value, ensure_ascii=False, default=str)
     return text
+
+
+def _without_text(value: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: entry for name, entry in value.items() if name not in TEXT_FIELDS}
 
 
 def is_encoded(value: Mapping[str, Any]) -> bool:

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from memguard.redaction import Screen
 from memguard.schema.base import Frozen
 
 
@@ -19,3 +20,6 @@ class Writer(Frozen):
     """Earlier turns shown for understanding; nothing is extracted from them again."""
     max_candidate_chars: Annotated[int, Field(ge=10)] = 2_000
     """A longer candidate is refused: a memory is one fact."""
+    screen: Screen = "secrets"
+    """What keeps a candidate in quarantine, unjudged: `secrets`, `personal` for personal data as
+    well, or `nothing`."""
