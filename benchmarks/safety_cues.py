@@ -3,7 +3,8 @@
 The sentences were written for memguard, in `tests/data/safety_cues.json`: for each language some
 that state an allergy, a medication, an operation, a pregnancy or a disability, and some with the
 same words in another meaning. They are the sentences of one author, and the cues were revised with
-them in view, so expect less of other texts.
+them in view. `--file tests/data/safety_cues_second.json` has sentences that were written afterwards;
+`docs/guides/local.md` says what the cues made of them before they were extended to them.
 """
 
 import argparse
@@ -16,7 +17,9 @@ from rich.table import Table
 
 from memguard.local.safety import looks_like_safety
 
-SENTENCES = Path(__file__).parents[1] / "tests" / "data" / "safety_cues.json"
+_DATA = Path(__file__).parents[1] / "tests" / "data"
+SENTENCES = _DATA / "safety_cues.json"
+SECOND = _DATA / "safety_cues_second.json"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,7 +35,7 @@ async def delete_memory(
     deletions = [PutOp(namespace, key, None) for namespace, key in locations]
     await call_or_advise(store, deletions, advice="delete again")
     return await journal.awrite(
-        _log_deletion, locations, actor=actor, reason=reason, at=journal.now()
+        log_deletion, locations, actor=actor, reason=reason, at=journal.now()
     )
 
 
@@ -63,7 +63,7 @@ def _record_locations(db: sqlite3.Connection, which: str) -> tuple[NamespacedKey
     return tuple((tuple(json.loads(namespace)), key) for namespace, key in rows)
 
 
-def _log_deletion(
+def log_deletion(
     db: sqlite3.Connection,
     locations: tuple[NamespacedKey, ...],
     *,
@@ -71,6 +71,7 @@ def _log_deletion(
     reason: str,
     at: datetime,
 ) -> tuple[str, ...]:
+    """Log that the memories at some locations are deleted; returns their receipts."""
     body = to_json({"reason": reason})
     deleted: list[str] = []
     for namespace, key in locations:

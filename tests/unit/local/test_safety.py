@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.safety_cues import CueFigures, measure_cues
+from benchmarks.safety_cues import SECOND, CueFigures, measure_cues
 from memguard.local.adjudicator.cues import epistemic_of, kind_of
 from memguard.local.pieces import kind_without_verdict
 from memguard.local.safety import CUES, FIGURATIVE, looks_like_safety
@@ -20,6 +20,12 @@ def test_the_sentences_of_a_language(language: str) -> None:
     assert row.harmless >= 12
     assert row.missed == ()
     assert row.false_alarms == ()
+
+
+def test_the_second_set_of_sentences() -> None:
+    rows = measure_cues(SECOND)
+    assert {row.language for row in rows} == set(CUES)
+    assert [text for row in rows for text in (*row.missed, *row.false_alarms)] == []
 
 
 def test_every_language_has_expressions_that_mean_something_else() -> None:
