@@ -29,6 +29,8 @@ def scrub(
 
     The originals go into quarantine, and `--undo` restores them.
     """
+    from dataclasses import asdict
+
     from memguard.journal.scrub import scrub as scrub_store
     from memguard.journal.scrub import undo_scrub
     from memguard.portal import run_sync
@@ -43,7 +45,7 @@ def scrub(
             if as_json:
                 print_json({"restored": restored})
             else:
-                console().print(f"{len(restored)} records restored")
+                console().print(f"restored records: {len(restored)}")
             return
         report = run_sync(
             scrub_store(
@@ -56,7 +58,7 @@ def scrub(
             )
         )
     if as_json:
-        print_json(report)
+        print_json(asdict(report))
         return
     rows = [(kind, str(count)) for kind, count in sorted(report.kinds.items())]
     title = f"{report.records} of {report.examined} records contain sensitive text"
