@@ -3,7 +3,7 @@
 The sentences were written for memguard, in `tests/data/safety_cues.json`: for each language some
 that state an allergy, a medication, an operation, a pregnancy or a disability, and some with the
 same words in another meaning. They are the sentences of one author, and the cues were revised with
-them in view. `--file tests/data/safety_cues_second.json` has sentences that were written afterwards;
+them in view. Those of `--file tests/data/safety_cues_second.json` were written afterwards, and
 `docs/guides/local.md` says what the cues made of them before they were extended to them.
 """
 

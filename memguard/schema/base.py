@@ -8,7 +8,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from memguard.normal_form import is_blank, visible_text  # noqa: F401 - fields and texts go together
+from memguard.normal_form import is_blank as is_blank  # noqa: PLC0414 - imported from here, too
+from memguard.normal_form import visible_text
 
 _DROPPED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """All of Unicode's control characters (category Cc) except tab and newline."""

@@ -35,7 +35,8 @@ VARIANTS = (
 any_text = st.text(st.characters(codec=None, exclude_categories=()))
 mixed = st.text(
     st.sampled_from(
-        "aA. \u0430\u0410\u03b1\u200b\u200d\u200c\ufe0f\u2800\u0645\u094d\u0915\U0001f600#\u20e3\u00b2\u00bd"
+        "aA. \u0430\u0410\u03b1\u200b\u200d\u200c\ufe0f\u2800\u0645\u094d\u0915\U0001f600"
+        "#\u20e3\u00b2\u00bd"
     )
 )
 
@@ -48,8 +49,11 @@ def test_ten_encodings_of_a_sentence_are_one_text() -> None:
 
 @pytest.mark.parametrize(
     "hidden",
-    ["\u200b", "\u00ad", "\u2060", "\ufeff", "\u202e", "\u2066", "\ufe0f", "\ufe00", "\U000e0061"]
-    + ["\U000e0100", "\u034f", "\u180e", "\u061c", "\u200d", "\u200c", "\ufff9", "\U0001d173"],
+    [
+        *("\u200b", "\u00ad", "\u2060", "\ufeff", "\u202e", "\u2066", "\ufe0f", "\ufe00"),
+        *("\U000e0061", "\U000e0100", "\u034f", "\u180e", "\u061c", "\u200d", "\u200c", "\ufff9"),
+        "\U0001d173",
+    ],
 )
 def test_what_shows_nothing_is_not_in_the_text(hidden: str) -> None:
     assert visible_text(f"pea{hidden}nut") == "peanut"
