@@ -175,7 +175,9 @@ _SECRETS = (
     ),
     _Rule("API key", re.compile(r"\bsk-[\w-]{20,250}"), _has_digit, cores=("sk-",)),
     _Rule(
-        "token", re.compile(r"\beyJ[\w-]{8,4000}\.eyJ[\w-]{8,4000}\.[\w-]{8,4000}"), cores=("eyj",)
+        "token",
+        re.compile(r"(?<![\w-])eyJ[\w-]{8,4000}\.eyJ[\w-]{8,4000}\.[\w-]{8,4000}"),
+        cores=("eyj",),
     ),
     _Rule(
         "token", re.compile(r"(?i)\bbearer (?P<x>[\w.~+/=-]{16,4000})"), _is_key, cores=("bearer ",)
@@ -230,7 +232,7 @@ _PERSONAL = (
     ),
     _Rule(
         "phone number",
-        re.compile(r"(?<![\w+])(?:\+|00)[1-9]\d{0,2}(?:[ ./-]?\(?\d{1,4}\)?){2,6}(?!\w)"),
+        re.compile(r"(?<![\w+])(?:\+|00)[1-9](?:[ ./-]?\(?\d\)?){6,14}(?!\w)"),
         _is_phone,
         cores=("+", "00"),
     ),
@@ -243,7 +245,7 @@ _PERSONAL = (
         "phone number",
         re.compile(
             r"(?i)\b(?:phone|mobile|cell|tel|telephone|handy|telefon|whatsapp|call)\b[^\d\n+]{0,25}"
-            r"(?P<x>\(?0?\d{2,5}\)?(?:[ /-]?\d{2,8}){1,4})(?!\w)"
+            r"(?P<x>\(?\d(?:[ /()-]{0,2}\d){6,14})(?!\w)"
         ),
         _is_phone,
         digits=7,

@@ -17,6 +17,7 @@ Entries of a table are separated by `|` or a line break:
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import islice
 
 from memguard.normal_form import comparison_form, cue_forms
 
@@ -30,7 +31,7 @@ CUES: dict[str, str] = {
         lithium => \b(?:on|takes?|taking|prescribed) lithium
         pressure => \b(?:blood pressure (?:pill|tablet|med|drug|problem)|(?:high|low) blood pressure)
         hypertensi | pill => \b(?:takes?|taking|on|needs?) (?:[\w'-]+ ){0,4}(?:pills?|tablets)\b
-        mg => \btak(?:es?|ing) (?:\w+ )?\d+ ?mg | *sleeping pill | *heart pill
+        mg => \btak(?:es?|ing) (?:\w+ )?\d{1,5} ?mg | *sleeping pill | *heart pill
         medicine => \b(?:takes?|taking|on|needs?|his|her|my|the) (?:[\w'-]+ ){0,3}medicines?\b(?! (?:at|degree))
         meds => \b(?:on|takes?|taking|off|my|her|his) (?:\w+ ){0,2}meds\b
         hives => \b(?:gets?|got|in|has|have) hives\b | *breaks out in | *breaks me out
@@ -233,20 +234,24 @@ FIGURATIVE: dict[str, str] = {
 """Expressions in which such a word means something else, by language; they are left out first."""
 
 
+_ANY_LENGTH = re.compile(r"(?<=[\]wS])[+*]")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
-def _entries(table: str) -> list[str]:
+def entries_of(table: str) -> list[str]:
+    """The entries of a table of cues."""
     # A pattern contains `|` only within its brackets, without spaces around it.
     return [entry.strip() for entry in re.split(r"\s\|\s|\n", table) if entry.strip()]
 
 
 def _fold(pattern: str) -> str:
     """A cue in the normal form of the texts; ASCII stays, because it has the signs of a pattern."""
-    return _NOT_ASCII.sub(lambda hit: comparison_form(hit[0].casefold()), pattern)
+    folded = _NOT_ASCII.sub(lambda hit: comparison_form(hit[0].casefold()), pattern)
+    # A word without an end must not be read to its end again from every place in it.
+    return _ANY_LENGTH.sub(lambda hit: "{1,30}" if hit[0] == "+" else "{0,30}", folded)
 
 
-def _compiled(entry: str) -> tuple[str, re.Pattern[str]]:
+def compile_cue(entry: str) -> tuple[str, re.Pattern[str]]:
     """The text to look for first, and the pattern."""
     stem, _, pattern = _fold(entry).partition(" => ")
     core = stem.strip().removeprefix("*")
@@ -268,11 +273,17 @@ def _by_start(cues: Iterable[_Cue]) -> dict[str, list[_Cue]]:
     return groups
 
 
-_CUES = _by_start(_compiled(entry) for table in CUES.values() for entry in _entries(table))
+_CUES = _by_start(compile_cue(entry) for table in CUES.values() for entry in entries_of(table))
 _SHORT = [cue for start, cues in _CUES.items() if len(start) < _START for cue in cues]
 _FIGURATIVE = re.compile(
-    "|".join(_fold(entry) for table in FIGURATIVE.values() for entry in _entries(table))
+    "|".join(_fold(entry) for table in FIGURATIVE.values() for entry in entries_of(table))
 )
+
+
+_NEARBY = 60
+"""Characters around a cue in which a figure of speech is looked for."""
+_MAX_FIGURES = 20
+"""Occurrences of a cue that are compared with the figures of speech."""
 
 
 # Cached, because a read looks at a memory more than once.
@@ -282,11 +293,17 @@ def looks_like_safety(text: str) -> bool:
     for form in cue_forms(text):
         starts = {form[index : index + _START] for index in range(len(form))}
         cues = [cue for start in starts & _CUES.keys() for cue in _CUES[start]]
-        hits = [pattern for core, pattern in (*cues, *_SHORT) if core in form]
-        if not hits:
-            continue
-        # Only now: most texts contain no cue, and the expressions are many.
-        literal = _FIGURATIVE.sub(" ", form)
-        if any(pattern.search(literal) for pattern in hits):
+        if any(_is_literal(pattern, form) for core, pattern in (*cues, *_SHORT) if core in form):
             return True
     return False
+
+
+def _is_literal(pattern: re.Pattern[str], form: str) -> bool:
+    """Whether a cue occurs outside of every figure of speech."""
+    # Only around the cue: the expressions are many, and a text may be long. One that repeats a
+    # figure of speech this often is taken literally.
+    for hit in islice(pattern.finditer(form), _MAX_FIGURES):
+        nearby = form[max(0, hit.start() - _NEARBY) : hit.end() + _NEARBY]
+        if pattern.search(_FIGURATIVE.sub(" ", nearby)):
+            return True
+    return sum(1 for _ in islice(pattern.finditer(form), _MAX_FIGURES + 1)) > _MAX_FIGURES

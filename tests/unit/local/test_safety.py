@@ -1,10 +1,14 @@
 """Safety is recognized in many languages, in any encoding, and not in figures of speech."""
 
+import re
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.safety_cues import SECOND, CueFigures, measure_cues
+from memguard.local import safety
 from memguard.local.adjudicator.cues import epistemic_of, kind_of
 from memguard.local.pieces import kind_without_verdict
 from memguard.local.safety import CUES, FIGURATIVE, looks_like_safety
@@ -70,6 +74,31 @@ def test_the_other_cues_read_the_normal_form() -> None:
 
 def test_a_figure_of_speech_does_not_conceal_an_allergy() -> None:
     assert looks_like_safety("Allergic to Mondays, and to peanuts: has an EpiPen.")
+
+
+def test_no_pattern_reads_without_end() -> None:
+    entries = [
+        entry
+        for table in (*CUES.values(), *FIGURATIVE.values())
+        for entry in safety.entries_of(table)
+    ]
+    patterns = [safety.compile_cue(entry)[1].pattern for entry in entries]
+    assert [pattern for pattern in patterns if re.search(r"(?<!\\)[*+]", pattern)] == []
+
+
+def test_a_long_text_is_compared_with_few_figures_of_speech(monkeypatch: Any) -> None:
+    class Counting:
+        calls = 0
+
+        def sub(self, _: str, text: str) -> str:
+            Counting.calls += 1
+            assert len(text) < 200
+            return text.replace("blind date", " ")
+
+    monkeypatch.setattr(safety, "_FIGURATIVE", Counting())
+    # Taken literally in the end, which costs a line of context.
+    assert looks_like_safety("a blind date, " * 5_000)
+    assert Counting.calls <= 100
 
 
 @given(st.text(max_size=200))
