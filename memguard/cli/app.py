@@ -24,6 +24,7 @@ from memguard.cli import (
     recall,
     receipts,
     rescore,
+    scrub,
     search,
     write,
 )
@@ -79,6 +80,7 @@ app.command("search")(search.search)
 app.add_typer(receipts.app, name="receipts")
 app.add_typer(quarantine.app, name="quarantine")
 app.command("rescore")(rescore.rescore)
+app.command("scrub")(scrub.scrub)
 app.command("demo")(demo.demo)
 app.command("presets")(presets.presets)
 app.command("calibrate")(calibrate.calibrate)

@@ -80,6 +80,8 @@ def print_receipt(
     day = f" on {candidate.said_at:%Y-%m-%d}" if candidate.said_at else ""
     turns = ", ".join(candidate.turn_ids) or "not named"
     out.print(f"  said by {candidate.said_by}{day}, turns {turns}")
+    if receipt.look_alikes:
+        out.print(f"  look-alike letters of another script in: {', '.join(receipt.look_alikes)}")
     if receipt.namespace:
         out.print(f"  namespace {' / '.join(receipt.namespace)}")
     for report in receipt.reports:

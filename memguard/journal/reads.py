@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from memguard.journal.events import RowFilter, Rows, to_json, utc_text
 from memguard.journal.journal import Journal
+from memguard.redaction import redact
 from memguard.schema.read import ReadReport
 
 READS = Rows(
@@ -104,7 +105,16 @@ class ReadLog:
         return self._journal.read(READS.matching, read_id)
 
 
+def _without_secrets(report: ReadReport) -> ReadReport:
+    """The report without secrets that the request contains; memories never contain any."""
+    turns = [turn.model_copy(update={"content": redact(turn.content)}) for turn in report.dialogue]
+    evidence = [entry.model_copy(update={"text": redact(entry.text)}) for entry in report.evidence]
+    changes = {"query": redact(report.query), "dialogue": tuple(turns), "evidence": tuple(evidence)}
+    return report.model_copy(update=changes)
+
+
 def _append(db: sqlite3.Connection, report: ReadReport) -> ReadReport:
+    report = _without_secrets(report)
     body = report.model_dump_json()
     if READS.logged(db, report.id, body) is not None:
         return report

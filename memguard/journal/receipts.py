@@ -84,7 +84,11 @@ _REPLAY_BATCH = 500
 
 
 class ReceiptLog:
-    """The append-only log of decisions."""
+    """The append-only log of decisions.
+
+    Receipts that it returns have `[password]` and the like in place of secrets; `Quarantine.show`
+    returns a candidate unchanged.
+    """
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -113,11 +117,11 @@ class ReceiptLog:
         Raises:
             InvalidInputError: If no receipt matches, or more than one.
         """
-        return self._journal.read(RECEIPTS.get, receipt_id)
+        return self._journal.read(RECEIPTS.get, receipt_id).redacted()
 
     async def aget(self, receipt_id: str) -> Receipt:
         """See `get`."""
-        return await self._journal.aread(RECEIPTS.get, receipt_id)
+        return (await self._journal.aread(RECEIPTS.get, receipt_id)).redacted()
 
     def find(self, candidate_id: str, *, policy_digest: str) -> Receipt | None:
         """The decision on a candidate under a policy, if there is one."""
@@ -130,13 +134,13 @@ class ReceiptLog:
 
     def find_all(self, candidate_ids: Sequence[str], *, policy_digest: str) -> dict[str, Receipt]:
         """The decisions on these candidates under a policy, by candidate id."""
-        return self._journal.read(_find_all, candidate_ids, policy_digest)
+        return _redacted(self._journal.read(_find_all, candidate_ids, policy_digest))
 
     async def afind_all(
         self, candidate_ids: Sequence[str], *, policy_digest: str
     ) -> dict[str, Receipt]:
         """See `find_all`."""
-        return await self._journal.aread(_find_all, candidate_ids, policy_digest)
+        return _redacted(await self._journal.aread(_find_all, candidate_ids, policy_digest))
 
     def list(
         self, which: ReceiptFilter = _ALL, *, limit: int = 50, before: int | None = None
@@ -316,6 +320,10 @@ def _find_all(
     return {candidate_id: RECEIPTS.load(body) for candidate_id, body in rows}
 
 
+def _redacted(receipts: dict[str, Receipt]) -> dict[str, Receipt]:
+    return {name: receipt.redacted() for name, receipt in receipts.items()}
+
+
 def end_writes(
     db: sqlite3.Connection,
     done: Sequence[tuple[str, str, float | None]],
@@ -364,7 +372,7 @@ def page(
     receipts, following = RECEIPTS.page(
         db, f"{condition} AND {also}", values, limit=limit, before=before
     )
-    return ReceiptPage(receipts=receipts, before=following)
+    return ReceiptPage(receipts=tuple(map(Receipt.redacted, receipts)), before=following)
 
 
 def _count(db: sqlite3.Connection, criteria: ReceiptFilter) -> dict[WriteOutcome, int]:

@@ -109,6 +109,19 @@ def _locations_of(db: sqlite3.Connection, receipt_ids: Sequence[str]) -> tuple[N
     return tuple((tuple(json.loads(namespace)), key) for namespace, key in rows)
 
 
+def log_deletion(
+    db: sqlite3.Connection,
+    locations: tuple[NamespacedKey, ...],
+    *,
+    actor: str,
+    reason: str,
+    at: datetime,
+) -> tuple[str, ...]:
+    """Log a deletion as done, for a caller that completes it by itself; returns its receipts."""
+    receipt_ids = _intend(db, locations, actor=actor, reason=reason, at=at)
+    return _end(db, receipt_ids, actor=actor, at=at)
+
+
 def _intend(
     db: sqlite3.Connection,
     locations: tuple[NamespacedKey, ...],

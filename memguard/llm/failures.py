@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from memguard.errors import ErrorCode
+from memguard.redaction import redact_error
 from memguard.schema.decision import InconclusiveReason
 
 FailureKind = Literal["configuration", "retryable", "final", "setting"]
@@ -45,14 +46,6 @@ class CallFailure:
     """Whether the connection was never established."""
 
 
-_KEY_PATTERN = re.compile(
-    r"(?:sk|pk|rk|gsk|xai|lsv2|hf|key)[-_][\w*.\-]{6,}"  # the prefixes that providers use
-    r"|AIza[\w\-]{10,}"
-    r"|(?i:bearer|basic)\s+[\w.\-+/=]{8,}"
-    r"|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"
-    r"|(?i:(?<=api_key=)|(?<=apikey=)|(?<=key=)|(?<=token=))[\w.\-]{6,}"
-)
-
 # Settings that a model may refuse, by their names in error messages of providers.
 _REFUSABLE = {
     "temperature": "temperature",
@@ -79,7 +72,7 @@ def redact(text: str, secrets: tuple[str, ...] = ()) -> str:
     """The text without `secrets` and without anything that looks like an API key."""
     for secret in secrets:
         text = text.replace(secret, "[key]")
-    return _KEY_PATTERN.sub("[key]", text)
+    return redact_error(text)
 
 
 def shorten(text: str, limit: int = 200) -> str:

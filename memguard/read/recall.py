@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from memguard.errors import ErrorCode, MemguardError, StoreConfigurationError, StoreError
 from memguard.instructions import find_instruction
-from memguard.local.pieces import looks_like_safety
+from memguard.local.safety import looks_like_safety
 from memguard.methods.adjudication.steps import safety_sentences
 from memguard.portal import call_store
 from memguard.schema.base import Namespace, is_blank
@@ -30,11 +30,12 @@ SAFETY_QUERIES = (
     "allergy, food intolerance, medication, illness, pregnancy",
     "disability, wheelchair, hearing or sight loss, accessibility",
     "alergia, Allergie, аллергия, 过敏, アレルギー, 알레르기",
+    "حساسية, एलर्जी, แพ้อาหาร, dị ứng, alerji, אלרגיה, αλλεργία",
 )
 """What is searched for safety constraints; a match is used only if its own wording confirms it.
 
 Of 60 memories of PersistBench that are such by their wording, one list of these words had 49 among
-its 20 nearest in a store with 200 other memories, and 38 with 1,000; the three lists have 60 and 52
+its 20 nearest in a store with 200 other memories, and 38 with 1,000; the first three have 60 and 52
 (built-in embedder, each constraint ranked by itself). The lists were chosen with these figures in
 view, so expect less of other memories.
 """
@@ -71,7 +72,7 @@ _OLDEST = datetime.min.replace(tzinfo=UTC)
 Texts = dict[str, list[RecalledMemory]]
 """Memories by the form of their text."""
 
-_TEXT_FIELDS = ("content", "text", "memory")
+TEXT_FIELDS = ("content", "text", "memory")
 """Fields that memory stores use for a memory's text; memguard and langmem use the first."""
 
 _SUPERSEDED_MARKS = ("superseded_by", "superseded_at")
@@ -401,14 +402,14 @@ def _no_index(store: BaseStore) -> StoreConfigurationError:
 # Stores that memguard did not write are read as well, so the shape of a value is not known.
 def text_of(value: Mapping[str, Any]) -> str:
     """The memory's text: a text field, langmem's nested content, else the value as JSON."""
-    for name in _TEXT_FIELDS:
+    for name in TEXT_FIELDS:
         text = value.get(name)
         if isinstance(text, Mapping):
             inner = cast("Mapping[str, Any]", text)
             text = inner.get("content", json.dumps(inner, ensure_ascii=False, default=str))
         if isinstance(text, str) and not is_blank(text):
             return text
-    rest = {key: entry for key, entry in value.items() if key not in {_MEMGUARD, *_TEXT_FIELDS}}
+    rest = {key: entry for key, entry in value.items() if key not in {_MEMGUARD, *TEXT_FIELDS}}
     return json.dumps(rest, ensure_ascii=False, default=str) if any(rest.values()) else ""
 
 

@@ -8,9 +8,11 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from memguard.normal_form import is_blank as is_blank  # noqa: PLC0414 - imported from here, too
+from memguard.normal_form import visible_text
+
 _DROPPED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """All of Unicode's control characters (category Cc) except tab and newline."""
-_INVISIBLE = frozenset("\u200b\u200c\u200d\u2060\ufeff\u00ad")
 
 
 class Frozen(BaseModel):
@@ -23,8 +25,9 @@ class Frozen(BaseModel):
 def clean_text(text: str) -> str:
     r"""Make text safe to store, log and render without a visible change.
 
-    Control characters (NUL, ESC, ...) are dropped, line ends become `\n`, an unpaired surrogate
-    becomes U+FFFD, and the result is NFC. Numbers, units and spacing stay as they were.
+    Control characters (NUL, ESC, ...) and characters that show nothing are dropped, line ends
+    become `\n`, an unpaired surrogate becomes U+FFFD, and the result is NFC. Numbers, units and
+    spacing stay as they were; `memguard.normal_form` says which joiners stay.
 
     Args:
         text: Any Python string.
@@ -38,12 +41,7 @@ def clean_text(text: str) -> str:
     # UTF-16 joins a surrogate pair, which JSON from other languages may contain, to its character.
     paired = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     unix = paired.replace("\r\n", "\n").replace("\r", "\n")
-    return unicodedata.normalize("NFC", _DROPPED.sub("", unix))
-
-
-def is_blank(text: str) -> bool:
-    """Whether a text has white space and invisible characters only."""
-    return all(ch.isspace() or ch in _INVISIBLE for ch in text)
+    return unicodedata.normalize("NFC", visible_text(_DROPPED.sub("", unix)))
 
 
 def is_none(value: object) -> bool:

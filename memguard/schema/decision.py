@@ -23,6 +23,8 @@ ReasonCode = Literal[
     "duplicate",
     "blank_text",
     "text_too_long",
+    "secret",
+    "personal_data",
     "no_user_words",
     "bare_answer",
     "no_source",
@@ -32,6 +34,7 @@ ReasonCode = Literal[
     "zero_effect",
     "tie_break",
     "human_approved",
+    "redacted",
 ]
 """The reason of a decision.
 
@@ -39,6 +42,7 @@ ReasonCode = Literal[
 * `inconclusive`: too few usable verdicts.
 * `duplicate`: the same text is stored already; no new evidence, no model call.
 * `blank_text`, `text_too_long`: the candidate cannot be judged; no model call.
+* `secret`, `personal_data`: the candidate contains such; it is in quarantine without a model call.
 * `no_user_words`: it rests on what the assistant, a tool or a document said; no model call.
 * `bare_answer`: it rests on an answer such as "yes" without the question; no model call.
 * `no_source`: there is no text to check the candidate against; no model call.
@@ -47,6 +51,7 @@ ReasonCode = Literal[
 * `zero_effect`: it had no effect, and the setting for this case decided.
 * `tie_break`: it had no effect, and a judge decided.
 * `human_approved`: a person phrased the memory in a review; no model call.
+* `redacted`: `scrub` replaced a stored record by one without its secrets; no model call.
 """
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, JsonValue
 
+from memguard.normal_form import comparison_form
 from memguard.schema.base import Frozen, Namespace, Text, is_blank, is_none
 
 Role = Literal["user", "assistant", "system", "tool", "document"]
@@ -173,11 +174,10 @@ _CLOSING = ".\u3002\uff0e"
 def same_text_form(text: str) -> str:
     """The normalised form of a text; texts with the same form are repeats.
 
-    Unicode NFC, single spaces, no surrounding white space and no final full stop. Case, digits,
-    signs, units and all words stay, because they carry meaning.
+    The form in which characters are compared, with single spaces, no surrounding white space and
+    no final full stop. Case, digits, signs, units and all words stay, because they carry meaning.
     """
-    # NFC and not NFKC, which would turn 10² into 102.
-    squeezed = " ".join(unicodedata.normalize("NFC", text).split())
+    squeezed = " ".join(comparison_form(text).split())
     # A text of full stops alone keeps them, or it would have an empty form.
     return squeezed.rstrip(_CLOSING).rstrip() or squeezed
 
@@ -188,5 +188,19 @@ def record_key(text: str) -> str:
     128 bits of SHA-256 over `same_text_form(text)`, written as a UUID, because langmem's memory
     tool edits and deletes by UUID.
     """
-    digest = hashlib.sha256(same_text_form(text).encode()).digest()
+    return _key_of(same_text_form(text))
+
+
+def record_keys(text: str) -> tuple[str, ...]:
+    """The keys under which a repeat of a text may be stored, that of new records first.
+
+    The second is made from NFC alone, as all keys were before look-alikes were compared.
+    """
+    squeezed = " ".join(unicodedata.normalize("NFC", text).split())
+    earlier = _key_of(squeezed.rstrip(_CLOSING).rstrip() or squeezed)
+    return tuple(dict.fromkeys((record_key(text), earlier)))
+
+
+def _key_of(form: str) -> str:
+    digest = hashlib.sha256(form.encode()).digest()
     return str(uuid.UUID(bytes=digest[:16]))

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self, cast
 
-from pydantic import AliasChoices, Field, JsonValue, model_validator
+from pydantic import AfterValidator, AliasChoices, Field, JsonValue, model_validator
 
+from memguard.redaction import redact
 from memguard.schema.base import Frozen, Namespace, Text, UnitInterval
 from memguard.schema.decision import Inconclusive
 from memguard.schema.failures import Failure
@@ -61,8 +62,8 @@ class Evidence(Frozen):
 class RecalledMemory(Frozen):
     """A stored memory that was found for a query."""
 
-    text: Text
-    """The memory."""
+    text: Annotated[Text, AfterValidator(redact)]
+    """The memory, with `[password]` and the like in place of secrets."""
     id: str = ""
     """Unique within a read; computed from namespace, key and text if left out."""
     key: str = ""

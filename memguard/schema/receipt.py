@@ -12,6 +12,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
+from memguard.normal_form import look_alike_words
+from memguard.redaction import Screen, redact, redact_values
 from memguard.schema.base import Frozen, Namespace, is_none
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import CandidateMemory, Turn
@@ -92,11 +94,18 @@ _REASON_OUTCOMES: dict[str, WriteOutcome] = {
     "no_user_words": "refused",
     "no_source": "refused",
 }
+HIDDEN_REASONS = frozenset({"secret", "personal_data"})
+"""Reasons for which only the quarantine shows the candidate's text unchanged."""
 _DECISION_OUTCOMES: dict[str, WriteOutcome] = {
     "admit": "stored",
     "quarantine": "quarantined",
     "reject": "rejected",
 }
+
+
+def is_empty(value: tuple[object, ...]) -> bool:
+    """Whether a tuple is empty; for fields that JSON leaves out then, as older layouts did."""
+    return not value
 
 
 def _is_commit(effect: str) -> bool:
@@ -137,6 +146,17 @@ class MethodReport(Frozen):
     """Notes for a reader, such as ignored settings and weaker substitutes."""
 
 
+def _without_secrets(report: MethodReport) -> MethodReport:
+    """The report without secrets in source and evidence; scores and verdicts stay."""
+    context = tuple(
+        turn.model_copy(update={"content": redact(turn.content)}) for turn in report.context
+    )
+    evidence = redact_values(report.evidence)
+    if context == report.context and evidence == report.evidence:
+        return report
+    return report.model_copy(update={"context": context, "evidence": evidence})
+
+
 class Receipt(Frozen):
     """The complete record of one decision on one candidate."""
 
@@ -167,6 +187,19 @@ class Receipt(Frozen):
     value: dict[str, JsonValue] | None = Field(default=None, exclude_if=is_none)
     """The item as the caller of a guarded store passed it, for a later release; `None` for
     memguard's own form, and if JSON cannot represent it."""
+
+    look_alikes: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
+    """Words of the candidate with letters of another script in place of Latin ones."""
+
+    def redacted(self) -> "Receipt":
+        """The receipt with `[password]` and the like in the candidate, in place of what is held."""
+        screen: Screen = "personal" if self.decision.reason == "personal_data" else "secrets"
+        text = redact(self.candidate.text, screen=screen)
+        value = redact_values(self.value, screen=screen)
+        if text == self.candidate.text and value == self.value:
+            return self
+        candidate = self.candidate.model_copy(update={"text": text})
+        return self.model_copy(update={"candidate": candidate, "value": value})
 
     @property
     def usage(self) -> Usage:
@@ -203,14 +236,17 @@ class ReceiptFactory:
         value: dict[str, JsonValue] | None = None,
     ) -> Receipt:
         """Create the receipt of a decision made now; a run without an id gets one."""
+        # A source may contain a secret that its candidate does not repeat.
+        explanation = redact(decision.explanation)
         return Receipt(
             id=self.new_id(),
             at=self.clock(),
             run_id=run_id or self.new_id(),
             candidate=candidate,
             namespace=candidate.namespace,
-            decision=decision,
-            reports=reports,
+            decision=decision.model_copy(update={"explanation": explanation}),
+            reports=tuple(map(_without_secrets, reports)),
+            look_alikes=look_alike_words(candidate.text),
             record_key=record_key,
             policy_digest=policy_digest,
             effect=effect,

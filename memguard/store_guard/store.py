@@ -41,6 +41,7 @@ from memguard.methods.consistency_gate.config import ConsistencyGate
 from memguard.portal import run_sync
 from memguard.prompts import Prompt
 from memguard.read.admission import AdmissionLike, build_admission
+from memguard.redaction import Screen
 from memguard.schema.base import Namespace
 from memguard.schema.memory import Conversation
 from memguard.schema.receipt import Budget, Receipt
@@ -340,6 +341,7 @@ def guard_store(
     receipts: Journal | str | Path | None = None,
     budget: Budget | None = None,
     read: "AdmissionLike | None" = None,
+    screen: Screen = "secrets",
 ) -> GuardedStore:
     """A store that judges every write before it makes it.
 
@@ -365,6 +367,8 @@ def guard_store(
         budget: Limits of one call of the store; beyond them the write raises, or is not judged.
         read: What a search with a query has to pass: `"fc"`, `"ps"`, `"relevance"`, a spec, or a
             graph of your own. By default searches are those of the wrapped store.
+        screen: What keeps a write in quarantine, unjudged: `secrets`, `personal` for personal data
+            as well, or `nothing`.
 
     Raises:
         ConfigurationError: If a model, gate or prompt cannot be used, or a stage has no model.
@@ -380,11 +384,14 @@ def guard_store(
     gate = WriteGate(
         backing=backing,
         pipeline=pipeline,
-        policy_digest=digest_of_gates(pipeline.gates, needs_source=needs_source, shadow=shadow),
+        policy_digest=digest_of_gates(
+            pipeline.gates, needs_source=needs_source, shadow=shadow, screen=screen
+        ),
         needs_source=needs_source,
         shadow=shadow,
         budget=budget,
         on_failure=on_failure,
+        screen=screen,
     )
     reads = None
     if read is not None:

@@ -29,6 +29,8 @@ from memguard.llm.limits import Meter, use_meter
 from memguard.methods.admission import refuse_source, refuse_text
 from memguard.methods.authorship import withhold
 from memguard.portal import call_store
+from memguard.read.recall import TEXT_FIELDS
+from memguard.redaction import Screen, redact_values
 from memguard.schema.base import is_blank
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import CandidateMemory, Conversation, speaker_roles, turn_time
@@ -39,7 +41,7 @@ from memguard.store_guard.values import (
     is_encoded,
     judged_text,
 )
-from memguard.write.gates import Gate, Pipeline, digest_of
+from memguard.write.gates import Gate, Pipeline, digest_of, screen_digest
 from memguard.write.graph import OnWriteFailure
 
 METHOD = "guard_store"
@@ -73,6 +75,7 @@ class WriteGate:
     shadow: bool
     budget: Budget
     on_failure: OnWriteFailure = "raise"
+    screen: Screen = "secrets"
 
     async def decide(self, writes: Sequence[Write]) -> tuple[Receipt | None, ...]:
         """The receipt of each write; `None` for one without a text, which is allowed.
@@ -109,7 +112,7 @@ class WriteGate:
         # The same write may come again, for example from a retried tool call; it is judged once.
         earlier = await self.backing.receipts.afind(candidate.id, policy_digest=self.policy_digest)
         if earlier is not None:
-            return await self._repeat(earlier, write=write, run_id=run_id)
+            return await self._repeat(earlier, candidate, write=write, run_id=run_id)
         reports: tuple[MethodReport, ...] = ()
         value = cast("Mapping[str, Any]", write.op.value)
         decision = self._refuse(candidate, value=value, source=write.source)
@@ -120,7 +123,7 @@ class WriteGate:
         # Of two concurrent writes of the same text, the second one has the receipt of the first.
         if logged.id == receipt.id:
             return logged
-        return await self._repeat(logged, write=write, run_id=run_id)
+        return await self._repeat(logged, candidate, write=write, run_id=run_id)
 
     def _receipt(
         self,
@@ -149,11 +152,15 @@ class WriteGate:
             record_decisions, receipts=[receipt], actor=METHOD, at=journal.now()
         )
         (logged,) = await journal.awrite(record)
+        # What leaves the log has no secrets.
+        visible = logged.redacted()
         if logged.id == receipt.id:
-            _emit(logged)
-        return logged
+            _emit(visible)
+        return visible
 
-    async def _repeat(self, first: Receipt, *, write: Write, run_id: str) -> Receipt:
+    async def _repeat(
+        self, first: Receipt, candidate: CandidateMemory, *, write: Write, run_id: str
+    ) -> Receipt:
         """The receipt of a write whose text was judged before, without judging it again.
 
         The receipt of the same write if it still applies, else a new one that refers to the first.
@@ -166,19 +173,20 @@ class WriteGate:
             # One digest per item, since the log has one receipt per candidate and digest. The
             # number tells apart what was deleted or replaced, and then written again.
             digest = digest_of(self.policy_digest, key, fields, str(number))
-            found = await self.backing.receipts.afind(first.candidate.id, policy_digest=digest)
+            found = await self.backing.receipts.afind(candidate.id, policy_digest=digest)
             if found is None:
                 decision = await self._carried(first)
                 found = await self._log(
                     self._receipt(
-                        first.candidate, decision, write=write, run_id=run_id, policy_digest=digest
+                        candidate, decision, write=write, run_id=run_id, policy_digest=digest
                     )
                 )
             receipt = found
         return receipt
 
     async def _covers(self, receipt: Receipt, *, key: str, value: dict[str, Any] | None) -> bool:
-        if receipt.record_key != key or receipt.value != value:
+        # A receipt that left the log has no secrets.
+        if receipt.record_key != key or receipt.value != redact_values(value, screen=self.screen):
             return False
         return await self.backing.journal.aread(is_latest_of_key, receipt.id)
 
@@ -240,7 +248,11 @@ class WriteGate:
             return AdmissionDecision(
                 outcome="quarantine", reason="blank_text", explanation=_NO_TEXT
             )
-        refused = refuse_text(candidate.text)
+        # A secret in another field of the item would be stored with it.
+        others = json.dumps(_without_text(value), ensure_ascii=False, default=str)
+        refused = refuse_text(candidate.text, screen=self.screen) or refuse_text(
+            others, screen=self.screen
+        )
         if refused is not None or not self.pipeline.gates or not self.needs_source:
             return refused
         if source is None:
@@ -274,10 +286,13 @@ class WriteGate:
         return decision, judgement.reports
 
 
-def digest_of_gates(gates: Sequence[Gate], *, needs_source: bool, shadow: bool) -> str:
+def digest_of_gates(
+    gates: Sequence[Gate], *, needs_source: bool, shadow: bool, screen: Screen = "secrets"
+) -> str:
     """The digest of the policy: a text from the same source is judged once under each policy."""
     settings = f"{METHOD}:{needs_source}:{'shadow' if shadow else 'guard'}"
-    return digest_of(settings, *(gate.fingerprint for gate in gates))
+    fingerprints = (gate.fingerprint for gate in gates)
+    return digest_of(settings, *fingerprints, *screen_digest(screen))
 
 
 def _candidate(text: str, *, write: Write) -> CandidateMemory:
@@ -328,3 +343,7 @@ def _emit(receipt: Receipt) -> None:
             "shadow": receipt.effect == "shadow",
         }
     )
+
+
+def _without_text(value: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: entry for name, entry in value.items() if name not in TEXT_FIELDS}

@@ -28,6 +28,7 @@ from memguard.methods.consistency_gate import build_consistency_gate_graph, buil
 from memguard.methods.consistency_gate.config import CONSISTENCY_GATE_PRESETS, ConsistencyGate
 from memguard.portal import dual
 from memguard.prompts import Prompt
+from memguard.redaction import Screen
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import CandidateMemory, Conversation
 from memguard.schema.receipt import MethodReport, Receipt
@@ -170,6 +171,11 @@ def digest_of(*parts: str) -> str:
     """A short name for settings: equal parts give equal digests."""
     # Joined by a control character, so that moving text from one part to the next changes it.
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:12]
+
+
+def screen_digest(screen: Screen) -> tuple[str, ...]:
+    """What `screen` adds to a digest: nothing by default, as in older receipts."""
+    return () if screen == "secrets" else (f"screen:{screen}",)
 
 
 _Item = TypeVar("_Item")

@@ -55,6 +55,7 @@ from memguard.write.gates import (
     build_gates,
     cascade_notes,
     digest_of,
+    screen_digest,
 )
 from memguard.write.proposals import (
     merge_repeats,
@@ -274,11 +275,16 @@ async def _screen(
         return {"proposals": (), "resumed": len(decided), "ruled": results}
     decisions = refuse(undecided, stored=keys, spec=guard.writer_spec)
     for proposal, decision in zip(undecided, decisions, strict=True):
+        key = record_key(proposal.candidate.text)
+        if decision is not None and decision.reason == "duplicate":
+            key = keys[key]
         if decision is None:
             to_judge.append(proposal)
         else:
             results.append(
-                await _commit(proposal.candidate, decision, run_id=state.run_id, guard=guard)
+                await _commit(
+                    proposal.candidate, decision, key=key, run_id=state.run_id, guard=guard
+                )
             )
     _emit("screened", to_gate=len(to_judge), decided=len(results), resumed=len(decided))
     return {
@@ -323,6 +329,7 @@ async def _commit(
     candidate: CandidateMemory,
     decision: AdmissionDecision,
     *,
+    key: str = "",
     reports: tuple[MethodReport, ...] = (),
     run_id: str,
     guard: WriteGuard,
@@ -333,7 +340,7 @@ async def _commit(
         decision,
         reports=reports,
         run_id=run_id,
-        record_key=record_key(candidate.text),
+        record_key=key or record_key(candidate.text),
         policy_digest=guard.policy_digest,
     )
     try:
@@ -342,7 +349,8 @@ async def _commit(
         receipt = await guard.backings.current().committer.commit(receipt)
     except MemguardError as error:
         return CandidateResult(unjudged=candidate, failure=failure_of(error, step="commit"))
-    return CandidateResult(receipt=receipt)
+    # What leaves the log has no secrets: the report is in the host's state and checkpoints.
+    return CandidateResult(receipt=receipt.redacted())
 
 
 async def hold(state: WriteState, *, guard: WriteGuard) -> dict[str, Any]:
@@ -507,9 +515,11 @@ def create_write_guard(
         writer=build_writer_graph(reader, spec=spec),
         writer_spec=spec,
         # Under another reader or other settings all turns are read again.
-        writer_digest=digest_of(reader.fingerprint, spec.model_dump_json()),
+        writer_digest=digest_of(reader.fingerprint, spec.model_dump_json(exclude={"screen"})),
         pipeline=pipeline,
-        policy_digest=digest_of(*(gate.fingerprint for gate in pipeline.gates)),
+        policy_digest=digest_of(
+            *(gate.fingerprint for gate in pipeline.gates), *screen_digest(spec.screen)
+        ),
         meters=Meters(budget or Budget()),
         on_failure=on_failure,
         review=review,

@@ -25,7 +25,7 @@ from memguard.portal import call_store
 from memguard.schema.base import Namespace, is_blank
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.failures import Failure, failure_of
-from memguard.schema.memory import CandidateMemory, Conversation, SaidBy, record_key
+from memguard.schema.memory import CandidateMemory, Conversation, SaidBy, record_key, record_keys
 from memguard.write.gates import GateGraph
 from memguard.write.state import PassReport, PassState, Proposal
 
@@ -302,7 +302,9 @@ def refuse(
             by_source[id(proposal.source)] = words
         candidate = proposal.candidate
         # A text that cannot be a memory is refused even if it is stored.
-        decision = refuse_text(candidate.text, max_chars=spec.max_candidate_chars)
+        decision = refuse_text(
+            candidate.text, max_chars=spec.max_candidate_chars, screen=spec.screen
+        )
         if decision is None and record_key(candidate.text) in stored:
             decision = duplicate_decision()
         # Whether a source is required is up to the gates: some compare with stored memories.
@@ -312,18 +314,24 @@ def refuse(
 
 async def stored_keys(
     store: BaseStore, namespace: Namespace, proposals: Sequence[Proposal]
-) -> frozenset[str]:
-    """Keys of the proposals whose text is stored in the namespace.
+) -> Mapping[str, str]:
+    """The key under which a text is stored in the namespace, by the record key of the text.
+
+    Texts of proposals that are not stored are left out.
 
     Raises:
         StoreError: If the store failed.
     """
-    keys = [record_key(proposal.candidate.text) for proposal in proposals]
+    # An older record may have an earlier key of its text.
+    wanted = [record_keys(proposal.candidate.text) for proposal in proposals]
+    pairs = [(keys[0], key) for keys in wanted for key in reversed(keys)]
     try:
-        items = await call_store(store, [GetOp(namespace, key, refresh_ttl=False) for key in keys])
+        items = await call_store(
+            store, [GetOp(namespace, key, refresh_ttl=False) for _, key in pairs]
+        )
     except MemguardError:
         raise
     except Exception as error:  # a store of any kind may raise anything
         msg = f"the memory store failed: {type(error).__name__}: {error}; write again"
         raise StoreError(msg, code=ErrorCode.STORE_FAILED) from error
-    return frozenset(key for key, item in zip(keys, items, strict=True) if item is not None)
+    return {name: key for (name, key), item in zip(pairs, items, strict=True) if item is not None}

@@ -22,7 +22,7 @@ from memguard.methods.writer.config import Writer
 from memguard.schema.base import Namespace, Text
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import CandidateMemory, record_key
-from memguard.schema.receipt import MethodReport, Receipt, ReceiptFactory
+from memguard.schema.receipt import HIDDEN_REASONS, MethodReport, Receipt, ReceiptFactory
 from memguard.write.gates import digest_of
 from memguard.write.report import Review, ReviewOutcome, ReviewRuling
 
@@ -173,7 +173,9 @@ async def carry_out(
     edited: Receipt | None = None
     message = "" if isinstance(decision, Approve | Edit) else decision.message
     text = decision.edited_action.args.text if isinstance(decision, Edit) else None
-    if text is not None and text != receipt.candidate.text:
+    # The person has not seen a hidden secret, so the wording without it is an edit as well.
+    is_hidden = receipt.decision.reason in HIDDEN_REASONS
+    if text is not None and (is_hidden or text != receipt.candidate.text):
         edited = await _store_edit(text, receipt, backing, actor=actor)
     elif isinstance(decision, Approve | Edit) and await _outcome(receipt, backing) == "held":
         await quarantine.arelease(receipt.id, actor=actor, store=backing.store)

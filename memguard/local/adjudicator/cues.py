@@ -2,7 +2,7 @@
 
 The patterns were written by hand. None was fitted to data, and they are coarse on purpose. The
 functions below them judge a unit without the query: its kind, whom it is about, how well it is
-grounded, and whether it is still valid. Safety words are those of `memguard.local.pieces`, so that
+grounded, and whether it is still valid. Safety words are those of `memguard.local.safety`, so that
 recall searches for the same words as are judged here.
 """
 
@@ -11,8 +11,9 @@ from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import Literal
 
-from memguard.local.pieces import looks_like_safety
+from memguard.local.safety import looks_like_safety
 from memguard.local.verifier.lexicon import MONTHS, word_set
+from memguard.normal_form import comparison_form
 from memguard.schema.units import Epistemic, Kind, Temporal
 
 NAME = "local"
@@ -258,12 +259,13 @@ def about_whom(text: str, *, user_names: frozenset[str] = frozenset()) -> About:
 
 
 def without_label(text: str) -> str:
-    """The text without the speaker label that the local writer puts in front of it."""
-    return LABEL.sub("", text, count=1)
+    """The text in its normal form, without the speaker label of the local writer."""
+    return LABEL.sub("", comparison_form(text), count=1)
 
 
 def epistemic_of(text: str) -> Epistemic:
     """The epistemic state that a unit states of itself; evidence is compared elsewhere."""
+    text = comparison_form(text)
     if DENIED.search(text):
         return "contradicted"
     if VERIFIED.search(text):
@@ -284,6 +286,7 @@ def temporality_of(text: str, *, said_at: datetime | None, now: datetime | None)
         said_at: When it was said; a naive time is UTC.
         now: When it is read; without it, dates are not compared.
     """
+    text = comparison_form(text)
     if PAST.search(text):
         # "used to smoke, now runs": which half a reader needs depends on the query.
         return "uncertain" if is_update(text) else "superseded"

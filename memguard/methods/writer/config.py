@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from memguard.redaction import Screen
 from memguard.schema.base import Frozen
 from memguard.schema.memory import SourceRole
 
@@ -26,6 +27,9 @@ class Writer(Frozen):
     Appendix C). That one shows no earlier turns and asks for no turns behind a fact."""
     max_candidate_chars: Annotated[int, Field(ge=10)] = 2_000
     """A longer candidate is refused: a memory is one fact."""
+    screen: Screen = "secrets"
+    """What keeps a candidate in quarantine, unjudged: `secrets`, `personal` for personal data as
+    well, or `nothing`."""
 
     @classmethod
     def preset(cls, name: str) -> "Writer":
