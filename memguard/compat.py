@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
     from chromadb.config import Settings
     from langchain_core.language_models import BaseChatModel
+    from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.graph.state import CompiledStateGraph
     from langgraph.store.base import BaseStore
 
@@ -56,6 +57,26 @@ def has_checkpointer(configurable: Mapping[str, Any]) -> bool:
         configurable: The `configurable` part of the config of a running graph.
     """
     return configurable.get(_CHECKPOINTER) is not None
+
+
+def replace_checkpointer(wrap: Callable[[BaseCheckpointSaver[Any]], object]) -> None:
+    """Let graphs that the current task starts use another checkpointer than the host's.
+
+    A nested graph takes the checkpointer from the config around it, which only the key shows.
+
+    Args:
+        wrap: Creates the checkpointer from the host's; not called in a run without one.
+    """
+    from langgraph.checkpoint.base import BaseCheckpointSaver  # noqa: PLC0415
+
+    config = surrounding_config()
+    configurable = config.get("configurable") or {}
+    saver = configurable.get(_CHECKPOINTER)
+    # Not an instance where a graph was compiled with `checkpointer=False`.
+    if isinstance(saver, BaseCheckpointSaver):
+        _set_surrounding_config(
+            {**config, "configurable": {**configurable, _CHECKPOINTER: wrap(saver)}}
+        )
 
 
 def state_reader(configurable: Mapping[str, Any]) -> Callable[[str], Any] | None:
@@ -103,6 +124,16 @@ def surrounding_config() -> Mapping[str, Any]:
     from langchain_core.runnables.config import var_child_runnable_config  # noqa: PLC0415
 
     return cast("Mapping[str, Any]", var_child_runnable_config.get() or {})
+
+
+def _set_surrounding_config(config: Mapping[str, Any]) -> None:
+    from langchain_core.runnables.config import (  # noqa: PLC0415
+        RunnableConfig,
+        var_child_runnable_config,
+    )
+
+    # Never reset: the variable belongs to the context of one task.
+    var_child_runnable_config.set(cast("RunnableConfig", config))
 
 
 def kind_of_chat(chat: BaseChatModel) -> str:
