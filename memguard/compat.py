@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
     from chromadb.config import Settings
     from langchain_core.language_models import BaseChatModel
+    from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.graph.state import CompiledStateGraph
     from langgraph.store.base import BaseStore
@@ -67,16 +68,17 @@ def replace_checkpointer(wrap: Callable[[BaseCheckpointSaver[Any]], object]) -> 
     Args:
         wrap: Creates the checkpointer from the host's; not called in a run without one.
     """
+    from langchain_core.runnables.config import var_child_runnable_config  # noqa: PLC0415
     from langgraph.checkpoint.base import BaseCheckpointSaver  # noqa: PLC0415
 
-    config = surrounding_config()
+    config = cast("RunnableConfig", surrounding_config())
     configurable = config.get("configurable") or {}
     saver = configurable.get(_CHECKPOINTER)
     # Not an instance where a graph was compiled with `checkpointer=False`.
     if isinstance(saver, BaseCheckpointSaver):
-        _set_surrounding_config(
-            {**config, "configurable": {**configurable, _CHECKPOINTER: wrap(saver)}}
-        )
+        replaced = {**configurable, _CHECKPOINTER: wrap(saver)}
+        # Never reset: the variable belongs to the context of one task.
+        var_child_runnable_config.set({**config, "configurable": replaced})
 
 
 def state_reader(configurable: Mapping[str, Any]) -> Callable[[str], Any] | None:
@@ -124,16 +126,6 @@ def surrounding_config() -> Mapping[str, Any]:
     from langchain_core.runnables.config import var_child_runnable_config  # noqa: PLC0415
 
     return cast("Mapping[str, Any]", var_child_runnable_config.get() or {})
-
-
-def _set_surrounding_config(config: Mapping[str, Any]) -> None:
-    from langchain_core.runnables.config import (  # noqa: PLC0415
-        RunnableConfig,
-        var_child_runnable_config,
-    )
-
-    # Never reset: the variable belongs to the context of one task.
-    var_child_runnable_config.set(cast("RunnableConfig", config))
 
 
 def kind_of_chat(chat: BaseChatModel) -> str:
