@@ -178,6 +178,9 @@ async def _outcome(
     work: Coroutine[Any, Any, T],
 ) -> tuple[T | None, SystemExit | KeyboardInterrupt | None]:
     """The result of the work, or its request to end the process."""
+    # A sync host saves its own steps with the sync methods of its checkpointer, which may have no
+    # others. Graphs that the work starts on this loop would call the async ones.
+    compat.replace_checkpointer(ThreadedSaver.around)
     # In asyncio these two end the loop, and every other caller of the portal would wait forever.
     # They are raised in the thread of the caller instead.
     try:
@@ -303,7 +306,7 @@ class _DualNode(RunnableLambda[Any, Any]):
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002
         """Run the node on the portal and wait."""
-        return run_sync(self._call_for_sync_host(input, config, kwargs))
+        return run_sync(self._call(input, config, kwargs))
 
     async def ainvoke(
         self,
@@ -313,14 +316,6 @@ class _DualNode(RunnableLambda[Any, Any]):
     ) -> Any:
         """Run the node on the caller's loop."""
         return await self._call(input, config, kwargs)
-
-    async def _call_for_sync_host(
-        self, state: Any, config: RunnableConfig | None, kwargs: Any
-    ) -> Any:
-        # The host saves its own steps with the sync methods of its checkpointer, which may have no
-        # others. Graphs that the node starts run on the portal, where they call the async ones.
-        compat.replace_checkpointer(ThreadedSaver.around)
-        return await self._call(state, config, kwargs)
 
     async def _call(self, state: Any, config: RunnableConfig | None, kwargs: Any) -> Any:
         arguments: dict[str, Any] = dict(kwargs)

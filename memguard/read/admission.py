@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from langgraph.graph.state import CompiledStateGraph
 
@@ -44,7 +44,10 @@ from memguard.state_keys import spec_named
 from memguard.uncheckpointed import Graph, run_uncheckpointed
 
 AdmissionSpec = FactorCompiled | PermissionSemantic | RelevanceGate
-AdmissionLike = AdmissionSpec | str | Graph
+AdmissionName = Literal["ps", "fc", "relevance"]
+"""The short name of a method."""
+
+AdmissionLike = AdmissionSpec | AdmissionName | Graph
 """A spec, the name of a default spec, or a graph of your own with a method's input and output."""
 
 BY_NAME: dict[str, AdmissionSpec] = {

@@ -52,8 +52,9 @@ from memguard.schema.failures import Failure, error_of, failure_of
 from memguard.schema.memory import Conversation, Turn
 from memguard.schema.read import Evidence, Flag, ReadReport, Recall, Recalled, UnitVerdict
 from memguard.schema.receipt import Budget
+from memguard.schema.results import ReadResult
 from memguard.state_keys import check_names, node_name, rename_keys
-from memguard.uncheckpointed import uncheckpointed
+from memguard.uncheckpointed import UncheckpointedGraph, uncheckpointed
 
 NAME = "read_guard"
 OnFailure = Literal["report", "raise"]
@@ -330,7 +331,7 @@ def create_read_guard(
     keys: Mapping[str, str] | None = None,
     on_failure: OnFailure = "report",
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-) -> CompiledStateGraph[Any, Any, Any, Any]:
+) -> UncheckpointedGraph[ReadResult]:
     """A graph that recalls, and admits what may be used for this request; a node of any host graph.
 
     Args:

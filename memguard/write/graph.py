@@ -46,6 +46,8 @@ from memguard.schema.failures import failure_of
 from memguard.schema.memory import CandidateMemory, Conversation, record_key
 from memguard.schema.receipt import Budget, MethodReport, Receipt, ReceiptFactory, Usage
 from memguard.state_keys import check_names, rename_keys
+from memguard.typed import TypedGraph, typed
+from memguard.uncheckpointed import uncheckpointed
 from memguard.write.gates import (
     PROMPTS,
     STAGES,
@@ -64,7 +66,7 @@ from memguard.write.proposals import (
     refuse,
     stored_keys,
 )
-from memguard.write.report import Review, WriteReport, first_error
+from memguard.write.report import Review, WriteReport, WriteResult, first_error
 from memguard.write.review import ReviewAnswer, answer_type, carry_out, review_request, reviewer
 from memguard.write.state import (
     CandidateResult,
@@ -409,7 +411,7 @@ def create_write_guard(
     keys: Mapping[str, str] | None = None,
     review: ReviewMode = "quarantine",
     on_failure: OnWriteFailure = "raise",
-) -> CompiledStateGraph[Any, Any, Any, Any]:
+) -> TypedGraph[WriteResult]:
     """A graph that stores the memories that a conversation supports; a node of any host graph.
 
     Args:
@@ -452,7 +454,8 @@ def create_write_guard(
     guard = WriteGuard(
         backings=Backings(store, receipts),
         namespace=namespace,
-        writer=build_writer_graph(reader, spec=spec),
+        # A host's checkpointer would keep the conversation and the candidates in its threads.
+        writer=uncheckpointed(build_writer_graph(reader, spec=spec)),
         writer_spec=spec,
         # Under another reader or other settings all turns are read again.
         writer_digest=digest_of(reader.fingerprint, spec.model_dump_json()),
@@ -463,9 +466,12 @@ def create_write_guard(
         review=review,
     )
     graph = _compile(guard)
-    if keys is None:
-        return graph
-    return rename_keys(graph, keys=keys, takes=WriteInput, gives=WriteOutput)
+    if keys is not None:
+        graph = rename_keys(graph, keys=keys, takes=WriteInput, gives=WriteOutput)
+    # A run that waits for a person has to be resumed from the host's checkpoints. Any other must
+    # leave no candidate in them.
+    waits = review == "interrupt" or pipeline.interrupts
+    return typed(graph) if waits else uncheckpointed(graph)
 
 
 def _compile(guard: WriteGuard) -> CompiledStateGraph[Any, Any, Any, Any]:

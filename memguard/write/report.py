@@ -1,7 +1,7 @@
 """What a write guard returns: the report on every candidate of a run, and a person's rulings."""
 
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, NotRequired, TypedDict, get_args
 
 from memguard.errors import ErrorCode, MemguardError
 from memguard.schema.base import Frozen, Namespace, Text
@@ -93,6 +93,15 @@ class WriteReport(Frozen):
             elif not review.stored_as:  # after an edit, the receipt of the new text counts
                 counts[_AFTER_REVIEW[review.outcome]] += 1
         return counts
+
+
+class WriteResult(TypedDict):
+    """What a run of the write guard returns."""
+
+    writes: WriteReport
+    """The report; missing as long as the run waits for a person."""
+    __interrupt__: NotRequired[Sequence[Any]]
+    """The question to a person, with `review="interrupt"`; its `value` is the request."""
 
 
 def first_error(failures: Sequence[Failure]) -> MemguardError | None:

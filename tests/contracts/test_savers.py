@@ -12,13 +12,14 @@ from typing import Annotated, Any, TypedDict
 
 import pytest
 from langchain.agents import create_agent
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.channels import UntrackedValue
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.func import entrypoint
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.runtime import get_runtime
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command, interrupt
 
@@ -34,6 +35,8 @@ from memguard import (
     create_read_guard,
     create_write_guard,
     create_writer_graph,
+    guard_store,
+    use_source,
 )
 from memguard.journal.journal import Journal
 from memguard.schema.decision import AdmissionDecision
@@ -88,11 +91,11 @@ class OwnGate(TypedDict, total=False):
     report: MethodReport
 
 
-def own_gate() -> Any:
-    """A gate of the user's own, which asks a person in the middle of a run."""
+def own_gate(*, asks: bool) -> Any:
+    """A gate of the user's own, which may ask a person in the middle of a run."""
 
     def decide(_: OwnGate) -> OwnGate:
-        explanation = str(interrupt("admit?"))
+        explanation = str(interrupt("admit?")) if asks else "yes"
         decision = AdmissionDecision(outcome="admit", reason="supported", explanation=explanation)
         report = MethodReport(method="own", spec={}, decision=decision, evidence={})
         return {"decision": decision, "report": report}
@@ -115,6 +118,30 @@ def guard(score: str = "0.9", **settings: Any) -> Any:
 
 def asking_guard(**settings: Any) -> Any:
     return guard("Hard to say.", review="interrupt", **settings)
+
+
+def store_guard(gate: Any) -> Callable[[], Any]:
+    """A node that writes to a guarded store, as a tool does."""
+
+    def create() -> Any:
+        def guarded() -> Any:
+            store = get_runtime().store
+            assert store is not None
+            return guard_store(store, model=judge(), gates=[gate()], receipts=Journal.memory())
+
+        value = {"content": SAID}
+
+        def put(_: Any) -> Any:
+            with use_source(SAID):
+                guarded().put(("memories", "ana"), "k", value)
+
+        async def aput(_: Any) -> Any:
+            with use_source(SAID):
+                await guarded().aput(("memories", "ana"), "k", value)
+
+        return RunnableLambda(put, aput)
+
+    return create
 
 
 def conmem() -> Any:
@@ -195,6 +222,8 @@ WRITES: dict[str, Build] = {
         )
     ),
     "write guard, entrypoint": InAnEntrypoint,
+    "store guard": node(store_guard(lambda: ConsistencyGate(k=1))),
+    "store guard, own gate": node(store_guard(lambda: own_gate(asks=False))),
     "agent": agent(),
     "agent, own guard": agent(write=guard),
     "middleware": middleware(),
@@ -205,7 +234,10 @@ WRITES: dict[str, Build] = {
 PAUSES: dict[str, tuple[Build, Any]] = {
     "write guard, review": (node(asking_guard), APPROVE),
     "write guard, keys, review": (node(lambda: asking_guard(keys={"writes": "report"})), APPROVE),
-    "write guard, own gate": (node(lambda: guard(gates=[own_gate()])), Command(resume="yes")),
+    "write guard, own gate": (
+        node(lambda: guard(gates=[own_gate(asks=True)])),
+        Command(resume="yes"),
+    ),
     "agent, review": (agent(write=asking_guard), APPROVE),
     "middleware, review": (middleware(write=asking_guard), APPROVE),
 }

@@ -50,7 +50,7 @@ from memguard.schema.read import (
 )
 from memguard.schema.receipt import Budget, PromptStamp, Usage
 from memguard.schema.units import Pieces, Scheme, Unit
-from memguard.uncheckpointed import Graph, uncheckpointed
+from memguard.uncheckpointed import UncheckpointedGraph, uncheckpointed
 
 _GAP = "\n[... cut ...]\n"
 _ADJUDICATOR_SHARE = 0.95
@@ -416,7 +416,9 @@ class Steps:
         )
 
 
-def compile_method(steps: Steps, *, decompose: NodeFunction | None = None) -> Graph:
+def compile_method(
+    steps: Steps, *, decompose: NodeFunction | None = None
+) -> UncheckpointedGraph[Any]:
     """The steps of one method as a graph.
 
     Args:

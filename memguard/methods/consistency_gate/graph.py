@@ -48,6 +48,8 @@ from memguard.schema.base import Namespace
 from memguard.schema.decision import AdmissionDecision, Inconclusive, SupportSample
 from memguard.schema.memory import Turn
 from memguard.schema.receipt import MethodReport, ReceiptFactory, Usage
+from memguard.schema.results import GateResult
+from memguard.typed import TypedGraph, typed
 
 
 async def judge(
@@ -245,7 +247,7 @@ def create_consistency_gate_graph(
     prompt: Prompt | None = None,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
-) -> CompiledStateGraph[Any, Any, Any, Any]:
+) -> TypedGraph[GateResult]:
     """ConsistencyGate as a graph: `{"candidate", "context"}` in, decision and receipt out.
 
     Args:
@@ -263,7 +265,7 @@ def create_consistency_gate_graph(
     """
     asker = build_judge(model, spec=spec or ConsistencyGate(), prompt=prompt)
     receipts = ReceiptFactory(clock=clock, new_id=new_id)
-    return build_consistency_gate_graph(asker, store=store, receipts=receipts)
+    return typed(build_consistency_gate_graph(asker, store=store, receipts=receipts))
 
 
 def build_consistency_gate_graph(

@@ -46,8 +46,9 @@ from memguard.schema.base import is_blank
 from memguard.schema.decision import Inconclusive
 from memguard.schema.read import Decomposition, PermissionSemantic
 from memguard.schema.receipt import Budget, Usage
+from memguard.schema.results import AdmissionResults
 from memguard.schema.units import Kind, Piece, Pieces
-from memguard.uncheckpointed import Graph
+from memguard.uncheckpointed import UncheckpointedGraph
 
 NAME = "permission_semantic"
 
@@ -302,7 +303,7 @@ def create_permission_semantic_graph(
     decompose_prompt: Prompt | None = None,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
-) -> Graph:
+) -> UncheckpointedGraph[AdmissionResults]:
     """PS as a graph: `{"query", "memories", "dialogue", "evidence"}` in, the section out.
 
     Args:

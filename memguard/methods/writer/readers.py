@@ -8,7 +8,7 @@ pass, and the input, output and state of the writer come first.
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Protocol
+from typing import Annotated, Protocol, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -96,6 +96,15 @@ class WriterOutput(BaseModel):
     unread: tuple[Unread, ...] = ()
     usage: Usage = Usage()
     notes: tuple[str, ...] = ()
+
+
+class WriterResult(TypedDict):
+    """The output, for type checkers."""
+
+    candidates: tuple[CandidateMemory, ...]
+    unread: tuple[Unread, ...]
+    usage: Usage
+    notes: tuple[str, ...]
 
 
 class WriterState(WriterInput, WriterOutput):
