@@ -243,7 +243,12 @@ def _complete(state: ReadGuardState, *, guard: ReadGuard, in_memory: bool) -> Re
     read = cast("ReadReport", state.read)
     # The method was given a share of the deadline; the receipt names the whole.
     spec = {**read.spec, "deadline": guard.admission.deadline}
-    notes = (*_recall_notes(state.recalled), *read.notes, *((IN_MEMORY_NOTE,) * in_memory))
+    notes = (
+        *state.request.dialogue.notes,
+        *_recall_notes(state.recalled),
+        *read.notes,
+        *((IN_MEMORY_NOTE,) * in_memory),
+    )
     return read.model_copy(
         update={
             "spec": spec,
@@ -301,7 +306,7 @@ def read_request(state: ReadGuardState) -> Request:
     dialogue = tuple(turn for turn in before if turn.role != "tool")
     return Request(
         query=query,
-        dialogue=Conversation(turns=dialogue, id=conversation.id),
+        dialogue=conversation.model_copy(update={"turns": dialogue}),
         evidence=(*state.evidence, *results),
     )
 

@@ -185,7 +185,9 @@ async def prepare(state: WriteState, *, guard: WriteGuard) -> dict[str, Any]:
         "conversation": conversation,
         "passes": passes,
         # A thread with a checkpointer still has the values of the last run.
-        "extracted": Overwrite([PassReport(proposals=proposals, notes=problems)]),
+        "extracted": Overwrite(
+            [PassReport(proposals=proposals, notes=(*problems, *conversation.notes))]
+        ),
         "ruled": Overwrite([]),
         "spent": Usage(),
         "notes": (),
