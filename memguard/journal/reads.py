@@ -105,7 +105,7 @@ class ReadLog:
 
 
 def _append(db: sqlite3.Connection, report: ReadReport) -> ReadReport:
-    body = report.model_dump_json()
+    body = report.model_dump_json(exclude_computed_fields=True)
     if READS.logged(db, report.id, body) is not None:
         return report
     db.execute(

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, computed_field
 
-from memguard.schema.base import Frozen, Namespace, is_none
+from memguard.schema.base import Frozen, FrozenReport, Namespace, is_none
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import CandidateMemory, Turn
 
@@ -137,7 +137,7 @@ class MethodReport(Frozen):
     """Notes for a reader, such as ignored settings and weaker substitutes."""
 
 
-class Receipt(Frozen):
+class Receipt(FrozenReport):
     """The complete record of one decision on one candidate."""
 
     id: str
@@ -174,6 +174,7 @@ class Receipt(Frozen):
         # Methods that did not run, because an earlier one rejected, have no report.
         return sum((report.usage for report in self.reports), Usage())
 
+    @computed_field
     @property
     def outcome(self) -> WriteOutcome:
         """The outcome of the candidate."""

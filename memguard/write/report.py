@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from typing import Any, Literal, NotRequired, TypedDict, get_args
 
+from pydantic import computed_field
+
 from memguard.errors import ErrorCode, MemguardError
-from memguard.schema.base import Frozen, Namespace, Text
+from memguard.schema.base import Frozen, FrozenReport, Namespace, Text
 from memguard.schema.failures import Failure, error_of
 from memguard.schema.memory import CandidateMemory
 from memguard.schema.receipt import Receipt, Usage, WriteOutcome
@@ -51,7 +53,7 @@ _AFTER_REVIEW: dict[ReviewOutcome, WriteOutcome] = {
 _ERROR_CODES = frozenset(code.value for code in ErrorCode) - {ErrorCode.BUDGET_EXHAUSTED.value}
 
 
-class WriteReport(Frozen):
+class WriteReport(FrozenReport):
     """The result of a run for every candidate.
 
     Nothing is lost: a candidate has a receipt or is in `unjudged`, and a turn that could not be
@@ -80,6 +82,7 @@ class WriteReport(Frozen):
     notes: tuple[str, ...] = ()
     """Remarks for a reader, such as the model calls that the order of the gates saved."""
 
+    @computed_field
     @property
     def counts(self) -> dict[WriteOutcome, int]:
         """Candidates by outcome, after a person's review; an outcome that did not occur is 0."""

@@ -78,7 +78,7 @@ SKIPPED: dict[str, Any] = {
 SILENT: dict[str, Any] = {
     "tool calls": AIMessage("", tool_calls=[CALL]),
     "tool calls in chunks": AIMessageChunk(
-        "",
+        content="",
         tool_call_chunks=[
             {"name": "look", "args": "{}", "id": "1", "index": 0, "type": "tool_call_chunk"}
         ],
