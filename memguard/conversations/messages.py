@@ -7,7 +7,7 @@ from typing import Annotated, Any, cast
 
 from langchain_core.messages import BaseMessage
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
-from pydantic import BeforeValidator, ValidationError
+from pydantic import BeforeValidator, ValidationError, WithJsonSchema
 
 from memguard.errors import ErrorCode, InvalidInputError
 from memguard.quoting import cut_sections
@@ -299,7 +299,10 @@ def _read(value: Any) -> Any:
     return value if is_ready else read_conversation(cast("Any", value))
 
 
-AnyConversation = Annotated[Conversation, BeforeValidator(_read)]
+# A form, such as that of LangGraph Studio, shows a field for text instead of nested objects.
+_AS_TEXT = WithJsonSchema({"type": "string"}, mode="validation")
+
+AnyConversation = Annotated[Conversation, BeforeValidator(_read), _AS_TEXT]
 """Accepts a conversation, a text, chat messages, or the JSON of a conversation."""
 
 
@@ -307,5 +310,5 @@ def _as_candidate(value: Any) -> Any:
     return {"text": value} if isinstance(value, str) else value
 
 
-AnyCandidate = Annotated[CandidateMemory, BeforeValidator(_as_candidate)]
+AnyCandidate = Annotated[CandidateMemory, BeforeValidator(_as_candidate), _AS_TEXT]
 """Accepts a candidate, its text, or the JSON of a candidate."""
