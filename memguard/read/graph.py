@@ -33,6 +33,7 @@ from memguard.errors import ConfigurationError, ErrorCode, MemguardError
 from memguard.journal.commit import Backings
 from memguard.journal.journal import Journal
 from memguard.journal.reads import ReadLog
+from memguard.llm.call import call_metadata
 from memguard.llm.models import LOCAL, ModelLike, resolve_stages
 from memguard.methods.adjudication.steps import Evidences
 from memguard.namespaces import NamespaceLike, resolve_namespace, templates_of
@@ -195,11 +196,12 @@ async def admit(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
         # Recall failed or was late: there is nothing to judge, and perhaps no time to.
         result = AdmissionResult(output=await guard.admission.fallback(values))
     else:
-        result = await guard.admission.judge(
-            values,
-            journal=guard.backings.current().journal,
-            seconds=guard.admission.deadline - state.seconds,
-        )
+        with call_metadata(run_id=state.run_id):
+            result = await guard.admission.judge(
+                values,
+                journal=guard.backings.current().journal,
+                seconds=guard.admission.deadline - state.seconds,
+            )
     output = result.output
     _emit("admitted", admitted=len(output["admitted"]), withheld=len(output["withheld"]))
     return {

@@ -202,10 +202,14 @@ class ReceiptFactory:
         policy_digest: str = "",
         effect: Effect = "commit",
         value: dict[str, JsonValue] | None = None,
+        receipt_id: str = "",
     ) -> Receipt:
-        """Create the receipt of a decision made now; a run without an id gets one."""
+        """Create the receipt of a decision made now; a run without an id gets one.
+
+        `receipt_id` is an id that `new_id` gave before, for the trace of the model calls.
+        """
         return Receipt(
-            id=self.new_id(),
+            id=receipt_id or self.new_id(),
             at=self.clock(),
             run_id=run_id or self.new_id(),
             candidate=candidate,

@@ -33,6 +33,7 @@ from memguard.conversations import read_conversation
 from memguard.errors import BudgetExhaustedError, ConfigurationError, ErrorCode, MemguardError
 from memguard.journal.commit import IN_MEMORY_NOTE, Backings, duplicate_decision
 from memguard.journal.journal import Journal
+from memguard.llm.call import call_metadata
 from memguard.llm.limits import Meter, use_meter
 from memguard.llm.models import ModelLike, model_of, resolve_stages
 from memguard.methods.consistency_gate.config import ConsistencyGate
@@ -202,13 +203,14 @@ def to_extract(state: WriteState) -> Sequence[Send | str]:
 
 async def extract(state: PassState, *, guard: WriteGuard) -> dict[str, Any]:
     """Extract candidates from one pass."""
-    extraction = await read_pass(
-        state,
-        backing=guard.backings.current(),
-        writer=guard.writer,
-        digest=guard.writer_digest,
-        meter=guard.meters.of(state.run_id),
-    )
+    with call_metadata(run_id=state.run_id):
+        extraction = await read_pass(
+            state,
+            backing=guard.backings.current(),
+            writer=guard.writer,
+            digest=guard.writer_digest,
+            meter=guard.meters.of(state.run_id),
+        )
     _emit("extracted", turns=len(state.new.turns), candidates=len(extraction.proposals))
     return {"extracted": [extraction]}
 
@@ -260,14 +262,23 @@ def to_gates(state: WriteState) -> Sequence[Send | str]:
 async def judge(state: CandidateState, *, guard: WriteGuard) -> dict[str, Any]:
     """Run the gates on one candidate, then make the decision durable."""
     candidate = state.proposal.candidate
+    receipt_id = guard.receipts.new_id()
     # A scope of its own, so that a report counts only the model calls of its candidate.
-    with use_meter(guard.meters.of(state.run_id).scope()):
+    scope = guard.meters.of(state.run_id).scope()
+    with use_meter(scope), call_metadata(run_id=state.run_id, receipt_id=receipt_id):
         judgement = await guard.pipeline.judge(
             candidate, source=state.proposal.source, run_id=state.run_id
         )
     if judgement.decision is not None:
         ruling, reports = judgement.decision, judgement.reports
-        result = await _commit(candidate, ruling, reports=reports, run_id=state.run_id, guard=guard)
+        result = await _commit(
+            candidate,
+            ruling,
+            reports=reports,
+            run_id=state.run_id,
+            guard=guard,
+            receipt_id=receipt_id,
+        )
     elif judgement.error is None or isinstance(judgement.error, BudgetExhaustedError):
         # Not a failure: the caller set the budget, and a later run judges the candidate.
         result = CandidateResult(unjudged=candidate)
@@ -286,6 +297,7 @@ async def _commit(
     reports: tuple[MethodReport, ...] = (),
     run_id: str,
     guard: WriteGuard,
+    receipt_id: str = "",
 ) -> CandidateResult:
     """Write the receipt, and the record of an admitted candidate."""
     receipt = guard.receipts.create(
@@ -295,6 +307,7 @@ async def _commit(
         run_id=run_id,
         record_key=record_key(candidate.text),
         policy_digest=guard.policy_digest,
+        receipt_id=receipt_id,
     )
     try:
         # The committer groups the commits of branches, and may return another receipt: that of an

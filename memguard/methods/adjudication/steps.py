@@ -22,6 +22,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from memguard.conversations.messages import AnyConversation
 from memguard.errors import MemguardError
+from memguard.llm.call import call_metadata
 from memguard.llm.limits import Meter, current_meter, use_meter
 from memguard.local.pieces import whole
 from memguard.methods.adjudication.rendering import (
@@ -348,9 +349,10 @@ class Steps:
     async def _ask(self, case: ReadCase, *, units: Sequence[Unit], seconds: float) -> Adjudication:
         try:
             async with asyncio.timeout(seconds):
-                return await self.adjudicator.adjudicate(
-                    case, units=units, scheme=self.scheme, seconds=_ADJUDICATOR_SHARE * seconds
-                )
+                with call_metadata(method=self.method):
+                    return await self.adjudicator.adjudicate(
+                        case, units=units, scheme=self.scheme, seconds=_ADJUDICATOR_SHARE * seconds
+                    )
         except MemguardError:
             # A setting that cannot work says nothing about the units, so it may not pass for an
             # inconclusive verdict.

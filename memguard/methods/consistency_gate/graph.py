@@ -22,6 +22,7 @@ from langgraph.store.base import BaseStore, SearchOp
 from pydantic import JsonValue
 
 from memguard.errors import ConfigurationError, ErrorCode, JudgeError
+from memguard.llm.call import call_metadata
 from memguard.llm.models import ModelLike
 from memguard.methods.admission import refuse_source, refuse_text
 from memguard.methods.consistency_gate.config import ConsistencyGate
@@ -91,7 +92,8 @@ async def judge(
         tau = adaptive_threshold(
             occupancy, tau_min=spec.tau_min, tau_max=spec.tau_max, capacity=spec.capacity
         )
-    judgement = await asker.ask(state.candidate, source=source, tau=tau)
+    with call_metadata(method=METHOD):
+        judgement = await asker.ask(state.candidate, source=source, tau=tau)
     return {"source": source, "tau": tau, "occupancy": occupancy, "judged": judgement}
 
 

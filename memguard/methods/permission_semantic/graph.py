@@ -21,6 +21,7 @@ from typing import Annotated, Any, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
+from memguard.llm.call import call_metadata
 from memguard.llm.limits import current_meter, use_meter
 from memguard.llm.models import LOCAL, Model, ModelLike, resolve_model
 from memguard.local.adjudicator import LocalDecomposer
@@ -89,7 +90,8 @@ async def decompose(
     decomposition: Decomposition | None = None
     new: dict[str, Pieces] = {}
     if missing:
-        with use_meter(steps.meter(spent=Usage(), seconds=0.0)):
+        meter = steps.meter(spent=Usage(), seconds=0.0)
+        with use_meter(meter), call_metadata(method=steps.method):
             decomposition = await decomposer.decompose(
                 list(missing.values()), seconds=_DECOMPOSE_SHARE * steps.spec.deadline
             )

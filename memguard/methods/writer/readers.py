@@ -181,7 +181,12 @@ class ModelReader:
         # Temperature 0: a repeated read should propose the same candidates.
         settings = CallSettings(temperature=0.0, max_tokens=MAX_TOKENS)
         answer = await ask(
-            self.model, messages, Extraction, settings=settings, meter=current_meter()
+            self.model,
+            messages,
+            Extraction,
+            settings=settings,
+            meter=current_meter(),
+            name="writer.extract",
         )
         if isinstance(answer.value, Inconclusive):
             # No partial result: the whole pass is read again, or facts would be lost silently.
