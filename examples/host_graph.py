@@ -10,7 +10,11 @@ Prints:
       support 0.05 < 0.70 over 5 samples: the colleague, not the user, avoids meat
 """
 
+from typing import Annotated
+
 from langchain_core.messages import HumanMessage
+from langgraph.channels import UntrackedValue
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 
 from memguard import WriteReport, create_write_guard
@@ -23,9 +27,12 @@ NOT_THE_USER = "the colleague, not the user, avoids meat"
 
 
 class State(MessagesState, total=False):
-    """The state of the host graph: the guard reads `messages` and fills `writes`."""
+    """The state of the host graph: the guard reads `messages` and fills `writes`.
 
-    writes: WriteReport
+    An untracked value is in the result of a run, but not in the checkpoints of its thread.
+    """
+
+    writes: Annotated[WriteReport, UntrackedValue]
 
 
 model = ScriptedChatModel(
@@ -40,9 +47,10 @@ with ChromaStore.memory() as store:
     builder = StateGraph(State)
     builder.add_node("remember", create_write_guard(model, store=store))
     builder.add_edge(START, "remember")
-    graph = builder.compile()
+    graph = builder.compile(checkpointer=InMemorySaver())
     talk = HumanMessage("I live in Porto. My colleague doesn't eat meat.")
-    out = graph.invoke({"messages": [talk]}, {"configurable": {"user_id": "ana"}})
+    config = {"configurable": {"thread_id": "1", "user_id": "ana"}}
+    out = graph.invoke({"messages": [talk]}, config)
 
 for receipt in out["writes"].receipts:
     print(f"{receipt.outcome}: {receipt.candidate.text}\n  {receipt.decision.explanation}")

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypedDict, cast
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.tools import BaseTool, tool
@@ -37,6 +37,7 @@ from memguard.portal import dual
 from memguard.prompts import Prompt
 from memguard.read.admission import AdmissionLike
 from memguard.schema.read import ReadReport, Recall
+from memguard.typed import TypedGraph, typed
 from memguard.uncheckpointed import Graph, run_uncheckpointed
 from memguard.write.gates import GateLike
 from memguard.write.report import WriteReport
@@ -75,6 +76,21 @@ class AgentState(AgentInput):
     """What was recalled, admitted and withheld, and why."""
     writes: Annotated[WriteReport | None, UntrackedValue] = None
     """The outcome of each candidate of the turn."""
+
+
+class AgentResult(TypedDict):
+    """What a turn of the agent returns."""
+
+    messages: list[AnyMessage]
+    """The messages of the thread."""
+    memory_context: str
+    """The section in the prompt of the answer."""
+    read: ReadReport
+    """What was recalled, admitted and withheld; missing with `read=False`."""
+    writes: WriteReport
+    """The outcome of each candidate; missing with `write=False`."""
+    __interrupt__: NotRequired[Sequence[Any]]
+    """The question to a person, if a write guard of your own asks one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +160,7 @@ def create_memory_agent(
     receipts: Journal | str | Path | None = None,
     checkpointer: Any = None,
     context_schema: type[Any] = AgentContext,
-) -> Graph:
+) -> TypedGraph[AgentResult]:
     """An agent that remembers what its conversations support, and uses what the request permits.
 
     Failures of memory do not prevent the answer: a read that fails or is late withholds what it
@@ -208,7 +224,7 @@ def create_memory_agent(
         interrupts=write is not None,
     )
     builder = _build(agent, tools=built_tools, context_schema=context_schema)
-    return cast("Graph", builder.compile(name=NAME, store=store, checkpointer=checkpointer))
+    return typed(builder.compile(name=NAME, store=store, checkpointer=checkpointer))
 
 
 def _build(agent: Agent, *, tools: Sequence[BaseTool], context_schema: type[Any]) -> Any:

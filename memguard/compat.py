@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
     from chromadb.config import Settings
     from langchain_core.language_models import BaseChatModel
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.graph.state import CompiledStateGraph
     from langgraph.store.base import BaseStore
 
@@ -56,6 +58,27 @@ def has_checkpointer(configurable: Mapping[str, Any]) -> bool:
         configurable: The `configurable` part of the config of a running graph.
     """
     return configurable.get(_CHECKPOINTER) is not None
+
+
+def replace_checkpointer(wrap: Callable[[BaseCheckpointSaver[Any]], object]) -> None:
+    """Let graphs that the current task starts use another checkpointer than the host's.
+
+    A nested graph takes the checkpointer from the config around it, which only the key shows.
+
+    Args:
+        wrap: Creates the checkpointer from the host's; not called in a run without one.
+    """
+    from langchain_core.runnables.config import var_child_runnable_config  # noqa: PLC0415
+    from langgraph.checkpoint.base import BaseCheckpointSaver  # noqa: PLC0415
+
+    config = cast("RunnableConfig", surrounding_config())
+    configurable = config.get("configurable") or {}
+    saver = configurable.get(_CHECKPOINTER)
+    # Not an instance where a graph was compiled with `checkpointer=False`.
+    if isinstance(saver, BaseCheckpointSaver):
+        replaced = {**configurable, _CHECKPOINTER: wrap(saver)}
+        # Never reset: the variable belongs to the context of one task.
+        var_child_runnable_config.set({**config, "configurable": replaced})
 
 
 def state_reader(configurable: Mapping[str, Any]) -> Callable[[str], Any] | None:

@@ -2,11 +2,11 @@
 
 ```text
 MemguardError
-├── ConfigurationError     a setting or an input is wrong: fix it, then run again
+├── ConfigurationError     (a ValueError) a setting or an input is wrong: fix it, then run again
 │   ├── ModelConfigurationError   the model cannot be used as configured (key, name, feature)
 │   ├── StoreConfigurationError   the store cannot be opened or used as configured
 │   └── InvalidInputError         the data that was passed cannot be used
-└── GuardError             the run failed although nothing you passed was wrong
+└── GuardError             (a RuntimeError) the run failed although nothing you passed was wrong
     ├── AnswerError        the answering model gave no answer
     ├── JudgeError         a model gave no usable verdict and the policy is to raise
     ├── BudgetExhaustedError   the run's budget is spent; finished work is kept
@@ -102,7 +102,8 @@ def error_url(code: ErrorCode) -> str:
     return f"{DOCS_URL}/errors.html#{code}"
 
 
-class ConfigurationError(MemguardError):
+# Servers such as LangGraph Platform tell a client only of errors of Python's own classes.
+class ConfigurationError(MemguardError, ValueError):
     """Something you set or passed must change before a run can succeed."""
 
 
@@ -118,7 +119,7 @@ class InvalidInputError(ConfigurationError):
     """The data that was passed cannot be used."""
 
 
-class GuardError(MemguardError):
+class GuardError(MemguardError, RuntimeError):
     """The run failed although nothing you passed was wrong."""
 
 

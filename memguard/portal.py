@@ -30,10 +30,25 @@ import threading
 import types
 import typing
 import weakref
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterator,
+    Sequence,
+)
 from typing import Any, TypeVar, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+)
 from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore, GetOp, Op, SearchOp
 
@@ -163,6 +178,9 @@ async def _outcome(
     work: Coroutine[Any, Any, T],
 ) -> tuple[T | None, SystemExit | KeyboardInterrupt | None]:
     """The result of the work, or its request to end the process."""
+    # A sync host saves its own steps with the sync methods of its checkpointer, which may have no
+    # others. Graphs that the work starts on this loop would call the async ones.
+    compat.replace_checkpointer(ThreadedSaver.around)
     # In asyncio these two end the loop, and every other caller of the portal would wait forever.
     # They are raised in the thread of the caller instead.
     try:
@@ -306,6 +324,79 @@ class _DualNode(RunnableLambda[Any, Any]):
         if self._wants_config:
             arguments.setdefault("config", config or {})
         return await self._node(state, **arguments)
+
+
+class ThreadedSaver(BaseCheckpointSaver[Any]):
+    """A checkpointer whose async methods run its sync methods in a worker thread.
+
+    LangGraph's `SqliteSaver` and `PostgresSaver` have sync methods only. The async savers answer
+    them too, on the event loop that they were opened on; they refuse any other loop.
+    """
+
+    def __init__(self, saver: BaseCheckpointSaver[Any]) -> None:
+        super().__init__(serde=saver.serde)
+        self._saver = saver
+
+    @classmethod
+    def around(cls, saver: BaseCheckpointSaver[Any]) -> "ThreadedSaver":
+        """The saver with async methods that call its sync ones."""
+        return saver if isinstance(saver, cls) else cls(saver)
+
+    def get_next_version(self, current: Any, channel: None) -> Any:
+        """As the saver's."""
+        return self._saver.get_next_version(current, channel)
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """As the saver's."""
+        return self._saver.get_tuple(config)
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """As the saver's `get_tuple`."""
+        return await asyncio.to_thread(self._saver.get_tuple, config)
+
+    def list(self, config: RunnableConfig | None, **options: Any) -> Iterator[CheckpointTuple]:
+        """As the saver's."""
+        return self._saver.list(config, **options)
+
+    async def alist(
+        self, config: RunnableConfig | None, **options: Any
+    ) -> AsyncIterator[CheckpointTuple]:
+        """As the saver's `list`."""
+        for found in await asyncio.to_thread(lambda: [*self._saver.list(config, **options)]):
+            yield found
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """As the saver's."""
+        return self._saver.put(config, checkpoint, metadata, new_versions)
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """As the saver's `put`."""
+        values = (checkpoint, metadata, new_versions)
+        return await asyncio.to_thread(self._saver.put, config, *values)
+
+    def put_writes(
+        self, config: RunnableConfig, writes: Sequence[Any], task_id: str, task_path: str = ""
+    ) -> None:
+        """As the saver's."""
+        self._saver.put_writes(config, writes, task_id, task_path)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[Any], task_id: str, task_path: str = ""
+    ) -> None:
+        """As the saver's `put_writes`."""
+        await asyncio.to_thread(self._saver.put_writes, config, writes, task_id, task_path)
 
 
 def _unwrapped(node: Callable[..., Any]) -> Callable[..., Any]:

@@ -19,7 +19,12 @@ from langgraph_sdk.runtime import ServerRuntime
 from pydantic import Field
 
 from memguard.agent import create_memory_agent
-from memguard.errors import ConfigurationError, ErrorCode, InvalidInputError
+from memguard.errors import (
+    ConfigurationError,
+    ErrorCode,
+    InvalidInputError,
+    ModelConfigurationError,
+)
 from memguard.llm.models import ModelLike, resolve_model
 from memguard.methods.conmem.config import CONMEM_PRESETS, ConMem
 from memguard.methods.conmem.graph import create_conmem_graph
@@ -67,6 +72,11 @@ ConMemPreset = Annotated[
 ]
 AdmissionPreset = Annotated[Preset, Field(description="`paper`: without any rule of our own.")]
 
+_NO_MODEL = (
+    "no model is named, and this graph needs a language model: set `model` in the form, or "
+    "MEMGUARD_MODEL for the server"
+)
+
 _GATES: dict[GateChoice, tuple[str, ...]] = {
     "consistency": ("consistency",),
     "conmem": ("conmem",),
@@ -82,6 +92,21 @@ class ModelForm:
 
     model: ModelName = ""
     base_url: ServerAddress = ""
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether a run needs a language model, which the form then has to name."""
+        return False
+
+    def check(self) -> None:
+        """Refuse a run that needs a model and has none.
+
+        Raises:
+            ModelConfigurationError: If no model is named.
+        """
+        # Inside a method it would be a failed call, and the candidate would only be quarantined.
+        if self.needs_model and not self.model:
+            raise ModelConfigurationError(_NO_MODEL, code=ErrorCode.MODEL_MISSING)
 
     def resolve(
         self, *, model: str = "", default: str = "local", streams: bool = False
@@ -157,6 +182,11 @@ class WriteForm(GateForm):
     conmem_preset: Annotated[ConMemPreset, Field(title="ConMem: preset")] = "default"
 
     @property
+    def needs_model(self) -> bool:
+        """ConMem needs one."""
+        return "conmem" in _GATES[self.gates]
+
+    @property
     def gate_specs(self) -> tuple[GateSpec, ...]:
         """The chosen gates, in order."""
         specs: dict[str, GateSpec] = {
@@ -167,8 +197,7 @@ class WriteForm(GateForm):
 
     def gate_model(self, *, model: str = "") -> ModelLike:
         """The model that judges; ConMem has no local one, so it has no default."""
-        default = "" if "conmem" in _GATES[self.gates] else "local"
-        return self.resolve(model=model, default=default)
+        return self.resolve(model=model, default="" if self.needs_model else "local")
 
     def open(self) -> Graph:
         """The write guard; a person is asked about memories in quarantine."""
@@ -234,6 +263,11 @@ class ConMemForm(ModelForm):
     ] = None
 
     @property
+    def needs_model(self) -> bool:
+        """There is no local ConMem."""
+        return True
+
+    @property
     def spec(self) -> ConMem:
         """The settings of ConMem."""
         weights = {"irrelevant_unnecessary": self.irrelevant_cost, "risk_risk": self.risk_penalty}
@@ -274,6 +308,11 @@ class PermissionForm(ModelForm):
 class AgentForm(WriteForm, ReadForm):
     """The host agent: whose memories, which models, which gates, and how memories are admitted."""
 
+    @property
+    def needs_model(self) -> bool:
+        """It answers."""
+        return True
+
     judge: Annotated[
         str,
         Field(
@@ -312,8 +351,7 @@ class _MissingModel(BaseChatModel):
 
     def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
         del messages, args, kwargs
-        msg = "no model is named: set `model` in the form, or MEMGUARD_MODEL for the server"
-        raise ConfigurationError(msg, code=ErrorCode.MODEL_MISSING)
+        raise ConfigurationError(_NO_MODEL, code=ErrorCode.MODEL_MISSING)
 
 
 class Form(Protocol):
@@ -343,6 +381,8 @@ def in_studio(default: Form) -> Callable[[ServerRuntime[Any]], Coroutine[Any, An
         # There is no execution when the server only lists or draws the graph.
         running = runtime.execution_runtime
         form = fill(default, None if running is None else running.context)
+        if running is not None and isinstance(form, ModelForm):
+            form.check()
         # In a thread, not in the server's event loop: creating a model's client imports its SDK and
         # reads certificates.
         return await asyncio.to_thread(open_graph, form)

@@ -6,17 +6,18 @@ would outlive a request to forget them. A read never interrupts, so there is not
 """
 
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
 
 from memguard import compat
+from memguard.typed import ResultT, TypedGraph
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
 
-class UncheckpointedGraph(CompiledStateGraph[Any, Any, Any, Any]):
+class UncheckpointedGraph(TypedGraph[ResultT]):
     """A graph whose steps are not stored by the checkpointer of a host.
 
     Outside a host it is like any other graph: it uses the checkpointer that it was compiled with
@@ -42,13 +43,13 @@ class UncheckpointedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         return super().astream(input, _without_host(config), **kwargs)
 
 
-def uncheckpointed(graph: Graph) -> UncheckpointedGraph:
+def uncheckpointed(graph: Graph) -> UncheckpointedGraph[Any]:
     """The same graph, with steps that the checkpointer of a host does not store.
 
     Args:
         graph: A graph that memguard built; none of its nodes may interrupt.
     """
-    return compat.recast_graph(graph, UncheckpointedGraph)
+    return cast("UncheckpointedGraph[Any]", compat.recast_graph(graph, UncheckpointedGraph))
 
 
 async def run_uncheckpointed(graph: Graph, values: dict[str, Any]) -> dict[str, Any]:

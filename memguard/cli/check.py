@@ -10,16 +10,24 @@ from memguard.cli.output import print_json
 from memguard.cli.show import print_receipt
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from memguard.schema.memory import Conversation
     from memguard.write.gates import GateGraph
 
 Method = Literal["consistency", "conmem"]
 
+_TEXT_ENDINGS = (".txt", ".md")
+"""Files that are one text, as if the user had said it."""
+
 
 def check(
     text: Annotated[str, typer.Argument(help="The memory to check.")],
     source: Annotated[
-        str, typer.Option("--source", help="A file with the conversation, or its text.")
+        str,
+        typer.Option(
+            "--source", help="A file with the conversation, a text file (.txt, .md), or the text."
+        ),
     ],
     model: ModelOption = None,
     base_url: BaseUrlOption = None,
@@ -71,6 +79,16 @@ def _run_case(graph: "GateGraph", candidate: dict[str, Any], *, quiet: bool) -> 
     return result
 
 
+def _read_text(file: "Path") -> str:
+    from memguard.errors import ErrorCode, InvalidInputError
+
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        msg = f"cannot read the text file {str(file)!r}: {error}; pass a UTF-8 file"
+        raise InvalidInputError(msg, code=ErrorCode.FILE_UNREADABLE) from error
+
+
 def _source(source: str) -> "Conversation":
     from memguard.conversations import load_conversation, read_conversation
     from memguard.schema.memory import Conversation
@@ -78,6 +96,8 @@ def _source(source: str) -> "Conversation":
     file = named_file(source)
     if file is None:
         return read_conversation(source)
+    if file.suffix.lower() in _TEXT_ENDINGS:
+        return read_conversation(_read_text(file))
     # A LoCoMo file has one conversation for each session; a memory may rest on any of them.
     parts = load_conversation(file)
     return Conversation(turns=tuple(t for part in parts for t in part.turns), id=parts[0].id)

@@ -115,7 +115,7 @@ def _without_secrets(report: ReadReport) -> ReadReport:
 
 def _append(db: sqlite3.Connection, report: ReadReport) -> ReadReport:
     report = _without_secrets(report)
-    body = report.model_dump_json()
+    body = report.model_dump_json(exclude_computed_fields=True)
     if READS.logged(db, report.id, body) is not None:
         return report
     db.execute(

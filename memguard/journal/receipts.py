@@ -281,7 +281,7 @@ def record_decision(
             receipt.decision.reason,
             utc_text(receipt.at),
             receipt.run_id,
-            receipt.model_dump_json(),
+            receipt.model_dump_json(exclude_computed_fields=True),
         ),
     )
     events: list[tuple[EventKind, str]] = [("decided", "{}")]
@@ -298,7 +298,7 @@ def record_decision(
 
 def _logged(db: sqlite3.Connection, receipt: Receipt) -> Receipt | None:
     """The receipt in the log with the same id and content, or on the same candidate and policy."""
-    logged = RECEIPTS.logged(db, receipt.id, receipt.model_dump_json())
+    logged = RECEIPTS.logged(db, receipt.id, receipt.model_dump_json(exclude_computed_fields=True))
     if logged is not None:
         return logged
     # Otherwise a client that repeats its request would bring an erased text back.

@@ -17,10 +17,12 @@ import ssl
 import threading
 import time
 import weakref
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from memguard import compat
@@ -115,6 +117,27 @@ class _Request:
     name: str
     visible: bool
     notes: list[str] = field(default_factory=list)
+
+
+_METADATA: ContextVar[Mapping[str, str]] = ContextVar(
+    "memguard_call_metadata", default=MappingProxyType({})
+)
+
+
+@contextmanager
+def call_metadata(**values: str) -> Generator[None]:
+    """Add metadata to the model calls inside, so that a trace and a receipt find each other.
+
+    Args:
+        values: `method`, `run_id` or `receipt_id`, as they are on the receipt. In a trace each has
+            the prefix `memguard_`.
+    """
+    named = {f"memguard_{name}": value for name, value in values.items()}
+    token = _METADATA.set({**_METADATA.get(), **named})
+    try:
+        yield
+    finally:
+        _METADATA.reset(token)
 
 
 async def request(
@@ -273,9 +296,16 @@ def _run_config(job: _Request) -> dict[str, Any]:
     return {
         "callbacks": config.get("callbacks"),
         "tags": [*config.get("tags", []), _TAG, *([] if job.visible else [_HIDDEN_TAG])],
-        "metadata": config.get("metadata"),
+        "metadata": {**(config.get("metadata") or {}), **_metadata_of(job)},
         "run_name": job.name,
     }
+
+
+def _metadata_of(job: _Request) -> dict[str, str]:
+    method, _, stage = job.name.rpartition(".")
+    # Calls that several methods share are named after memguard; their method is in the context.
+    named = {"memguard_method": method} if method not in {"", "memguard"} else {}
+    return {"memguard_stage": stage, **named, **_METADATA.get()}
 
 
 def _messages_of(result: LLMResult) -> tuple[AIMessage, ...]:

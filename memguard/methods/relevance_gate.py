@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
-from langgraph.graph.state import CompiledStateGraph
 
 from memguard.methods.adjudication.rendering import render_memories, render_verbatim
 from memguard.methods.adjudication.ruling import INSTRUCTIONS
@@ -39,8 +38,9 @@ from memguard.schema.read import (
     UnitVerdict,
     Withheld,
 )
+from memguard.schema.results import AdmissionResults
 from memguard.schema.units import Instruction, Unit
-from memguard.uncheckpointed import uncheckpointed
+from memguard.uncheckpointed import UncheckpointedGraph, uncheckpointed
 
 NAME = "relevance_gate"
 
@@ -137,7 +137,7 @@ def create_relevance_gate_graph(
     spec: RelevanceGate | None = None,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
-) -> CompiledStateGraph[Any, Any, Any, Any]:
+) -> UncheckpointedGraph[AdmissionResults]:
     """The gate as a graph: `{"query", "memories"}` in, the section out.
 
     Args:

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from langgraph.graph.state import CompiledStateGraph
 
@@ -35,6 +35,7 @@ from memguard.schema.failures import Failure, failure_of
 from memguard.schema.read import (
     FACTOR_COMPILED_PRESETS,
     PERMISSION_SEMANTIC_PRESETS,
+    RELEVANCE_GATE_PRESETS,
     FactorCompiled,
     Flag,
     PermissionSemantic,
@@ -47,9 +48,21 @@ from memguard.state_keys import spec_named
 from memguard.uncheckpointed import Graph, run_uncheckpointed
 
 AdmissionSpec = FactorCompiled | PermissionSemantic | RelevanceGate
-AdmissionLike = AdmissionSpec | str | Graph
-"""A spec, a name such as `ps` or `ps:paper`, or a graph of your own with a method's input and
-output."""
+AdmissionName = Literal[
+    "ps",
+    "ps:default",
+    "ps:paper",
+    "fc",
+    "fc:default",
+    "fc:paper",
+    "relevance",
+    "relevance:default",
+    "relevance:paper",
+]
+"""The short name of a method, alone for its default or with one of its presets."""
+
+AdmissionLike = AdmissionSpec | AdmissionName | Graph
+"""A spec, its name, or a graph of your own with a method's input and output."""
 
 BY_NAME: dict[str, AdmissionSpec] = {
     "fc": FactorCompiled(),
@@ -57,6 +70,7 @@ BY_NAME: dict[str, AdmissionSpec] = {
     "relevance": RelevanceGate(),
     **{f"fc:{name}": spec for name, spec in FACTOR_COMPILED_PRESETS.items()},
     **{f"ps:{name}": spec for name, spec in PERMISSION_SEMANTIC_PRESETS.items()},
+    **{f"relevance:{name}": spec for name, spec in RELEVANCE_GATE_PRESETS.items()},
 }
 """The default spec of each method by its short name, and its presets, such as `ps:paper`."""
 

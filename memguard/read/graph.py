@@ -33,6 +33,7 @@ from memguard.errors import ConfigurationError, ErrorCode, MemguardError
 from memguard.journal.commit import Backings
 from memguard.journal.journal import Journal
 from memguard.journal.reads import ReadLog
+from memguard.llm.call import call_metadata
 from memguard.llm.models import LOCAL, ModelLike, resolve_stages
 from memguard.methods.adjudication.steps import Evidences
 from memguard.namespaces import NamespaceLike, resolve_namespace, templates_of
@@ -52,8 +53,9 @@ from memguard.schema.failures import Failure, error_of, failure_of
 from memguard.schema.memory import Conversation, Turn
 from memguard.schema.read import Evidence, Flag, ReadReport, Recall, Recalled, UnitVerdict
 from memguard.schema.receipt import Budget
+from memguard.schema.results import ReadResult
 from memguard.state_keys import check_names, node_name, rename_keys
-from memguard.uncheckpointed import uncheckpointed
+from memguard.uncheckpointed import UncheckpointedGraph, uncheckpointed
 
 NAME = "read_guard"
 OnFailure = Literal["report", "raise"]
@@ -199,11 +201,12 @@ async def admit(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
         # Recall failed or was late: there is nothing to judge, and perhaps no time to.
         result = AdmissionResult(output=await guard.admission.fallback(values))
     else:
-        result = await guard.admission.judge(
-            values,
-            journal=guard.backings.current().journal,
-            seconds=guard.remaining(state),
-        )
+        with call_metadata(run_id=state.run_id):
+            result = await guard.admission.judge(
+                values,
+                journal=guard.backings.current().journal,
+                seconds=guard.remaining(state),
+            )
     output = result.output
     _emit("admitted", admitted=len(output["admitted"]), withheld=len(output["withheld"]))
     return {
@@ -247,7 +250,12 @@ def _complete(state: ReadGuardState, *, guard: ReadGuard, in_memory: bool) -> Re
     read = cast("ReadReport", state.read)
     # The method was given a share of the deadline; the receipt names the whole.
     spec = {**read.spec, "deadline": guard.admission.deadline}
-    notes = (*_recall_notes(state.recalled), *read.notes, *((IN_MEMORY_NOTE,) * in_memory))
+    notes = (
+        *state.request.dialogue.notes,
+        *_recall_notes(state.recalled),
+        *read.notes,
+        *((IN_MEMORY_NOTE,) * in_memory),
+    )
     return read.model_copy(
         update={
             "spec": spec,
@@ -305,7 +313,7 @@ def read_request(state: ReadGuardState) -> Request:
     dialogue = tuple(turn for turn in before if turn.role != "tool")
     return Request(
         query=query,
-        dialogue=Conversation(turns=dialogue, id=conversation.id),
+        dialogue=conversation.model_copy(update={"turns": dialogue}),
         evidence=(*state.evidence, *results),
     )
 
@@ -335,7 +343,7 @@ def create_read_guard(
     keys: Mapping[str, str] | None = None,
     on_failure: OnFailure = "report",
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-) -> CompiledStateGraph[Any, Any, Any, Any]:
+) -> UncheckpointedGraph[ReadResult]:
     """A graph that recalls, and admits what may be used for this request; a node of any host graph.
 
     Args:

@@ -393,8 +393,9 @@ def _require_scores(store: BaseStore, searches: Sequence[RecallSearch]) -> None:
 def _no_index(store: BaseStore) -> StoreConfigurationError:
     msg = (
         f"the store {type(store).__name__} cannot rank memories by similarity: it has no index, or "
-        "these items were put without one. Give it one (`index=...`), use "
-        "`ChromaStore.local(path)`, or recall the latest memories with `Recall(order='latest')`"
+        "these items were put without one. Give it one, for example `index={'dims': 384, 'embed': "
+        "memguard.local.LocalEmbeddings()}`, use `ChromaStore.local(path)`, or recall the latest "
+        "memories with `Recall(order='latest')`"
     )
     return StoreConfigurationError(msg, code=ErrorCode.STORE_INDEX)
 

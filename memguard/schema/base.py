@@ -2,11 +2,18 @@
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any, cast
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    model_validator,
+)
 
 from memguard.normal_form import is_blank as is_blank  # noqa: PLC0414 - imported from here, too
 from memguard.normal_form import visible_text
@@ -20,6 +27,19 @@ class Frozen(BaseModel):
 
     # The docstrings of fields become the descriptions in JSON schemas.
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class FrozenReport(Frozen):
+    """A value whose computed fields are in its JSON, and are ignored when the JSON is read."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_computed(cls, value: Any) -> Any:
+        computed = cls.model_computed_fields
+        if not isinstance(value, Mapping):
+            return value
+        fields = cast("Mapping[str, Any]", value)
+        return {name: field for name, field in fields.items() if name not in computed}
 
 
 def clean_text(text: str) -> str:

@@ -1,6 +1,7 @@
 """Turns, the candidates extracted from them, and the records that were stored."""
 
 import hashlib
+import operator
 import unicodedata
 import uuid
 from collections.abc import Collection
@@ -63,6 +64,8 @@ class Conversation(Frozen):
     """The turns; ids are unique."""
     id: Text = ""
     """Identifies the conversation in receipts; empty if it has no id."""
+    notes: tuple[str, ...] = Field(default=(), exclude_if=operator.not_)
+    """Messages that are no turns, and why; for the notes of a report."""
 
     @property
     def evidence(self) -> tuple[Turn, ...]:

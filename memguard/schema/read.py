@@ -10,10 +10,17 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self, cast
 
-from pydantic import AfterValidator, AliasChoices, Field, JsonValue, model_validator
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    Field,
+    JsonValue,
+    computed_field,
+    model_validator,
+)
 
 from memguard.redaction import redact
-from memguard.schema.base import Frozen, Namespace, Text, UnitInterval
+from memguard.schema.base import Frozen, FrozenReport, Namespace, Text, UnitInterval
 from memguard.schema.decision import Inconclusive
 from memguard.schema.failures import Failure
 from memguard.schema.memory import Moment, Provenance, Turn
@@ -505,7 +512,7 @@ class Ledger(Frozen):
         return tuple(verdict for verdict in self.verdicts if not verdict.shown)
 
 
-class ReadReport(Frozen):
+class ReadReport(FrozenReport):
     """The receipt of one read: the query, the memories, the verdicts and the rendered section."""
 
     id: str
@@ -551,16 +558,19 @@ class ReadReport(Frozen):
     notes: tuple[str, ...] = ()
     """Other notes for a reader."""
 
+    @computed_field
     @property
     def admitted(self) -> tuple[UnitVerdict, ...]:
         """The units in the prompt, in their order there."""
         return self.ledger.shown
 
+    @computed_field
     @property
     def withheld(self) -> tuple[UnitVerdict, ...]:
         """The units that are not in the prompt, with their reasons."""
         return self.ledger.withheld
 
+    @computed_field
     @property
     def degraded(self) -> bool:
         """Whether constraints could not be checked completely."""

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, computed_field
 
 from memguard.normal_form import look_alike_words
 from memguard.redaction import Screen, redact, redact_values
-from memguard.schema.base import Frozen, Namespace, is_none
+from memguard.schema.base import Frozen, FrozenReport, Namespace, is_none
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import CandidateMemory, Turn
 
@@ -157,7 +157,7 @@ def _without_secrets(report: MethodReport) -> MethodReport:
     return report.model_copy(update={"context": context, "evidence": evidence})
 
 
-class Receipt(Frozen):
+class Receipt(FrozenReport):
     """The complete record of one decision on one candidate."""
 
     id: str
@@ -207,6 +207,7 @@ class Receipt(Frozen):
         # Methods that did not run, because an earlier one rejected, have no report.
         return sum((report.usage for report in self.reports), Usage())
 
+    @computed_field
     @property
     def outcome(self) -> WriteOutcome:
         """The outcome of the candidate."""
@@ -234,12 +235,16 @@ class ReceiptFactory:
         policy_digest: str = "",
         effect: Effect = "commit",
         value: dict[str, JsonValue] | None = None,
+        receipt_id: str = "",
     ) -> Receipt:
-        """Create the receipt of a decision made now; a run without an id gets one."""
+        """Create the receipt of a decision made now; a run without an id gets one.
+
+        `receipt_id` is an id that `new_id` gave before, for the trace of the model calls.
+        """
         # A source may contain a secret that its candidate does not repeat.
         explanation = redact(decision.explanation)
         return Receipt(
-            id=self.new_id(),
+            id=receipt_id or self.new_id(),
             at=self.clock(),
             run_id=run_id or self.new_id(),
             candidate=candidate,

@@ -1,8 +1,9 @@
 """Answers of a loopback model to memguard's own prompts, without a language model.
 
 The model writes one memory for each declarative sentence of a user, and scores a memory by the
-share of its words that are in the source. That is enough to run the whole path over HTTP, with
-supported and unsupported candidates. Its scores are no judgement of a memory's quality.
+share of its words that are in the source. At read time it leaves memories whole, and a memory is
+relevant if it has a longer word in common with the request. That is enough to run the whole path
+over HTTP, with supported and unsupported candidates. Nothing of it is a judgement.
 """
 
 import json
@@ -14,22 +15,51 @@ _LINE: Final = re.compile(r'^\[(\d+)\] (\w+)( "(?:[^"\\]|\\.)*")?[^"]*: (".*")$'
 _SENTENCE: Final = re.compile(r"[^.!?]+[.!?]?")
 _WORD: Final = re.compile(r"\w+")
 _MIN_WORDS: Final = 4
+_UNIT_LINE: Final = re.compile(r'^\[(\w+)\] (?:\([^)]*\) )?(".*")$', re.MULTILINE)
+_MIN_LETTERS: Final = 4
+"""Shorter words, such as "the", are in every request."""
+# The columns of an answer that all units share; those of PS, and those of FC.
+_UNIT: Final = {
+    "kind": "fact",
+    "subject": "user",
+    "epistemic": "stated",
+    "temporality": "current",
+    "relevance": "direct",
+}
+_ENTRY: Final = {
+    "scope": "in",
+    "subject": "match",
+    "role": "context",
+    "epistemic": "stated",
+    "temporal": "current",
+    "utility": "helpful",
+}
+_IRRELEVANT: Final = {"relevance": "none", "utility": "none"}
 _MAX_FACTS: Final = 3
 
 
 def memory_answer(request: Mapping[str, Any]) -> str:
-    """Answer a chat request with facts or with a score, depending on its prompt."""
+    """Answer a chat request with facts, a score or attributes, depending on its prompt."""
     prompt = str(request["messages"][-1]["content"])
+    if "<memories>" in prompt:
+        return json.dumps({"memories": [_whole(*line) for line in _UNIT_LINE.findall(prompt)]})
+    if "<units>" in prompt:
+        whole_entries = "- utility:" in str(request["messages"][0]["content"])
+        return _adjudication(prompt, columns=_ENTRY if whole_entries else _UNIT)
     if "<new_turns>" in prompt:
         facts = list(_facts(_between(prompt, "<new_turns>", "</new_turns>")))
         return json.dumps({"facts": facts}, ensure_ascii=False)
     if "<memory>" in prompt:
         source = _between(prompt, "<source>", "</source>")
         score, turns = _support(source, memory=_between(prompt, "<memory>", "</memory>"))
-        if "yes or no" in prompt:
-            return "yes" if score >= 0.7 else "no"
-        return json.dumps({"reason": "words in common", "turns": turns, "score": score})
-    # The prompts of the paper, whose sections have headings.
+        judgement = {"reason": "words in common", "turns": turns, "score": score}
+        is_yes_no = "yes or no" in prompt
+        return ("yes" if score >= 0.7 else "no") if is_yes_no else json.dumps(judgement)
+    return _paper_answer(prompt)
+
+
+def _paper_answer(prompt: str) -> str:
+    """The answer to a prompt of the ConsistencyGate paper, whose sections have headings."""
     if prompt.endswith("\nFacts:"):
         facts = _facts(_between(prompt, "\nContext:\n", "\nFacts:"))
         return json.dumps([fact["text"] for fact in facts], ensure_ascii=False)
@@ -38,6 +68,29 @@ def memory_answer(request: Mapping[str, Any]) -> str:
         memory = _between(prompt, "\nCandidate fact:\n", "\nQuestion:")
         return str(_support(source, memory=memory)[0])
     return "OK."
+
+
+def _whole(name: str, quoted: str) -> dict[str, Any]:
+    """A memory that is not cut."""
+    return {"memory": name, "units": [{"text": json.loads(quoted), "kind": "fact"}]}
+
+
+def _adjudication(prompt: str, *, columns: Mapping[str, str]) -> str:
+    """The situation and one row per unit; the two of them, or the conflicts of a second call."""
+    if "<request>" not in prompt:
+        return json.dumps({"conflicts": []})
+    request = _long_words(_between(prompt, "<request>", "</request>"))
+    rows: list[dict[str, str]] = []
+    for name, quoted in _UNIT_LINE.findall(_between(prompt, "<units>", "</units>")):
+        relevant = not request.isdisjoint(_long_words(json.loads(quoted)))
+        changed = {} if relevant else {k: v for k, v in _IRRELEVANT.items() if k in columns}
+        rows.append({"unit": name, **columns, **changed, "reason": "words in common"})
+    situation = {"target": "user", "mode": "recommendation", "asks_view": False}
+    return json.dumps({"situation": situation, "units": rows})
+
+
+def _long_words(text: str) -> set[str]:
+    return {word for word in _WORD.findall(text.lower()) if len(word) >= _MIN_LETTERS}
 
 
 def _facts(turns: str) -> Iterator[dict[str, Any]]:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -33,13 +33,25 @@ from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import CandidateMemory, Conversation
 from memguard.schema.receipt import MethodReport, Receipt
 from memguard.state_keys import node_name, spec_named
+from memguard.uncheckpointed import uncheckpointed
 
 GateGraph = CompiledStateGraph[Any, Any, Any, Any]
 """A method: `{"candidate", "context", "run_id"}` in, `{"decision", "report"}` out."""
 
-GateLike = ConsistencyGate | ConMem | str | GateGraph
-"""A spec, a name such as `conmem` or `conmem:paper`, or a graph of your own with a method's input
-and output."""
+GateName = Literal[
+    "consistency",
+    "consistency:recommended",
+    "consistency:adaptive",
+    "consistency:fast",
+    "consistency:paper",
+    "conmem",
+    "conmem:default",
+    "conmem:paper",
+]
+"""The short name of a method, alone for its default or with one of its presets."""
+
+GateLike = ConsistencyGate | ConMem | GateName | GateGraph
+"""A spec, its name, or a graph of your own with a method's input and output."""
 
 BY_NAME: dict[str, ConsistencyGate | ConMem] = {
     "conmem": ConMem(),
@@ -82,6 +94,8 @@ class Gate:
     """Changes with everything that can change a ruling: settings, model, prompt."""
     min_calls: int = 0
     """Model calls that a candidate costs here at least; 0 if unknown."""
+    custom: bool = False
+    """Whether it is a graph of the user's, which may interrupt its run."""
 
 
 def build_gates(
@@ -113,7 +127,8 @@ def build_gates(
             gate = _consistency(spec, models=models, store=store, prompts=prompts)
         else:
             # The name is all that is known of a user's graph: a new version needs a new name.
-            gate = Gate(name=spec.get_name(), graph=spec, fingerprint=f"graph:{spec.get_name()}")
+            fingerprint = f"graph:{spec.get_name()}"
+            gate = Gate(name=spec.get_name(), graph=spec, fingerprint=fingerprint, custom=True)
         names = {earlier.name for earlier in built}
         built.append(replace(gate, name=_unique_name(gate.name, names)))
     return tuple(built)
@@ -230,8 +245,12 @@ class Pipeline:
 
     def __init__(self, gates: Sequence[Gate]) -> None:
         self.gates = tuple(gates)
+        self.interrupts = any(gate.custom for gate in self.gates)
+        """Whether a gate may interrupt the run; the host's checkpointer then stores its steps."""
         self.graph: GateGraph | None = _compile(self.gates) if self.gates else None
         """The gates as one graph; `None` without gates."""
+        if self.graph is not None and not self.interrupts:
+            self.graph = uncheckpointed(self.graph)
 
     async def judge(
         self, candidate: CandidateMemory, *, source: Conversation, run_id: str

@@ -33,6 +33,7 @@ from memguard.conversations import read_conversation
 from memguard.errors import BudgetExhaustedError, ConfigurationError, ErrorCode, MemguardError
 from memguard.journal.commit import IN_MEMORY_NOTE, Backings
 from memguard.journal.journal import Journal
+from memguard.llm.call import call_metadata
 from memguard.llm.limits import Meter, use_meter
 from memguard.llm.models import ModelLike, model_of, resolve_stages
 from memguard.methods.consistency_gate.config import ConsistencyGate
@@ -46,6 +47,8 @@ from memguard.schema.failures import failure_of
 from memguard.schema.memory import CandidateMemory, Conversation, record_key
 from memguard.schema.receipt import Budget, MethodReport, Receipt, ReceiptFactory, Usage
 from memguard.state_keys import check_names, rename_keys
+from memguard.typed import TypedGraph, typed
+from memguard.uncheckpointed import uncheckpointed
 from memguard.write.gates import (
     PROMPTS,
     STAGES,
@@ -66,7 +69,7 @@ from memguard.write.proposals import (
     refuse,
     stored_keys,
 )
-from memguard.write.report import Review, WriteReport, first_error
+from memguard.write.report import Review, WriteReport, WriteResult, first_error
 from memguard.write.review import ReviewAnswer, answer_type, carry_out, review_request, reviewer
 from memguard.write.state import (
     CandidateResult,
@@ -187,9 +190,10 @@ async def _plan(state: WriteState, *, guard: WriteGuard) -> dict[str, Any]:
             digest=guard.writer_digest,
             run_id=run_id,
         )
+    notes = (*recovered, *conversation.notes)
     _emit("planned", passes=len(passes), turns=sum(len(p.new.turns) for p in passes))
     return {
-        **_fresh(run_id=run_id, extracted=PassReport(proposals=proposals, notes=recovered)),
+        **_fresh(run_id=run_id, extracted=PassReport(proposals=proposals, notes=notes)),
         "namespace": namespace,
         # As it was read, so that `screen` orders turns by the same ids when the run is resumed.
         "conversation": conversation,
@@ -219,13 +223,14 @@ def to_extract(state: WriteState) -> Sequence[Send | str]:
 async def extract(state: PassState, *, guard: WriteGuard) -> dict[str, Any]:
     """Extract candidates from one pass."""
     try:
-        extraction = await read_pass(
-            state,
-            backing=guard.backings.current(),
-            writer=guard.writer,
-            digest=guard.writer_digest,
-            meter=guard.meters.of(state.run_id),
-        )
+        with call_metadata(run_id=state.run_id):
+            extraction = await read_pass(
+                state,
+                backing=guard.backings.current(),
+                writer=guard.writer,
+                digest=guard.writer_digest,
+                meter=guard.meters.of(state.run_id),
+            )
     except MemguardError as error:
         # The log failed: what was read is not recorded, so a later run reads it again.
         about = ", ".join(dict.fromkeys(turn.id for turn in state.new.turns))
@@ -306,14 +311,23 @@ def to_gates(state: WriteState) -> Sequence[Send | str]:
 async def judge(state: CandidateState, *, guard: WriteGuard) -> dict[str, Any]:
     """Run the gates on one candidate, then make the decision durable."""
     candidate = state.proposal.candidate
+    receipt_id = guard.receipts.new_id()
     # A scope of its own, so that a report counts only the model calls of its candidate.
-    with use_meter(guard.meters.of(state.run_id).scope()):
+    scope = guard.meters.of(state.run_id).scope()
+    with use_meter(scope), call_metadata(run_id=state.run_id, receipt_id=receipt_id):
         judgement = await guard.pipeline.judge(
             candidate, source=state.proposal.source, run_id=state.run_id
         )
     if judgement.decision is not None:
         ruling, reports = judgement.decision, judgement.reports
-        result = await _commit(candidate, ruling, reports=reports, run_id=state.run_id, guard=guard)
+        result = await _commit(
+            candidate,
+            ruling,
+            reports=reports,
+            run_id=state.run_id,
+            guard=guard,
+            receipt_id=receipt_id,
+        )
     elif judgement.error is None or isinstance(judgement.error, BudgetExhaustedError):
         # Not a failure: the caller set the budget, and a later run judges the candidate.
         result = CandidateResult(unjudged=candidate)
@@ -333,6 +347,7 @@ async def _commit(
     reports: tuple[MethodReport, ...] = (),
     run_id: str,
     guard: WriteGuard,
+    receipt_id: str = "",
 ) -> CandidateResult:
     """Write the receipt, and the record of an admitted candidate."""
     receipt = guard.receipts.create(
@@ -342,6 +357,7 @@ async def _commit(
         run_id=run_id,
         record_key=key or record_key(candidate.text),
         policy_digest=guard.policy_digest,
+        receipt_id=receipt_id,
     )
     try:
         # The committer groups the commits of branches, and may return another receipt: that of an
@@ -467,7 +483,7 @@ def create_write_guard(
     keys: Mapping[str, str] | None = None,
     review: ReviewMode = "quarantine",
     on_failure: OnWriteFailure = "raise",
-) -> CompiledStateGraph[Any, Any, Any, Any]:
+) -> TypedGraph[WriteResult]:
     """A graph that stores the memories that a conversation supports; a node of any host graph.
 
     Args:
@@ -512,7 +528,8 @@ def create_write_guard(
     guard = WriteGuard(
         backings=Backings(store, receipts),
         namespace=namespace,
-        writer=build_writer_graph(reader, spec=spec),
+        # A host's checkpointer would keep the conversation and the candidates in its threads.
+        writer=uncheckpointed(build_writer_graph(reader, spec=spec)),
         writer_spec=spec,
         # Under another reader or other settings all turns are read again.
         writer_digest=digest_of(reader.fingerprint, spec.model_dump_json(exclude={"screen"})),
@@ -525,9 +542,12 @@ def create_write_guard(
         review=review,
     )
     graph = _compile(guard)
-    if keys is None:
-        return graph
-    return rename_keys(graph, keys=keys, takes=WriteInput, gives=WriteOutput)
+    if keys is not None:
+        graph = rename_keys(graph, keys=keys, takes=WriteInput, gives=WriteOutput)
+    # A run that waits for a person has to be resumed from the host's checkpoints. Any other must
+    # leave no candidate in them.
+    waits = review == "interrupt" or pipeline.interrupts
+    return typed(graph) if waits else uncheckpointed(graph)
 
 
 def _compile(guard: WriteGuard) -> CompiledStateGraph[Any, Any, Any, Any]:

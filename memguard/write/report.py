@@ -1,10 +1,12 @@
 """What a write guard returns: the report on every candidate of a run, and a person's rulings."""
 
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, NotRequired, TypedDict, get_args
+
+from pydantic import computed_field
 
 from memguard.errors import ErrorCode, MemguardError
-from memguard.schema.base import Frozen, Namespace, Text
+from memguard.schema.base import Frozen, FrozenReport, Namespace, Text
 from memguard.schema.failures import Failure, error_of
 from memguard.schema.memory import CandidateMemory
 from memguard.schema.receipt import Receipt, Usage, WriteOutcome
@@ -51,7 +53,7 @@ _AFTER_REVIEW: dict[ReviewOutcome, WriteOutcome] = {
 _ERROR_CODES = frozenset(code.value for code in ErrorCode) - {ErrorCode.BUDGET_EXHAUSTED.value}
 
 
-class WriteReport(Frozen):
+class WriteReport(FrozenReport):
     """The result of a run for every candidate.
 
     Nothing is lost: a candidate has a receipt or is in `unjudged`, and a turn that could not be
@@ -80,6 +82,7 @@ class WriteReport(Frozen):
     notes: tuple[str, ...] = ()
     """Remarks for a reader, such as the model calls that the order of the gates saved."""
 
+    @computed_field
     @property
     def counts(self) -> dict[WriteOutcome, int]:
         """Candidates by outcome, after a person's review; an outcome that did not occur is 0."""
@@ -93,6 +96,15 @@ class WriteReport(Frozen):
             elif not review.stored_as:  # after an edit, the receipt of the new text counts
                 counts[_AFTER_REVIEW[review.outcome]] += 1
         return counts
+
+
+class WriteResult(TypedDict):
+    """What a run of the write guard returns."""
+
+    writes: WriteReport
+    """The report; missing as long as the run waits for a person."""
+    __interrupt__: NotRequired[Sequence[Any]]
+    """The question to a person, with `review="interrupt"`; its `value` is the request."""
 
 
 def first_error(failures: Sequence[Failure]) -> MemguardError | None:

@@ -1,6 +1,7 @@
 """The real `langgraph dev`, offline and without a key: what Studio would see and do."""
 
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -8,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ from langgraph_sdk import get_client
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
 ROOT = Path(__file__).parents[2]
-GRAPHS: dict[str, str] = json.loads((ROOT / "langgraph.json").read_text(encoding="utf-8"))["graphs"]
+CONFIG: dict[str, Any] = json.loads((ROOT / "langgraph.json").read_text(encoding="utf-8"))
+GRAPHS: dict[str, str] = CONFIG["graphs"]
 SECONDS_TO_START = 300
 
 STORE = """
@@ -67,16 +69,13 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The entries of `langgraph.json`, with a guarded `ChromaStore` under `store.path`."""
-    folder = tmp_path_factory.mktemp("studio")
-    store = folder / "store.py"
-    store.write_text(STORE.format(path=str(folder / "memory")), encoding="utf-8")
+@contextlib.contextmanager
+def started(folder: Path, *, store: dict[str, Any]) -> Generator[Server]:
+    """A server with the entries of `langgraph.json` and a store."""
     config = {
         "dependencies": [str(ROOT)],
         "graphs": {name: str(ROOT / target.removeprefix("./")) for name, target in GRAPHS.items()},
-        "store": {"path": f"{store}:make_store"},
+        "store": store,
     }
     (folder / "langgraph.json").write_text(json.dumps(config), encoding="utf-8")
     port = free_port()
@@ -94,6 +93,25 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         finally:
             process.terminate()
             process.wait(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The entries of `langgraph.json`, with a guarded `ChromaStore` under `store.path`."""
+    folder = tmp_path_factory.mktemp("studio")
+    store = folder / "store.py"
+    store.write_text(STORE.format(path=str(folder / "memory")), encoding="utf-8")
+    with started(folder, store={"path": f"{store}:make_store"}) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The shipped `langgraph.json` as it is, apart from absolute paths."""
+    index = CONFIG["store"]["index"]
+    index = {**index, "embed": str(ROOT / index["embed"].removeprefix("./"))}
+    with started(tmp_path_factory.mktemp("shipped"), store={"index": index}) as running:
+        yield running
 
 
 def _wait(process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
@@ -254,6 +272,78 @@ def test_bad_input_is_refused_with_the_field_named(server: Server, name: str) ->
     assert named in run(server, refused) + server.said
 
 
-def test_nothing_blocked_the_servers_loop(server: Server) -> None:
+ASK = {"messages": [{"role": "user", "content": "Which snack, given my peanut allergy?"}]}
+
+
+def test_the_shipped_store_remembers_and_recalls(shipped: Server) -> None:
+    user = {"model": "local", "user_id": "eve"}
+    told = {"messages": [{"role": "user", "content": "I am allergic to peanuts."}]}
+
+    async def both(client: Any) -> Any:
+        await client.runs.wait(None, "write_guard", input=told, context=user)
+        return await client.runs.wait(None, "read_guard", input=ASK, context=user)
+
+    out = run(shipped, both)
+    assert "allergic to peanuts" in out["memory_context"]
+    assert [unit["withheld"] for unit in out["read"]["admitted"]] == [None]
+    assert out["read"]["withheld"] == []
+
+
+def test_the_agent_answers_with_the_shipped_store(shipped: Server) -> None:
+    context = {"model": "openai:m", "base_url": shipped.model.url, "user_id": "eve"}
+
+    async def ask(client: Any) -> Any:
+        thread = (await client.threads.create())["thread_id"]
+        return await client.runs.wait(thread, "memory_agent", input=ASK, context=context)
+
+    out = run(shipped, ask)
+    assert out["messages"][-1]["content"] == "I would rather not say."
+
+
+ERRORS: dict[str, tuple[str, Any, Any, str]] = {
+    "conmem without a model": (
+        "conmem",
+        {"candidate": "The user rows.", "context": "I row."},
+        {},
+        "no model is named, and this graph needs a language model",
+    ),
+    "conmem with local": (
+        "conmem",
+        {"candidate": "The user rows.", "context": "I row."},
+        {"model": "local"},
+        "ConMem",
+    ),
+    "no user": ("read_guard", ASK, {"model": "local"}, "needs 'user_id'"),
+    "a server that is not there": (
+        "write_guard",
+        ASK,
+        {"model": "openai:m", "base_url": "http://127.0.0.1:9/v1", "user_id": "eve"},
+        "model-unreachable",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(ERRORS))
+def test_an_error_reaches_the_client(shipped: Server, name: str) -> None:
+    graph, given, context, message = ERRORS[name]
+
+    async def fails(client: Any) -> str:
+        thread = (await client.threads.create())["thread_id"]
+        parts = client.runs.stream(thread, graph, input=given, context=context)
+        return json.dumps([part.data async for part in parts if part.event == "error"])
+
+    assert message in run(shipped, fails)
+
+
+@pytest.mark.parametrize("name", ["consistency_gate", "conmem"])
+def test_candidate_and_context_are_fields_for_text(shipped: Server, name: str) -> None:
+    async def schemas(client: Any) -> Any:
+        return await client.assistants.get_schemas(await assistant_of(client, name))
+
+    fields = run(shipped, schemas)["input_schema"]["properties"]
+    assert (fields["candidate"]["type"], fields["context"]["type"]) == ("string", "string")
+
+
+def test_nothing_blocked_the_servers_loop(server: Server, shipped: Server) -> None:
     """Last in the file: after everything above has run."""
-    assert not re.search(r"BlockingError|Blocking call", server.said)
+    assert not re.search(r"BlockingError|Blocking call", server.said + shipped.said)

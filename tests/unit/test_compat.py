@@ -65,6 +65,22 @@ class TestLangGraph:
         graph.invoke({"x": 1}, {"configurable": {"thread_id": "t"}})
         assert answers == [saver is not None]
 
+    def test_a_nested_graph_uses_the_checkpointer_that_replaces_the_hosts(self) -> None:
+        inner = graph_of(answer(2), checkpointer=None)
+        outer, other = InMemorySaver(), InMemorySaver()
+
+        def node(state: State) -> Any:
+            compat.replace_checkpointer(lambda _: other)
+            return inner.invoke(state)
+
+        host = graph_of(node, checkpointer=outer)
+        config: Any = {"configurable": {"thread_id": "t"}}
+        assert host.invoke({"x": 1}, config) == {"x": 2}
+        assert host.get_state(config).values == {"x": 2}
+        assert set(outer.storage["t"]) == {""}
+        assert other.storage["t"]
+        compat.replace_checkpointer(lambda _: pytest.fail("there is no host"))
+
     def test_the_state_can_be_read_where_it_is_not_passed(self) -> None:
         values: list[Any] = []
 

@@ -24,6 +24,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from memguard.conversations.messages import AnyConversation
 from memguard.errors import MemguardError
 from memguard.instructions import find_instruction
+from memguard.llm.call import call_metadata
 from memguard.llm.limits import Meter, current_meter, use_meter
 from memguard.local.pieces import looks_like_safety, whole, with_span
 from memguard.local.statements import split_sentences
@@ -54,7 +55,7 @@ from memguard.schema.read import (
 )
 from memguard.schema.receipt import Budget, PromptStamp, Usage
 from memguard.schema.units import Instruction, Piece, Pieces, Scheme, Unit
-from memguard.uncheckpointed import Graph, uncheckpointed
+from memguard.uncheckpointed import UncheckpointedGraph, uncheckpointed
 
 _GAP = "\n[... cut ...]\n"
 _MAX_SCANNED_INLINE = 10_000
@@ -411,9 +412,10 @@ class Steps:
     async def _ask(self, case: ReadCase, *, units: Sequence[Unit], seconds: float) -> Adjudication:
         try:
             async with asyncio.timeout(None if math.isinf(seconds) else seconds):
-                return await self.adjudicator.adjudicate(
-                    case, units=units, scheme=self.scheme, seconds=_ADJUDICATOR_SHARE * seconds
-                )
+                with call_metadata(method=self.method):
+                    return await self.adjudicator.adjudicate(
+                        case, units=units, scheme=self.scheme, seconds=_ADJUDICATOR_SHARE * seconds
+                    )
         except MemguardError:
             # A setting that cannot work says nothing about the units, so it may not pass for an
             # inconclusive verdict.
@@ -479,7 +481,9 @@ class Steps:
         )
 
 
-def compile_method(steps: Steps, *, decompose: NodeFunction | None = None) -> Graph:
+def compile_method(
+    steps: Steps, *, decompose: NodeFunction | None = None
+) -> UncheckpointedGraph[Any]:
     """The steps of one method as a graph.
 
     Args:

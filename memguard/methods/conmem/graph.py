@@ -69,7 +69,9 @@ from memguard.prompts import Prompt
 from memguard.quoting import quote
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.receipt import MethodReport, ReceiptFactory, Usage
+from memguard.schema.results import GateResult
 from memguard.state_keys import check_names
+from memguard.typed import TypedGraph, typed
 
 
 async def generate_probes(
@@ -269,7 +271,7 @@ def create_conmem_graph(
     prompts: Mapping[str, Prompt] | None = None,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
-) -> CompiledStateGraph[Any, Any, Any, Any]:
+) -> TypedGraph[GateResult]:
     """Create ConMem as a graph: `{"candidate", "context"}` in, decision and receipt out.
 
     Args:
@@ -288,7 +290,8 @@ def create_conmem_graph(
     check_names(models or {}, allowed=(*STAGES, "judge"), what="models")
     check_names(prompts or {}, allowed=prompt_names(), what="prompts")
     resolved = resolve_stage_models(model, spec=spec or ConMem(), models=models, prompts=prompts)
-    return build_conmem_graph(resolved, receipts=ReceiptFactory(clock=clock, new_id=new_id))
+    receipts = ReceiptFactory(clock=clock, new_id=new_id)
+    return typed(build_conmem_graph(resolved, receipts=receipts))
 
 
 def build_conmem_graph(

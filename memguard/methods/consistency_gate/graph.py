@@ -22,6 +22,7 @@ from langgraph.store.base import BaseStore
 from pydantic import JsonValue
 
 from memguard.errors import ConfigurationError, ErrorCode, JudgeError
+from memguard.llm.call import call_metadata
 from memguard.llm.models import ModelLike
 from memguard.methods.admission import refuse_source, refuse_text
 from memguard.methods.authorship import withhold
@@ -50,6 +51,8 @@ from memguard.schema.base import Namespace
 from memguard.schema.decision import AdmissionDecision, Inconclusive, SupportSample
 from memguard.schema.memory import Turn
 from memguard.schema.receipt import MethodReport, ReceiptFactory, Usage
+from memguard.schema.results import GateResult
+from memguard.typed import TypedGraph, typed
 
 
 async def judge(
@@ -93,7 +96,8 @@ async def judge(
         tau = adaptive_threshold(
             occupancy, tau_min=spec.tau_min, tau_max=spec.tau_max, capacity=spec.capacity
         )
-    judgement = await asker.ask(state.candidate, source=source, tau=tau)
+    with call_metadata(method=METHOD):
+        judgement = await asker.ask(state.candidate, source=source, tau=tau)
     return {"source": source, "tau": tau, "occupancy": occupancy, "judged": judgement}
 
 
@@ -244,7 +248,7 @@ def create_consistency_gate_graph(
     prompt: Prompt | None = None,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
-) -> CompiledStateGraph[Any, Any, Any, Any]:
+) -> TypedGraph[GateResult]:
     """ConsistencyGate as a graph: `{"candidate", "context"}` in, decision and receipt out.
 
     Args:
@@ -262,7 +266,7 @@ def create_consistency_gate_graph(
     """
     asker = build_judge(model, spec=spec or ConsistencyGate(), prompt=prompt)
     receipts = ReceiptFactory(clock=clock, new_id=new_id)
-    return build_consistency_gate_graph(asker, store=store, receipts=receipts)
+    return typed(build_consistency_gate_graph(asker, store=store, receipts=receipts))
 
 
 def build_consistency_gate_graph(

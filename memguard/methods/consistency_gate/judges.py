@@ -40,11 +40,13 @@ class GateInput(BaseModel):
     """One candidate and the text that must support it."""
 
     candidate: AnyCandidate = Field(
+        title="Memory to check",
         description="The memory proposed for storage; may be a plain text.",
         examples=["The user is vegetarian."],
     )
     context: AnyConversation = Field(
         default_factory=Conversation,
+        title="What was said",
         description="Its source: a text, chat messages, or a conversation.",
         examples=["My colleague doesn't eat meat."],
     )

@@ -18,7 +18,8 @@ from memguard.prompts import Prompt, load_prompt, resolve_prompt
 from memguard.protocols import Adjudicator
 from memguard.schema.read import FactorCompiled
 from memguard.schema.receipt import Budget
-from memguard.uncheckpointed import Graph
+from memguard.schema.results import AdmissionResults
+from memguard.uncheckpointed import UncheckpointedGraph
 
 NAME = "factor_compiled"
 
@@ -36,7 +37,7 @@ def create_factor_compiled_graph(
     prompt: Prompt | None = None,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
-) -> Graph:
+) -> UncheckpointedGraph[AdmissionResults]:
     """FC as a graph: `{"query", "memories", "dialogue", "evidence"}` in, the section out.
 
     Args:

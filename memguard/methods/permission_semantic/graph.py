@@ -21,6 +21,7 @@ from typing import Annotated, Any, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
+from memguard.llm.call import call_metadata
 from memguard.llm.limits import current_meter, use_meter
 from memguard.llm.models import LOCAL, Model, ModelLike, resolve_model
 from memguard.local.adjudicator import LocalDecomposer
@@ -48,8 +49,9 @@ from memguard.schema.base import is_blank
 from memguard.schema.decision import Inconclusive
 from memguard.schema.read import Decomposition, PermissionSemantic
 from memguard.schema.receipt import Budget, Usage
+from memguard.schema.results import AdmissionResults
 from memguard.schema.units import Kind, Piece, Pieces
-from memguard.uncheckpointed import Graph
+from memguard.uncheckpointed import UncheckpointedGraph
 
 NAME = "permission_semantic"
 
@@ -91,7 +93,8 @@ async def decompose(
     decomposition: Decomposition | None = None
     new: dict[str, Pieces] = {}
     if missing:
-        with use_meter(steps.meter(spent=Usage(), seconds=0.0)):
+        meter = steps.meter(spent=Usage(), seconds=0.0)
+        with use_meter(meter), call_metadata(method=steps.method):
             decomposition = await decomposer.decompose(
                 list(missing.values()), seconds=_DECOMPOSE_SHARE * seconds_of(steps.spec)
             )
@@ -305,7 +308,7 @@ def create_permission_semantic_graph(
     decompose_prompt: Prompt | None = None,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
-) -> Graph:
+) -> UncheckpointedGraph[AdmissionResults]:
     """PS as a graph: `{"query", "memories", "dialogue", "evidence"}` in, the section out.
 
     Args:

@@ -23,6 +23,7 @@ from memguard.methods.writer.readers import (
     WriterInput,
     WriterOutput,
     WriterPassState,
+    WriterResult,
     WriterState,
     build_reader,
 )
@@ -31,6 +32,7 @@ from memguard.portal import dual
 from memguard.prompts import Prompt
 from memguard.schema.memory import Turn
 from memguard.schema.receipt import Usage
+from memguard.typed import TypedGraph, typed
 
 NAME = "writer"
 
@@ -90,7 +92,7 @@ def readable_turns(turns: Sequence[Turn], *, spec: Writer) -> tuple[Turn, ...]:
 
 def create_writer_graph(
     model: ModelLike, *, spec: Writer | None = None, prompt: Prompt | None = None
-) -> CompiledStateGraph[Any, Any, Any, Any]:
+) -> TypedGraph[WriterResult]:
     """The writer as a graph: `{"conversation"}` in, candidates out.
 
     Args:
@@ -103,7 +105,7 @@ def create_writer_graph(
         ConfigurationError: If the model or the prompt cannot be used.
     """
     spec = spec or Writer()
-    return build_writer_graph(build_reader(model, spec=spec, prompt=prompt), spec=spec)
+    return typed(build_writer_graph(build_reader(model, spec=spec, prompt=prompt), spec=spec))
 
 
 def build_writer_graph(reader: Reader, *, spec: Writer) -> CompiledStateGraph[Any, Any, Any, Any]:

@@ -9,7 +9,7 @@ import json
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Protocol
+from typing import Annotated, Protocol, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
@@ -100,6 +100,15 @@ class WriterOutput(BaseModel):
     unread: tuple[Unread, ...] = ()
     usage: Usage = Usage()
     notes: tuple[str, ...] = ()
+
+
+class WriterResult(TypedDict):
+    """The output, for type checkers."""
+
+    candidates: tuple[CandidateMemory, ...]
+    unread: tuple[Unread, ...]
+    usage: Usage
+    notes: tuple[str, ...]
 
 
 class WriterState(WriterInput, WriterOutput):
@@ -194,6 +203,7 @@ class ModelReader:
             meter=current_meter(),
             parse=None if cites_turns else parse_facts,
             constrain=cites_turns,
+            name="writer.extract",
         )
         if isinstance(answer.value, Inconclusive):
             # No partial result: the whole pass is read again, or facts would be lost silently.

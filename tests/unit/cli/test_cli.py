@@ -147,6 +147,18 @@ def test_check_says_why_and_stores_nothing(cli: Cli) -> None:
     assert not (cli.folder / "memory").exists()
 
 
+def test_check_takes_a_file_with_text(cli: Cli) -> None:
+    notes = cli.folder / "notes.txt"
+    notes.write_text("Ana moved to Porto in May.\n\nShe rows.", encoding="utf-8")
+    body = cli.json("check", "Ana moved to Porto in May.", "--source", "notes.txt")
+    assert body["decision"]["outcome"] == "admit"
+    assert body["outcome"] == "stored"
+    notes.write_bytes(b"\xff\xfe\x00")
+    assert "cannot read the text file" in cli.run(
+        "check", "Ana rows.", "--source", "notes.txt", code=2
+    )
+
+
 def test_quarantine_is_listed_released_and_discarded(cli: Cli, model: LoopbackModelServer) -> None:
     model.answer = lambda request: (
         memory_answer(request) if "<new_turns>" in str(request) else "I cannot say."
