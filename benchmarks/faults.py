@@ -528,11 +528,11 @@ def render(cells: Sequence[Cell]) -> str:
 
     An outcome that is wrong has an exclamation mark.
     """
-    columns: dict[str, dict[FaultName, str]] = {}
+    columns: dict[str, dict[str, str]] = {}
     for cell in cells:
         label = ", ".join(sorted(cell.outcomes)) or "no harm"
         columns.setdefault(cell.stage, {})[cell.fault] = label + ("!" if cell.problems else "")
-    groups: list[tuple[dict[FaultName, str], list[str]]] = []
+    groups: list[tuple[dict[str, str], list[str]]] = []
     for stage, outcomes in columns.items():
         stages = next((names for column, names in groups if column == outcomes), None)
         if stages is None:
