@@ -32,10 +32,9 @@ def definitions(tree: ast.Module) -> dict[str, ast.stmt]:
     for node in list(named.values()):
         if isinstance(node, ast.ClassDef):
             # Under the name of the method alone, as the page cites it.
-            methods = [
-                m for m in node.body if isinstance(m, ast.FunctionDef | ast.AsyncFunctionDef)
-            ]
-            named |= {method.name: node for method in methods if method.name.startswith("test_")}
+            functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+            methods = [entry.name for entry in node.body if isinstance(entry, functions)]
+            named |= {name: node for name in methods if name.startswith("test_")}
     return named
 
 
