@@ -70,9 +70,11 @@ async def finish_deletions(journal: Journal, store: BaseStore, *, actor: str) ->
     receipt_ids = await journal.aread(pending_receipts, "delete_intended")
     if not receipt_ids:
         return ()
+    # The store may fail at a deletion and take a new item under the same key: that item stays.
     locations = await journal.aread(_locations_of, receipt_ids)
-    deletions = [PutOp(namespace, key, None) for namespace, key in locations]
-    await call_or_advise(store, deletions, advice=_ADVICE)
+    if locations:
+        deletions = [PutOp(namespace, key, None) for namespace, key in locations]
+        await call_or_advise(store, deletions, advice=_ADVICE)
     return await end_deletions(journal, receipt_ids, actor=actor)
 
 

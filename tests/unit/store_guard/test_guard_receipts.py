@@ -161,6 +161,34 @@ async def test_a_deletion_that_was_interrupted_is_completed(dies: str) -> None:
     assert (await audit(journal, inner)).agrees
 
 
+async def test_an_item_that_was_put_after_a_deletion_failed_stays() -> None:
+    inner, journal = Dying(), Journal.memory()
+    store = guarded(inner, source=SAID, receipts=journal)
+    await store.aput(ANA, "k", {"content": PORTO})
+    inner.dies = "before"
+    with pytest.raises(_Killed):
+        await store.adelete(ANA, "k")
+    inner.dies = ""
+    await store.aput(ANA, "k", {"content": PORTO, "rank": 2})
+    assert len((await recover(journal, inner)).deleted) == 1
+    item = await inner.aget(ANA, "k")
+    assert item is not None
+    assert item.value["rank"] == 2
+    assert (await audit(journal, inner)).agrees
+
+
+@pytest.mark.parametrize("last", ["put", "delete"])
+async def test_a_put_and_a_deletion_of_one_key_in_one_batch(last: str) -> None:
+    store = guarded(source=SAID)
+    ops = [PutOp(ANA, "k", None), PutOp(ANA, "k", {"content": PORTO})]
+    await store.abatch(ops if last == "put" else ops[::-1])
+    (receipt,) = (await store.receipts.alist()).receipts
+    there = await store.aget(ANA, "k") is not None
+    assert there is (last == "put")
+    assert await store.receipts.astate(receipt.id) == ("stored" if there else "deleted")
+    assert await _agrees(store)
+
+
 class Failing(InMemoryStore):
     """A store that cannot look anything up."""
 
