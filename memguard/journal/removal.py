@@ -70,9 +70,11 @@ async def finish_deletions(journal: Journal, store: BaseStore, *, actor: str) ->
     receipt_ids = await journal.aread(pending_receipts, "delete_intended")
     if not receipt_ids:
         return ()
+    # The store may fail at a deletion and take a new item under the same key: that item stays.
     locations = await journal.aread(_locations_of, receipt_ids)
-    deletions = [PutOp(namespace, key, None) for namespace, key in locations]
-    await call_or_advise(store, deletions, advice=_ADVICE)
+    if locations:
+        deletions = [PutOp(namespace, key, None) for namespace, key in locations]
+        await call_or_advise(store, deletions, advice=_ADVICE)
     return await end_deletions(journal, receipt_ids, actor=actor)
 
 
@@ -101,9 +103,16 @@ def _record_locations(db: sqlite3.Connection, which: str) -> tuple[NamespacedKey
 
 
 def _locations_of(db: sqlite3.Connection, receipt_ids: Sequence[str]) -> tuple[NamespacedKey, ...]:
+    """The locations of interrupted deletions, without those that were written to since."""
+    # CROSS JOIN makes SQLite look up the few receipts of the key first.
     rows = db.execute(
-        "SELECT DISTINCT namespace, record_key FROM receipts "
-        "WHERE id IN (SELECT value FROM json_each(?))",
+        """SELECT DISTINCT mine.namespace, mine.record_key FROM receipts AS mine
+        WHERE mine.id IN (SELECT value FROM json_each(?)) AND NOT EXISTS (
+            SELECT 1 FROM receipts AS other CROSS JOIN events ON events.receipt_id = other.id
+            WHERE other.namespace = mine.namespace AND other.record_key = mine.record_key
+            AND events.kind IN ('intended', 'release_intended', 'allowed', 'stored', 'released')
+            AND events.seq > (SELECT max(seq) FROM events
+                WHERE receipt_id = mine.id AND kind = 'delete_intended'))""",
         (to_json(list(receipt_ids)),),
     )
     return tuple((tuple(json.loads(namespace)), key) for namespace, key in rows)

@@ -252,8 +252,9 @@ class GuardedStore(BaseStore):
             for index, op in puts.items()
             if isinstance(op.value, Mapping)
         }
-        # A put of `None` is a delete.
-        deletions = [(tuple(op.namespace), str(op.key)) for op in puts.values() if op.value is None]
+        # A put of `None` is a delete. Of several operations on a key, the last one counts.
+        last = {(tuple(op.namespace), str(op.key)): op.value for op in puts.values()}
+        deletions = [location for location, value in last.items() if value is None]
         return _Changes(writes=writes, deletions=deletions) if writes or deletions else None
 
     def _is_guarded(self, op: PutOp) -> bool:

@@ -10,14 +10,12 @@ new version adds is judged; `added_text` finds it.
 """
 
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from difflib import SequenceMatcher
 from typing import Any, cast
 
-from memguard.errors import ErrorCode, InvalidInputError
 from memguard.read.recall import text_of
 from memguard.schema.base import is_blank
 
@@ -51,23 +49,6 @@ def adds_to_item(value: Mapping[str, Any]) -> bool:
     """Whether the judged text depends on what is stored under the key."""
     text = memory_text(value)
     return "\n" in text.strip() or bool(_field_texts(value, text=text))
-
-
-def check_numbers(value: Any, *, path: str = "$") -> None:
-    """Refuse NaN and infinity, which JSON does not have, so that no receipt could be exact.
-
-    Raises:
-        InvalidInputError: With the path of the number.
-    """
-    if isinstance(value, float) and not math.isfinite(value):
-        msg = f"the value has {value!r} at {path}, which JSON does not have: pass a number or None"
-        raise InvalidInputError(msg, code=ErrorCode.STORE_VALUE)
-    if isinstance(value, Mapping):
-        for key, entry in cast("Mapping[Any, Any]", value).items():
-            check_numbers(entry, path=f"{path}.{key}")
-    elif isinstance(value, list | tuple):
-        for index, entry in enumerate(cast("Sequence[Any]", value)):
-            check_numbers(entry, path=f"{path}[{index}]")
 
 
 def _field_texts(value: Mapping[str, Any], *, text: str) -> list[str]:

@@ -37,7 +37,6 @@ from memguard.schema.memory import CandidateMemory, Conversation, speaker_roles,
 from memguard.schema.receipt import Budget, MethodReport, Receipt, ReceiptFactory
 from memguard.store_guard.values import (
     adds_to_item,
-    check_numbers,
     is_encoded,
     judged_text,
 )
@@ -84,8 +83,6 @@ class WriteGate:
             MemguardError: If a gate cannot judge; nothing may be written then. In shadow mode, and
                 if failures are reported, such an error is recorded instead.
         """
-        for write in writes:
-            check_numbers(write.op.value)
         # Before the first write: an earlier process may have ended between the log and the store.
         await self.backing.recover_once()
         run_id = uuid.uuid4().hex
