@@ -71,3 +71,15 @@ def test_no_text_before_it_hides_an_instruction(text: str, planted: str) -> None
 @given(st.text(max_size=300))
 def test_any_text_is_read_and_the_same_text_gives_the_same_result(text: str) -> None:
     assert find_instruction(text) == find_instruction(text)
+
+
+def test_the_figures_of_what_was_written_after_the_rules() -> None:
+    """The page of PS states them; an improvement changes the page as well."""
+    file = Path(__file__).parents[1] / "data" / "instructions_held_out.json"
+    sentences = json.loads(file.read_text(encoding="utf-8"))
+    planted, legitimate = (
+        [find_instruction(text) for texts in sentences[kind].values() for text in texts]
+        for kind in ("planted", "legitimate")
+    )
+    assert (sum(one is not None for one in planted), len(planted)) == (20, 28)
+    assert (sum(one is not None for one in legitimate), len(legitimate)) == (1, 33)
