@@ -143,8 +143,11 @@ class SourceWords:
         words = content_words(candidate.text)
         ids = frozenset(candidate.turn_ids)
         named = [turn for turn in self.evidence if turn.id in ids] if ids else []
+        problem: Problem | None
         if self._confirms(candidate, words):
             problem = None
+        elif ids and not named:
+            problem = "no_user_words", "no turn that it names is evidence"
         # A guarded store names all turns of its source, which tells no more than naming none.
         elif not named or len(named) == len(self.evidence) > 1:
             problem = self._problem_with_source(words)

@@ -74,7 +74,7 @@ candidates = st.builds(
     namespace=namespaces,
     turn_ids=st.lists(words, max_size=2).map(tuple),
     subject=words,
-    said_by=st.sampled_from(["user", "assistant", "mixed", "unknown"]),
+    said_by=st.sampled_from(["user", "assistant", "tool", "document", "mixed", "unknown"]),
     said_at=st.none() | moments,
     conversation_id=words,
 )

@@ -110,6 +110,13 @@ def test_tools_and_documents_are_sources_by_choice() -> None:
     assert reason(SAILING, [*talk, CLAIM], 3, sources=("user", "tool")) == "no_user_words"
 
 
+def test_a_rendered_memory_or_an_instruction_is_no_turn_to_rest_on() -> None:
+    evidence = read_conversation([HOME, ("system", SAILING)]).evidence
+    decision = withhold(CandidateMemory(text=SAILING, turn_ids=("2",)), evidence)
+    assert decision is not None
+    assert decision.reason == "no_user_words"
+
+
 def test_words_are_compared_by_their_beginning() -> None:
     assert content_words("The user lives in Porto.") == content_words("They LIVE in Porto!")
     assert content_words("17 boats") == {"17", "boat"}
