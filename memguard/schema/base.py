@@ -58,10 +58,15 @@ def clean_text(text: str) -> str:
     # Most texts take this branch; the rest of the function is much slower.
     if text.isascii() and text.isprintable():
         return text
+    return unicodedata.normalize("NFC", visible_text(_plain_text(text)))
+
+
+def _plain_text(text: str) -> str:
+    """The text in NFC without control characters and unpaired surrogates."""
     # UTF-16 joins a surrogate pair, which JSON from other languages may contain, to its character.
     paired = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     unix = paired.replace("\r\n", "\n").replace("\r", "\n")
-    return unicodedata.normalize("NFC", visible_text(_DROPPED.sub("", unix)))
+    return unicodedata.normalize("NFC", _DROPPED.sub("", unix))
 
 
 def is_none(value: object) -> bool:
@@ -72,6 +77,15 @@ def is_none(value: object) -> bool:
 def _none_to_empty(value: object) -> object:
     return "" if value is None else value
 
+
+def _candidate_text(text: str) -> str:
+    # One that shows nothing is refused before any prompt, and its receipt says what it was.
+    cleaned = clean_text(text)
+    return _plain_text(text) if is_blank(cleaned) else cleaned
+
+
+CandidateText = Annotated[str, BeforeValidator(_none_to_empty), AfterValidator(_candidate_text)]
+"""As `Text`, except that a text without anything visible stays as it is."""
 
 Text = Annotated[str, BeforeValidator(_none_to_empty), AfterValidator(clean_text)]
 """Cleaned text; `None` is read as the empty string, so that one blank entry fails no batch."""

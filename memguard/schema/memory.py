@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, JsonValue
 
 from memguard.normal_form import comparison_form
-from memguard.schema.base import Frozen, Namespace, Text, is_blank, is_none
+from memguard.schema.base import CandidateText, Frozen, Namespace, Text, is_blank, is_none
 
 Role = Literal["user", "assistant", "system", "tool", "document"]
 """The role of a speaker, as in chat protocols; `document` is a text that nobody in the conversation
@@ -85,7 +85,7 @@ class Conversation(Frozen):
 class CandidateMemory(Frozen):
     """Text proposed for storage, with the turns it is based on."""
 
-    text: Text
+    text: CandidateText
     """The memory; the same bytes are judged, stored and rendered."""
     namespace: Namespace = ()
     """The namespace in which it would be stored."""
