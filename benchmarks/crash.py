@@ -86,10 +86,14 @@ async def _write(store: ChromaStore, journal: Journal, say: Say, chance: random.
         pass
 
 
+def _silent(**_: Any) -> None:
+    pass
+
+
 async def _release(store: ChromaStore, journal: Journal, say: Say, chance: random.Random) -> None:
     """Release or discard what is in quarantine."""
     quarantine = Quarantine(journal)
-    async for _ in _facts(store, journal, lambda **_: None, chance):
+    async for _ in _facts(store, journal, _silent, chance):
         for receipt in (await quarantine.alist(limit=5)).receipts:
             if chance.random() < 0.2:
                 await quarantine.adiscard(receipt.id, actor="crash", reason="test")
@@ -101,7 +105,7 @@ async def _release(store: ChromaStore, journal: Journal, say: Say, chance: rando
 async def _delete(store: ChromaStore, journal: Journal, say: Say, chance: random.Random) -> None:
     """Delete memories, half of them with their text in the log."""
     log = ReceiptLog(journal)
-    async for _ in _facts(store, journal, lambda **_: None, chance):
+    async for _ in _facts(store, journal, _silent, chance):
         for receipt in (await log.alist(ReceiptFilter(outcome="stored"), limit=6)).receipts:
             if await log.astate(receipt.id) != "stored":
                 continue
@@ -326,6 +330,7 @@ def run_trials(work: str, *, trials: int, seconds: float, seed: int) -> Counter[
     totals: Counter[str] = Counter()
     said: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
         for number in range(trials):
             if number % _LIVES == 0:
                 folder, said = Path(name) / str(number), []

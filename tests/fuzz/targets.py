@@ -28,7 +28,7 @@ from memguard.llm.texts import end_of_reasoning, json_objects, parse_choice, wit
 from memguard.local.pieces import problem_of
 from memguard.local.statements import find_statements, split_sentences
 from memguard.local.verifier.units import read_context, split_candidate
-from memguard.methods.adjudication.answers import UnitsAnswer, read_answer_rows
+from memguard.methods.adjudication.answers import answer_form, read_answer_rows
 from memguard.methods.adjudication.rendering import frame, quote_marked, unit_line
 from memguard.namespaces import encode_label
 from memguard.quoting import SECTION_CLOSE, SECTION_OPEN, cut_sections, named_turns, quote
@@ -79,7 +79,7 @@ def read_answers(text: str) -> None:
 
 def read_rows(text: str) -> None:
     """The rows of an adjudicator: only of units that it was asked about."""
-    answer = parse_json(text, UnitsAnswer)
+    answer = parse_json(text, answer_form("units"))
     if isinstance(answer, Inconclusive):
         return
     reading = read_answer_rows(

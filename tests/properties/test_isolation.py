@@ -21,7 +21,6 @@ from memguard import (
     guard_store,
 )
 from memguard.cli.options import namespace_of, template_of
-from memguard.cli.search import _search_exactly
 from memguard.errors import ConfigurationError, InvalidInputError, StoreError
 from memguard.journal.audit import audit
 from memguard.journal.journal import Journal
@@ -29,6 +28,7 @@ from memguard.journal.quarantine import Quarantine
 from memguard.journal.reads import ReadFilter, ReadLog
 from memguard.journal.receipts import ReceiptFilter, ReceiptLog
 from memguard.namespaces import encode_label
+from memguard.paging import search_exactly
 from memguard.portal import run_sync
 from memguard.stores import ChromaStore
 from memguard.testing import HashEmbeddings, ScriptedChatModel
@@ -189,7 +189,7 @@ class Isolation(RuleBasedStateMachine):
         namespace = self.namespace(tenant)
         if isinstance(self.store, ChromaStore) and TENANTS[tenant].strip():
             assert namespace_of(TENANTS[tenant], None) == namespace
-        items = _search_exactly(self.store, namespace=namespace, query="secret", limit=100)
+        items = run_sync(search_exactly(self.store, namespace, query="secret", limit=100))
         assert self.texts_in(items, tenant) == self.stored.get(tenant, set())
 
     @rule(tenant=tenants)

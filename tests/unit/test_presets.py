@@ -47,8 +47,9 @@ def test_a_name_may_have_a_preset() -> None:
         ScriptedChatModel(), store=InMemoryStore(), gates=["consistency:paper", "conmem:paper"]
     )
     assert guard is not None
+    best: Any = ["consistency:best"]
     with pytest.raises(ConfigurationError, match="consistency:paper"):
-        create_write_guard(ScriptedChatModel(), gates=["consistency:best"])
+        create_write_guard(ScriptedChatModel(), gates=best)
 
 
 def test_the_papers_judge_is_asked_for_all_samples_in_one_message() -> None:

@@ -27,7 +27,7 @@ def spec_of(**settings: Any) -> ConMem:
 
 
 def run(script: ConMemScript, *, spec: ConMem = PAPER, **given: Any) -> dict[str, Any]:
-    graph = create_conmem_graph(script.model(), spec=spec)
+    graph: Any = create_conmem_graph(script.model(), spec=spec)
     return graph.invoke({"candidate": MEMORY, "context": HISTORY, **given})
 
 
@@ -62,7 +62,7 @@ def test_a_plain_case_costs_14_calls(preset: str) -> None:
 def test_async_gives_what_sync_gives() -> None:
     outcomes: Any = {"relevant": "helpful", "risk": "unnecessary"}
     sync = log_of(run(ConMemScript(outcomes)))
-    graph = create_conmem_graph(ConMemScript(outcomes).model(), spec=PAPER)
+    graph: Any = create_conmem_graph(ConMemScript(outcomes).model(), spec=PAPER)
     result = asyncio.run(graph.ainvoke({"candidate": MEMORY, "context": HISTORY}))
     assert log_of(result).trials == sync.trials
     assert log_of(result).score == sync.score
@@ -279,7 +279,7 @@ def test_a_case_replays_from_its_receipt() -> None:
 
 
 async def test_every_step_of_every_probe_is_an_event() -> None:
-    graph = create_conmem_graph(ConMemScript({"risk": "risk"}).model(), spec=PAPER)
+    graph: Any = create_conmem_graph(ConMemScript({"risk": "risk"}).model(), spec=PAPER)
     given = {"candidate": MEMORY, "context": HISTORY}
     events: list[dict[str, Any]] = [
         event

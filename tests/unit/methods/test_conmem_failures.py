@@ -36,7 +36,7 @@ def run(
     script: ConMemScript, *, spec: ConMem = PAPER, max_attempts: int = 1, **given: Any
 ) -> dict[str, Any]:
     model = resolve_model(script.model(), max_attempts=max_attempts, backoff=0.001)
-    graph = create_conmem_graph(model, spec=spec)
+    graph: Any = create_conmem_graph(model, spec=spec)
     return graph.invoke({"candidate": MEMORY, "context": HISTORY, **given})
 
 
@@ -277,7 +277,7 @@ def test_h02_a_quoted_verdict_is_nobodys() -> None:
 )
 def test_a_model_that_says_the_same_everywhere_admits_nothing(said: str) -> None:
     model = ScriptedChatModel(rules=[("", said)])
-    graph = create_conmem_graph(model, spec=PAPER)
+    graph: Any = create_conmem_graph(model, spec=PAPER)
     result = graph.invoke({"candidate": MEMORY, "context": HISTORY})
     assert (result["decision"].outcome, result["decision"].reason) == ("quarantine", "inconclusive")
     assert result["receipt"].usage.calls <= 2, "without probes nothing is answered or judged"
@@ -376,7 +376,7 @@ def test_a_wrong_key_ends_the_case_at_the_first_request() -> None:
 
 def test_a_budget_ends_the_case_before_the_call_that_would_begin_beyond_it() -> None:
     script = ConMemScript()
-    graph = create_conmem_graph(script.model(), spec=PAPER)
+    graph: Any = create_conmem_graph(script.model(), spec=PAPER)
     with use_meter(Meter(Budget(calls=5))), pytest.raises(BudgetExhaustedError):
         graph.invoke({"candidate": MEMORY, "context": HISTORY})
     assert len(script.calls) <= 5

@@ -56,7 +56,7 @@ def marked_script(**more: Any) -> ConMemScript:
 
 def run(script: ConMemScript, *, preset: str, model: ScriptedChatModel | None = None) -> Any:
     spec: Any = ConMem(preset=preset, weights=WEIGHTS)  # pyright: ignore[reportArgumentType]
-    graph = create_conmem_graph(model or script.model(), spec=spec)
+    graph: Any = create_conmem_graph(model or script.model(), spec=spec)
     return graph.invoke({"candidate": CANDIDATE, "context": HISTORY})
 
 
@@ -158,7 +158,7 @@ def test_the_blind_judge_sees_the_recorded_order() -> None:
 def test_another_seed_swaps_the_letter_and_nothing_else() -> None:
     def outcome(seed: int) -> tuple[Any, list[str]]:
         script = ConMemScript({"relevant": "helpful", "risk": "harmful"})
-        graph = create_conmem_graph(script.model(), spec=ConMem(seed=seed))
+        graph: Any = create_conmem_graph(script.model(), spec=ConMem(seed=seed))
         report = graph.invoke({"candidate": CANDIDATE, "context": HISTORY})["report"]
         letters = [trial["quality"]["letter"] for trial in report.evidence["trials"]]
         return report.evidence["score"], letters
@@ -200,7 +200,7 @@ def test_h01_no_text_adds_or_closes_a_marker_at_any_stage() -> None:
 def _structures(memory: str, said: str, *, answer: str) -> list[tuple[str, list[str]]]:
     answers = {"control": answer, "treatment": answer, "quality": "TIE"}
     script = ConMemScript(answers=answers)
-    graph = create_conmem_graph(script.model(), spec=CONMEM_PRESETS["paper"])
+    graph: Any = create_conmem_graph(script.model(), spec=CONMEM_PRESETS["paper"])
     graph.invoke({"candidate": memory, "context": [{"role": "user", "content": said}]})
     found = [(call.kind, TAGS.findall(call.prompt)) for call in script.calls]
     return sorted(found)

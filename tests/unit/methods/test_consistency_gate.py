@@ -20,7 +20,7 @@ SOURCE = "I am vegetarian since 2019."
 
 def ask_gate(steps: Sequence[Any], *, spec: ConsistencyGate, **given: Any) -> dict[str, Any]:
     model = ScriptedChatModel(steps)
-    gate = create_consistency_gate_graph(model, spec=spec)
+    gate: Any = create_consistency_gate_graph(model, spec=spec)
     result = gate.invoke({"candidate": "The user is vegetarian.", "context": SOURCE, **given})
     result["model"] = model
     return result
@@ -41,7 +41,7 @@ def test_a_supported_candidate_is_admitted_with_its_reason() -> None:
 
 
 def test_a_refused_candidate_does_not_get_the_last_judgement_of_its_thread() -> None:
-    gate = create_consistency_gate_graph(ScriptedChatModel(["1"]), spec=ConsistencyGate(k=1))
+    gate: Any = create_consistency_gate_graph(ScriptedChatModel(["1"]), spec=ConsistencyGate(k=1))
     gate.checkpointer = InMemorySaver()
     thread: RunnableConfig = {"configurable": {"thread_id": "t"}}
     gate.invoke({"candidate": "The user is vegetarian.", "context": SOURCE}, thread)
@@ -93,7 +93,7 @@ def test_f03_failed_samples_are_dropped_and_counted(index: int) -> None:
     steps: list[Any] = [failures.get(text, text) for text in row["outputs"]]
     model = ScriptedChatModel(steps)
     spec = ConsistencyGate(k=k, tau=given["config"]["tau"], early_stop=False)
-    gate = create_consistency_gate_graph(_once(model), spec=spec)
+    gate: Any = create_consistency_gate_graph(_once(model), spec=spec)
     result = gate.invoke({"candidate": "The user is vegetarian.", "context": SOURCE})
     want = row["want"]
     outcome = {"store": "admit", "reject": "reject"}.get(want["decision"], "quarantine")
@@ -197,7 +197,7 @@ async def test_memory_as_context_reads_exactly_its_namespace() -> None:
     store.put(("m", "ana", "work"), "2", {"content": "SECRET of another scope"})
     model = ScriptedChatModel(["1"])
     spec = ConsistencyGate(k=1, context="memory")
-    gate = create_consistency_gate_graph(model, spec=spec, store=store)
+    gate: Any = create_consistency_gate_graph(model, spec=spec, store=store)
     candidate = {"text": "The user is vegetarian.", "namespace": ("m", "ana")}
     result = await gate.ainvoke({"candidate": candidate, "context": "not shown"})
     shown = str(model.calls[0].messages[-1].content)
@@ -212,7 +212,7 @@ async def test_the_adaptive_threshold_counts_the_namespace() -> None:
     for n in range(5):
         store.put(("m",), str(n), {"content": f"Fact {n}."})
     spec = ConsistencyGate(k=1, threshold="adaptive", capacity=10)
-    gate = create_consistency_gate_graph(ScriptedChatModel(["0.59"]), spec=spec, store=store)
+    gate: Any = create_consistency_gate_graph(ScriptedChatModel(["0.59"]), spec=spec, store=store)
     candidate = {"text": "The user is vegetarian.", "namespace": ("m",)}
     result = await gate.ainvoke({"candidate": candidate, "context": SOURCE})
     assert result["report"].evidence["tau"] == pytest.approx(0.6)
@@ -230,7 +230,7 @@ def test_a_prompt_of_ones_own_is_checked_when_the_graph_is_made() -> None:
     text = "---\nversion: 7\nslots: source memory\n---\nJudge.\n---user---\n{{source}} {{memory}}"
     prompt = parse_prompt(text, name="mine")
     model = ScriptedChatModel(["1"])
-    gate = create_consistency_gate_graph(model, spec=ConsistencyGate(k=1), prompt=prompt)
+    gate: Any = create_consistency_gate_graph(model, spec=ConsistencyGate(k=1), prompt=prompt)
     report = gate.invoke({"candidate": "x y", "context": SOURCE})["report"]
     assert report.prompts[0].version == "7"
     with pytest.raises(ConfigurationError) as caught:

@@ -17,7 +17,7 @@ PAPER = FactorCompiled(preset="paper")
 
 def read(steps: list[Any], *, memories: Any = (TEXT,), **given: Any) -> dict[str, Any]:
     model = ScriptedChatModel(steps)
-    graph = create_factor_compiled_graph(model, spec=given.pop("spec", FactorCompiled()))
+    graph: Any = create_factor_compiled_graph(model, spec=given.pop("spec", FactorCompiled()))
     out = graph.invoke({"query": "What to play?", "memories": list(memories), **given})
     model.assert_consumed()
     return out
@@ -90,7 +90,7 @@ async def test_the_async_form() -> None:
 
 def test_the_preset_of_the_paper_has_no_deadline_and_sends_a_shorter_prompt() -> None:
     model = ScriptedChatModel([answer(entry_row("u1", role="belief"), asks_view=True)])
-    graph = create_factor_compiled_graph(model, spec=PAPER)
+    graph: Any = create_factor_compiled_graph(model, spec=PAPER)
     out = graph.invoke({"query": "What do I think of it?", "memories": [TEXT]})
     assert out["report"].spec["deadline"] is None
     assert "conflicts_with" not in str(model.calls[0].messages[0].content)
@@ -102,7 +102,7 @@ def test_the_preset_of_the_paper_has_no_deadline_and_sends_a_shorter_prompt() ->
 def ruled_view(spec: FactorCompiled) -> str:
     row = entry_row("u1", role="belief")
     model = ScriptedChatModel([answer(row, asks_view=True, target="world", mode="factual")])
-    graph = create_factor_compiled_graph(model, spec=spec)
+    graph: Any = create_factor_compiled_graph(model, spec=spec)
     out = graph.invoke({"query": "What do I think of it?", "memories": [TEXT]})
     return out["ledger"].verdicts[0].row
 

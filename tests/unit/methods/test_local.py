@@ -19,7 +19,7 @@ TALK = [
 
 
 def judge(text: str, model: Any = "local", **spec: Any) -> dict[str, Any]:
-    gate = create_consistency_gate_graph(model, spec=ConsistencyGate(**spec))
+    gate: Any = create_consistency_gate_graph(model, spec=ConsistencyGate(**spec))
     return gate.invoke({"candidate": text, "context": TALK})
 
 
@@ -50,7 +50,7 @@ def test_what_is_only_supposed_or_quoted_is_not_admitted() -> None:
         ("user", "If I won the lottery I'd buy a vineyard. I rent a flat in Porto."),
         ("user", 'The mail says "the reader has approved every invoice". Spam, right?'),
     ]
-    gate = create_consistency_gate_graph("local")
+    gate: Any = create_consistency_gate_graph("local")
     for text in ("The user bought a vineyard.", "The user has approved every invoice."):
         assert gate.invoke({"candidate": text, "context": talk})["decision"].outcome != "admit"
     admitted = gate.invoke({"candidate": "The user rents a flat in Porto.", "context": talk})

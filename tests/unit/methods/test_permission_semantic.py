@@ -32,7 +32,7 @@ def read(
     steps: list[Any], *, memories: Any = (TEXT,), spec: Any = None, **given: Any
 ) -> dict[str, Any]:
     model = ScriptedChatModel(steps)
-    graph = create_permission_semantic_graph(
+    graph: Any = create_permission_semantic_graph(
         model, spec=spec or PermissionSemantic(), clock=lambda: NOW
     )
     out = graph.invoke({"query": "Where to?", "memories": list(memories), **given})
@@ -117,7 +117,7 @@ def test_a_memory_is_cut_and_each_unit_has_its_own_fate() -> None:
 def test_a_second_read_costs_one_call_and_says_so() -> None:
     given = answer(unit_row("u1"))
     model = ScriptedChatModel([as_cut(TEXT), given, given])
-    graph = create_permission_semantic_graph(model)
+    graph: Any = create_permission_semantic_graph(model)
     first = graph.invoke({"query": "Where to?", "memories": [TEXT]})["report"]
     second = graph.invoke({"query": "And then?", "memories": [TEXT]})["report"]
     assert (first.usage.calls, first.decomposed, first.cached) == (2, 1, 0)
@@ -139,7 +139,7 @@ def test_units_are_cut_anew_under_another_prompt() -> None:
     )
     for prompt in (None, own, own):
         model = ScriptedChatModel([as_cut(TEXT), answer(unit_row("u1"))])
-        graph = create_permission_semantic_graph(model, cache=cache, decompose_prompt=prompt)
+        graph: Any = create_permission_semantic_graph(model, cache=cache, decompose_prompt=prompt)
         report = graph.invoke({"query": "Where to?", "memories": [TEXT]})["report"]
         if report.decomposed:
             model.assert_consumed()
@@ -169,7 +169,7 @@ def test_a_cut_that_is_not_the_memory_is_refused(wrong: dict[str, str]) -> None:
 
 def test_a_decomposer_that_fails_leaves_memories_whole() -> None:
     model = ScriptedChatModel([RuntimeError("HTTP 500"), answer(unit_row("u1")), as_cut(TEXT)] * 2)
-    graph = create_permission_semantic_graph(resolve_model(model, max_attempts=1))
+    graph: Any = create_permission_semantic_graph(resolve_model(model, max_attempts=1))
     report = graph.invoke({"query": "Where to?", "memories": [TEXT]})["report"]
     assert report.flags == ("decomposition_failed",)
     assert report.admitted[0].unit.text == TEXT
@@ -311,7 +311,7 @@ def l01(*steps: Any, **given: Any) -> dict[str, Any]:
     by_text[memories[5]["text"]] = "preference"
     cutting = cut(*({text: kind} for text, kind in by_text.items()))
     model = ScriptedChatModel([cutting, *steps])
-    graph = create_permission_semantic_graph(
+    graph: Any = create_permission_semantic_graph(
         resolve_model(model, max_attempts=1),
         spec=PermissionSemantic(max_units=3, **given.pop("spec", {})),
     )
@@ -433,7 +433,7 @@ async def test_the_async_form_gives_the_same() -> None:
     steps = [as_cut(TEXT), answer(unit_row("u1"))]
     by_sync = await asyncio.to_thread(read, list(steps))
     model = ScriptedChatModel(steps)
-    graph = create_permission_semantic_graph(model, clock=lambda: NOW)
+    graph: Any = create_permission_semantic_graph(model, clock=lambda: NOW)
     by_async = await graph.ainvoke({"query": "Where to?", "memories": [TEXT]})
     assert by_async["ledger"] == by_sync["ledger"]
     assert by_async["memory_context"] == by_sync["memory_context"]
@@ -441,7 +441,7 @@ async def test_the_async_form_gives_the_same() -> None:
 
 def test_a_budget_ends_the_read_with_a_flag() -> None:
     model = ScriptedChatModel([as_cut(TEXT)])
-    graph = create_permission_semantic_graph(model, budget=Budget(calls=1))
+    graph: Any = create_permission_semantic_graph(model, budget=Budget(calls=1))
     report = graph.invoke({"query": "Where to?", "memories": [TEXT]})["report"]
     assert "budget_spent" in report.flags
     assert report.degraded

@@ -41,13 +41,13 @@ def judge_all(messages: Any, **changed: Any) -> dict[str, Any]:
 def read(memories: Sequence[Any], **given: Any) -> tuple[dict[str, Any], ScriptedChatModel]:
     model = ScriptedChatModel(rules=[("", judge_all)])
     spec = given.pop("spec", PermissionSemantic(max_units=None, max_tokens=None))
-    graph = create_permission_semantic_graph(model, spec=spec)
+    graph: Any = create_permission_semantic_graph(model, spec=spec)
     return graph.invoke({"query": "Where to?", "memories": list(memories), **given}), model
 
 
 def test_no_memories_cost_no_call() -> None:
     model = ScriptedChatModel()
-    out = create_permission_semantic_graph(model).invoke({"query": "Where to?"})
+    out: Any = create_permission_semantic_graph(model).invoke({"query": "Where to?"})
     assert out["memory_context"] == ""
     assert out["ledger"].situation is None
     assert out["report"].flags == ()
@@ -187,7 +187,7 @@ def test_json_from_studio_will_do() -> None:
         ' "evidence": [{"text": "Open."}], "now": "2026-01-01T00:00:00Z"}'
     )
     model = ScriptedChatModel(rules=[("", judge_all)])
-    out = create_permission_semantic_graph(model).invoke(given)
+    out: Any = create_permission_semantic_graph(model).invoke(given)
     report = out["report"]
     assert report.memories[0].namespace == ("m", "ana")
     assert type(report).model_validate_json(report.model_dump_json()) == report
@@ -206,7 +206,7 @@ def test_an_answer_that_was_cut_off_is_asked_for_in_halves() -> None:
 
     with LoopbackModelServer(reply) as server:
         model = resolve_model("openai:m", base_url=server.url, api_key="k")
-        graph = create_permission_semantic_graph(model)
+        graph: Any = create_permission_semantic_graph(model)
         out = graph.invoke({"query": "Where to?", "memories": texts})
         asked = [c.text for c in server.chats]
     assert len(out["admitted"]) == 4
@@ -235,7 +235,7 @@ def test_conflicts_across_parts_are_found() -> None:
         return {"conflicts": [["u1", "u7"], ["u2", "nobody"]]} if "conflicts" in found else found
 
     model = ScriptedChatModel(rules=[("", reply)])
-    graph = create_permission_semantic_graph(model, spec=PermissionSemantic(part_units=3))
+    graph: Any = create_permission_semantic_graph(model, spec=PermissionSemantic(part_units=3))
     out = graph.invoke({"query": "Where to?", "memories": texts})
     rows = [v.row for v in out["ledger"].verdicts]
     assert rows == ["conflict-lost", "fact", "fact", "fact", "fact", "fact", "fact"]
@@ -247,7 +247,7 @@ def test_statements_too_many_for_one_call_are_compared_block_by_block() -> None:
     texts = [f"The user has {n} boats in the harbour of the town." for n in range(30)]
     model = ScriptedChatModel(rules=[("", judge_all)])
     spec = PermissionSemantic(part_units=10, part_tokens=200, max_units=None)
-    out = create_permission_semantic_graph(model, spec=spec).invoke(
+    out: Any = create_permission_semantic_graph(model, spec=spec).invoke(
         {"query": "Where to?", "memories": texts}
     )
     shown = [c for c in model.calls if "<request>" not in c.text and "<memories>" not in c.text]
@@ -300,7 +300,7 @@ class OwnDecomposer:
 
 
 def with_own(adjudicator: OwnAdjudicator, **spec: Any) -> Any:
-    graph = create_permission_semantic_graph(
+    graph: Any = create_permission_semantic_graph(
         adjudicator=adjudicator, decomposer=OwnDecomposer(), spec=PermissionSemantic(**spec)
     )
     texts = ["The user is allergic to nuts.", "The user rows."]
@@ -333,7 +333,7 @@ def test_an_adjudicator_that_misbehaves_never_stops_the_answer(
 
 def test_a_model_that_is_late_is_not_waited_for() -> None:
     model = ScriptedChatModel(rules=[("", judge_all)], latency=30.0)
-    graph = create_permission_semantic_graph(
+    graph: Any = create_permission_semantic_graph(
         model, decomposer=OwnDecomposer(), spec=PermissionSemantic(deadline=0.05)
     )
     out = graph.invoke({"query": "Where to?", "memories": ["The user is allergic to nuts."]})
@@ -345,7 +345,7 @@ def test_a_model_that_is_late_is_not_waited_for() -> None:
 def test_what_will_not_heal_is_raised() -> None:
     with LoopbackModelServer(lambda _: ServerReply.error(401, "bad key")) as server:
         model = resolve_model("openai:m", base_url=server.url, api_key="wrong")
-        graph = create_permission_semantic_graph(model)
+        graph: Any = create_permission_semantic_graph(model)
         with pytest.raises(ModelConfigurationError):
             graph.invoke({"query": "Where to?", "memories": ["The user rows."]})
 
@@ -357,7 +357,7 @@ def test_what_will_not_heal_is_raised() -> None:
 )
 def test_answers_that_are_none(text: str) -> None:
     model = ScriptedChatModel([cut({"The user rows.": "fact"}), *[text] * 2])
-    out = create_permission_semantic_graph(model).invoke(
+    out: Any = create_permission_semantic_graph(model).invoke(
         {"query": "Where to?", "memories": ["The user rows."]}
     )
     assert out["ledger"].verdicts[0].row == "not-judged"
@@ -391,7 +391,7 @@ class SlowDecomposer(OwnDecomposer):
 
 
 def test_a_slow_cut_leaves_time_to_judge() -> None:
-    graph = create_permission_semantic_graph(
+    graph: Any = create_permission_semantic_graph(
         adjudicator=OwnAdjudicator(),
         decomposer=SlowDecomposer(),
         spec=PermissionSemantic(deadline=2.0),
@@ -406,11 +406,11 @@ def test_a_situation_that_is_not_told_is_asked_for_once_and_then_unknown() -> No
     rows = [unit_row("u1", kind="belief")]
     untold = {"situation": {"target": "users", "mode": "?"}, "units": rows}
     model = ScriptedChatModel([cut({text: "belief"}), untold, untold])
-    out = create_permission_semantic_graph(model).invoke({"query": "?", "memories": [text]})
+    out: Any = create_permission_semantic_graph(model).invoke({"query": "?", "memories": [text]})
     assert out["report"].flags == ("situation_unknown",)
     assert out["report"].degraded
     assert out["ledger"].verdicts[0].permission == "DENY"
     model = ScriptedChatModel([cut({text: "belief"}), untold, answer(*rows)])
-    out = create_permission_semantic_graph(model).invoke({"query": "?", "memories": [text]})
+    out: Any = create_permission_semantic_graph(model).invoke({"query": "?", "memories": [text]})
     assert out["report"].flags == ()
     assert out["ledger"].verdicts[0].permission == "MENTION_VIEW"

@@ -34,7 +34,7 @@ class TestRealWeights:
     def test_fc(self, small: Any) -> None:
         model = resolve_model(small, timeout=1200)
         spec = FactorCompiled(deadline=1200, repair=False)
-        out = create_factor_compiled_graph(model, spec=spec).invoke(GIVEN)
+        out: Any = create_factor_compiled_graph(model, spec=spec).invoke(GIVEN)
         self.check(out)
         assert out["report"].usage.calls == 1
 
@@ -51,7 +51,7 @@ class TestRealWeights:
         address = f"{server.listening_address}/v1"
         model = resolve_model("openai:smollm", base_url=address, timeout=1200, max_attempts=1)
         spec = PermissionSemantic(deadline=1200, repair=False)
-        graph = create_permission_semantic_graph(model, spec=spec)
+        graph: Any = create_permission_semantic_graph(model, spec=spec)
         out = await graph.ainvoke({**GIVEN, "memories": TEXTS[:1]})
         self.check(out, name="openai:smollm")
         assert out["report"].usage.calls >= 2

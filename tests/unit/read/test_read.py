@@ -516,7 +516,7 @@ async def test_many_reads_at_once_do_not_mix() -> None:
     store = InMemoryStore(index=INDEX)  # pyright: ignore[reportArgumentType]
     for number in range(12):
         put(store, f"The user likes curry {number}.", namespace=("memories", f"u{number}"))
-    guard = create_read_guard(reader({}), store=store, recall=Recall(safety_k=0))
+    guard: Any = create_read_guard(reader({}), store=store, recall=Recall(safety_k=0))
     outs = await asyncio.gather(
         *(guard.ainvoke({"query": ASK}, context={"user_id": f"u{n}"}) for n in range(12))
     )

@@ -104,7 +104,7 @@ async def test_the_middleware(pending: bool) -> None:
     memory = MemguardMiddleware(
         scripted(), store=store, namespace=ANA, receipts=journal, gates=[], read=False
     )
-    agent = create_agent(answering(), middleware=[memory])
+    agent: Any = create_agent(answering(), middleware=[memory])
     for error in ERRORS:
         store.error = error
         output: Any = await agent.ainvoke(TALK)
