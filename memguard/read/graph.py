@@ -12,6 +12,7 @@ the receipt says so.
 """
 
 import asyncio
+import logging
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -56,6 +57,8 @@ from memguard.schema.receipt import Budget
 from memguard.schema.results import ReadResult
 from memguard.state_keys import check_names, node_name, rename_keys
 from memguard.uncheckpointed import UncheckpointedGraph, uncheckpointed
+
+logger = logging.getLogger(__name__)
 
 NAME = "read_guard"
 OnFailure = Literal["report", "raise"]
@@ -221,7 +224,7 @@ async def admit(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
 
 
 async def report(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
-    """Make the receipt durable, then raise a mistake in the settings, which it names."""
+    """Make the receipt durable, then raise or log what it names."""
     journal = guard.backings.current().journal
     read = _complete(state, guard=guard, in_memory=journal.path is None)
     seconds = guard.remaining(state)
@@ -239,8 +242,11 @@ async def report(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
     # Last, so that the receipt of a run that raises is in the log.
     for failure in read.failures:
         error = error_of(failure)
-        if guard.on_failure == "raise" or isinstance(error, ConfigurationError):
+        if guard.on_failure == "raise":
             raise error
+        if isinstance(error, ConfigurationError):
+            # It does not heal by itself, and the answer that follows does not show it.
+            logger.warning("the read guard answers without memory: %s", error)
     return {"read": read}
 
 
@@ -363,9 +369,9 @@ def create_read_guard(
         deadline: Seconds that a whole read may take; the admission's own when left out, 20.
         keys: The host's state key for each of the guard's, for example `{"messages": "chat"}`.
             Of the keys that are not named, only `messages` is then read from the host's state.
-        on_failure: What to do when the store or the log fails: `report` it in `read.failures` and
-            answer without memory, or `raise` it. A mistake in the settings, such as a wrong API
-            key, is always raised.
+        on_failure: What to do when the store, the log or the model fails: `report` it in
+            `read.failures` and answer without memory, or `raise` it. A mistake in the settings,
+            such as a wrong API key, is logged as a warning in addition.
         clock: Gives the time of the read.
 
     Returns:

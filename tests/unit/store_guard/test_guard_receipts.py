@@ -216,7 +216,8 @@ async def test_a_failure_is_raised_or_reported(
         "scores": _unreadable,
         "gates": [ConsistencyGate(k=1, on_inconclusive="raise")],
     }
-    for settings in ({"inner": Failing()}, unusable):
+    failing: dict[str, Any] = {"inner": Failing()}
+    for settings in (failing, unusable):
         store = guarded(source=SAID, on_failure=on_failure, **settings)
         value = {"content": PORTO, "note": "Said at lunch."}
         if on_failure == "raise":
