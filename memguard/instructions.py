@@ -20,7 +20,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from importlib import resources
+from itertools import chain
 
+from memguard.normal_form import comparison_form, look_alike_words
 from memguard.schema.units import Instruction
 
 _MARKS = re.compile("[\u0300-\u036f]")
@@ -135,7 +137,9 @@ def find_instruction(text: str) -> Instruction | None:
         The kind of the first instruction; `None` if the text only states things, or only says how
         the user wants to be answered.
     """
-    for clause in _clauses(text):
+    # Only where a word imitates Latin letters: the words of other scripts would be lost.
+    texts = (text, comparison_form(text)) if look_alike_words(text) else (text,)
+    for clause in chain.from_iterable(map(_clauses, texts)):
         for rules in _RULES:
             if instruction := rules.instruction_in(clause):
                 return instruction

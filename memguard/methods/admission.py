@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from memguard.instructions import find_instruction
 from memguard.redaction import Screen, Sensitive, is_secret, sensitive_kinds
 from memguard.schema.base import is_blank
 from memguard.schema.decision import AdmissionDecision, ReasonCode
@@ -11,9 +12,10 @@ from memguard.schema.memory import Turn
 def refuse_text(
     text: str, *, max_chars: int | None = None, screen: Screen = "secrets"
 ) -> AdmissionDecision | None:
-    """Refuse a text that is blank or too long for a fact, and hold one with a secret.
+    """Refuse a text that is blank or too long for a fact, and hold a secret or an instruction.
 
-    A secret goes into quarantine, where only the owner reads it. The reason names its kind alone.
+    Both go into quarantine. A secret is read there by the owner alone, and the reason names its
+    kind. An instruction to the assistant would be withheld from every prompt.
 
     Args:
         text: The candidate's text.
@@ -30,6 +32,12 @@ def refuse_text(
     if max_chars is not None and len(text) > max_chars:
         return _refusal(
             "text_too_long", f"{len(text)} characters, more than {max_chars}; a memory is one fact"
+        )
+    if screen != "nothing" and (instruction := find_instruction(text)):
+        return AdmissionDecision(
+            outcome="quarantine",
+            reason="instruction",
+            explanation=f"not judged: the candidate instructs the assistant ({instruction})",
         )
     return None
 

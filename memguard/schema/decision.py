@@ -25,6 +25,7 @@ ReasonCode = Literal[
     "text_too_long",
     "secret",
     "personal_data",
+    "instruction",
     "no_user_words",
     "bare_answer",
     "no_source",
@@ -43,6 +44,7 @@ ReasonCode = Literal[
 * `duplicate`: the same text is stored already; no new evidence, no model call.
 * `blank_text`, `text_too_long`: the candidate cannot be judged; no model call.
 * `secret`, `personal_data`: the candidate contains such; it is in quarantine without a model call.
+* `instruction`: it instructs the assistant; it is in quarantine without a model call.
 * `no_user_words`: it rests on what the assistant, a tool or a document said; no model call.
 * `bare_answer`: it rests on an answer such as "yes" without the question; no model call.
 * `no_source`: there is no text to check the candidate against; no model call.

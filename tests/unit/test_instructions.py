@@ -53,6 +53,7 @@ def full_width(text: str) -> str:
 def test_a_disguise_does_not_hide_an_instruction(planted: str) -> None:
     for disguised in (
         planted.upper(),
+        planted.translate(str.maketrans("aeo", "\u0430\u0435\u043e")),
         "\u200b".join(planted),
         full_width(planted),
         f"**{planted}**",
