@@ -153,7 +153,7 @@ class Admission:
             flag: Flag = "adjudication_late"
             failures = ()
         except MemguardError as error:
-            # A mistake in the settings is raised later, once the receipt that names it is written.
+            # Raised later where it is to be, once the receipt that names it is written.
             flag, failures = "adjudication_failed", (failure_of(error, step="admit"),)
         output = await self.fallback(values)
         return AdmissionResult(output=output, flags=(flag,), failures=failures)

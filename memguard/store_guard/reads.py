@@ -82,7 +82,7 @@ class ReadGate:
         failures = (*report.failures, *result.failures)
         update = {"flags": (*result.flags, *report.flags), "failures": failures}
         await ReadLog(self.backing.journal).aappend(report.model_copy(update=update))
-        # As in the read guard: a mistake in the settings is raised after its receipt is written.
+        # After the receipt is written: whoever searches a store by hand sees the mistake.
         for error in map(error_of, result.failures):
             if isinstance(error, ConfigurationError):
                 raise error

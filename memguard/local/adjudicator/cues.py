@@ -79,12 +79,15 @@ CONSTRAINT = _any(r"""
 ANSWER_FORM = _any(r"""
     ^(?:please,? )?(?:always )?(?:answer|reply|respond|speak|talk|write) (?:to me |me )?(?:in|with)
     ^(?:please,? )?(?:always )?(?:call|address) (?:me|him|her|them)  keep (?:answers|replies|it) \w+
-    (?:answers?|repl(?:y|ies)|responses?|explanations?) (?:in|with|without|to be|should|must|as)
+    (?:answers?|repl(?:y|ies)|responses?|explanations?) (?:with|without|to be|should|must|as)
+    (?:answers?|repl(?:y|ies)|responses?|explanations?) in(?! (?:metric|imperial|si)\b)
     (?:short|brief|concise|detailed|formal|simple) (?:answers?|repl(?:y|ies)|responses?)
-    (?:be|is|to be) (?:called|addressed)  (?:use|uses|using) (?:metric|imperial|bullets?|emojis?)
+    (?:be|is|to be) (?:called|addressed)  (?:use|uses|using) (?:bullets?|emojis?)
     (?:no|without|avoid) (?:emojis?|jargon|bullets?)
 """)
-"""Wishes about the form of answers and about names, which concern every answer."""
+"""Wishes about the form of answers and about names, which concern every answer.
+
+A wish about units concerns only answers that have some."""
 BELIEF = _any(r"""
     believes?  believed  (?:is|am|['\u2019]m) (?:convinced|certain|sure|skeptical|sceptical)
     thinks?  suspects?  claims?  insists?  argues?  doubts?  distrusts?

@@ -67,15 +67,8 @@ async def test_through_the_read_guard(
 ) -> None:
     admission.error = error
     guard = guard_of("local", filled(), admission=admission.graph, receipts=journal)
-    if isinstance(error, ConfigurationError):
-        with pytest.raises(type(error)) as caught:
-            await guard.ainvoke({"query": ASK})
-        # The exception itself: its class, its code and its cause.
-        assert caught.value is error
-        assert isinstance(caught.value.__cause__, OSError)
-        read = (await ReadLog(journal).alist()).reads[0]
-    else:
-        read = (await guard.ainvoke({"query": ASK}))["read"]
+    # A mistake in the settings as well: no turn of a host fails because of memory.
+    read = (await guard.ainvoke({"query": ASK}))["read"]
     (failure,) = read.failures
     assert (failure.code, failure.step) == (error.code, "admit")
     assert failure.error_class == type(error).__name__
@@ -94,7 +87,10 @@ async def test_raised_where_failures_are_to_be_raised(
     )
     with pytest.raises(type(error)) as caught:
         await guard.ainvoke({"query": ASK})
+    # The exception itself: its class, its code and its cause, after the receipt was written.
     assert caught.value is error
+    assert isinstance(caught.value.__cause__, OSError)
+    assert [f.code for f in (await ReadLog(journal).alist()).reads[0].failures] == [error.code]
 
 
 @pytest.mark.parametrize("error", list(all_errors()), ids=lambda error: error.code)
@@ -111,14 +107,9 @@ async def test_through_the_agent(
         admission=admission.graph,
         write=False,
     )
-    if isinstance(error, ConfigurationError):
-        with pytest.raises(type(error)) as caught:
-            await agent.ainvoke(SAID)  # pyright: ignore[reportArgumentType]
-        assert caught.value is error
-    else:
-        out = await agent.ainvoke(SAID)  # pyright: ignore[reportArgumentType]
-        assert out["messages"][-1].text == "Rice."
-        assert [failure.code for failure in out["read"].failures] == [error.code]
+    out = await agent.ainvoke(SAID)  # pyright: ignore[reportArgumentType]
+    assert out["messages"][-1].text == "Rice."
+    assert [failure.code for failure in out["read"].failures] == [error.code]
 
 
 @pytest.mark.parametrize("error", list(all_errors()), ids=lambda error: error.code)
@@ -138,12 +129,14 @@ async def test_through_the_search_of_a_guarded_store(
     assert [failure.code for failure in read.failures] == [error.code]
 
 
-async def test_a_key_that_the_provider_refuses_is_raised(journal: Journal) -> None:
+async def test_a_key_that_the_provider_refuses_is_reported_and_logged(
+    journal: Journal, caplog: pytest.LogCaptureFixture
+) -> None:
     with LoopbackModelServer(api_key="right") as server:
         model = ChatOpenAI(model="m", base_url=server.url, api_key=SecretStr("wrong"))
-        guard = guard_of(model, filled(), receipts=journal)
-        with pytest.raises(ModelConfigurationError) as caught:
-            await guard.ainvoke({"query": ASK})
-    assert caught.value.code == ErrorCode.MODEL_AUTH
+        await guard_of(model, filled(), receipts=journal).ainvoke({"query": ASK})
+        with pytest.raises(ModelConfigurationError):
+            await guard_of(model, filled(), on_failure="raise").ainvoke({"query": ASK})
+    assert "model-auth" in caplog.text
     (failure,) = (await ReadLog(journal).alist()).reads[0].failures
     assert failure.code == ErrorCode.MODEL_AUTH
