@@ -66,6 +66,7 @@ class ErrorCode(StrEnum):
     WRITE_REFUSED = "write-refused"
     DRAW_EXTRA = "draw-extra"
     MIDDLEWARE_EXTRA = "middleware-extra"
+    FRAME_EXTRA = "frame-extra"
 
 
 DOCS_URL = "https://memguard.github.io/langgraph-memguard"
