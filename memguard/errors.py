@@ -65,8 +65,8 @@ class ErrorCode(StrEnum):
     QUARANTINE_STATE = "quarantine-state"
     WRITE_REFUSED = "write-refused"
     DRAW_EXTRA = "draw-extra"
-    MIDDLEWARE_EXTRA = "middleware-extra"
     FRAME_EXTRA = "frame-extra"
+    MIDDLEWARE_EXTRA = "middleware-extra"
 
 
 DOCS_URL = "https://memguard.github.io/langgraph-memguard"

@@ -513,10 +513,6 @@ class Ledger(Frozen):
         return tuple(verdict for verdict in self.verdicts if not verdict.shown)
 
 
-READ_COLUMNS = ("text", "outcome", "permission", "reason", "score")
-"""The columns of a read as a table; `score` is the similarity to the query."""
-
-
 class ReadReport(TableReport):
     """The receipt of one read: the query, the memories, the verdicts and the rendered section."""
 
@@ -582,12 +578,12 @@ class ReadReport(TableReport):
         return any(flag in DEGRADED for flag in self.flags)
 
     def to_table(self) -> ReportTable:
-        """The units as a table, first those in the prompt, then those that are withheld."""
+        """The units as a table, first those in the prompt; `score` is that of the recall."""
         verdicts = (*self.admitted, *self.withheld)
         return ReportTable(
             title=f"read for {redact(self.query)!r}: "
             f"{len(self.admitted)} admitted, {len(self.withheld)} withheld",
-            columns=READ_COLUMNS,
+            columns=("text", "outcome", "permission", "reason", "score"),
             rows=tuple(map(_verdict_row, verdicts)),
             lines=(*self.flags, *(failure.line for failure in self.failures), *self.notes),
         )

@@ -246,7 +246,9 @@ class Receipt(TableReport):
     def to_table(self) -> ReportTable:
         """The decision as a table of one row."""
         return ReportTable(
-            title=f"receipt {self.id}", columns=RECEIPT_COLUMNS, rows=(self.to_row(),)
+            title=f"decision of {self.decision.method or 'the guard'}",
+            columns=RECEIPT_COLUMNS,
+            rows=(self.to_row(),),
         )
 
 
