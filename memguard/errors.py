@@ -65,6 +65,7 @@ class ErrorCode(StrEnum):
     QUARANTINE_STATE = "quarantine-state"
     WRITE_REFUSED = "write-refused"
     DRAW_EXTRA = "draw-extra"
+    FRAME_EXTRA = "frame-extra"
     MIDDLEWARE_EXTRA = "middleware-extra"
 
 

@@ -49,7 +49,7 @@ from memguard.read.admission import (
     build_admission,
 )
 from memguard.read.recall import recall, with_safety_k
-from memguard.schema.base import Frozen, Namespace, Text, is_blank
+from memguard.schema.base import Frozen, GraphInput, Namespace, Text, is_blank
 from memguard.schema.failures import Failure, error_of, failure_of
 from memguard.schema.memory import Conversation, Turn
 from memguard.schema.read import Evidence, Flag, ReadReport, Recall, Recalled, UnitVerdict
@@ -73,7 +73,7 @@ _EVIDENCE_TURNS = 30
 """Turns before the query among which a tool's results still count as evidence."""
 
 
-class ReadGuardInput(BaseModel):
+class ReadGuardInput(GraphInput):
     """A request to find memories for: `messages`, or a `query` with its `dialogue`."""
 
     messages: list[Any] = Field(

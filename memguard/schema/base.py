@@ -12,9 +12,11 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    ValidationError,
     model_validator,
 )
 
+from memguard.errors import MemguardError
 from memguard.normal_form import is_blank as is_blank  # noqa: PLC0414 - imported from here, too
 from memguard.normal_form import visible_text
 
@@ -40,6 +42,27 @@ class FrozenReport(Frozen):
             return value
         fields = cast("Mapping[str, Any]", value)
         return {name: field for name, field in fields.items() if name not in computed}
+
+
+class GraphInput(BaseModel):
+    """The input or state of a graph, which raises memguard's own errors as they are."""
+
+    # Our errors are `ValueError`s too, and pydantic turns those of validators into its own.
+    def __init__(self, **fields: Any) -> None:
+        """Read the fields.
+
+        Raises:
+            MemguardError: If a field cannot be read, and memguard says why.
+            ValidationError: If a field cannot be read for another reason.
+        """
+        try:
+            super().__init__(**fields)
+        except ValidationError as invalid:
+            causes = (detail.get("ctx", {}).get("error") for detail in invalid.errors())
+            own = next((cause for cause in causes if isinstance(cause, MemguardError)), None)
+            if own is None:
+                raise
+            raise own from None
 
 
 def clean_text(text: str) -> str:

@@ -32,6 +32,11 @@ class Failure(Frozen):
     _exception: MemguardError | None = PrivateAttr(default=None)
 
     @property
+    def line(self) -> str:
+        """The failure in one line."""
+        return f"{self.code}: {self.message}"
+
+    @property
     def exception(self) -> MemguardError | None:
         """The error itself, within the process in which it was raised; `None` elsewhere."""
         return self._exception

@@ -20,11 +20,12 @@ from pydantic import (
 )
 
 from memguard.redaction import redact
-from memguard.schema.base import Frozen, FrozenReport, Namespace, Text, UnitInterval
+from memguard.schema.base import Frozen, Namespace, Text, UnitInterval
 from memguard.schema.decision import Inconclusive
 from memguard.schema.failures import Failure
 from memguard.schema.memory import Moment, Provenance, Turn
 from memguard.schema.receipt import PromptStamp, Usage
+from memguard.schema.tables import Cell, ReportTable, TableReport
 from memguard.schema.units import (
     CHANNEL_OF,
     Channel,
@@ -512,7 +513,7 @@ class Ledger(Frozen):
         return tuple(verdict for verdict in self.verdicts if not verdict.shown)
 
 
-class ReadReport(FrozenReport):
+class ReadReport(TableReport):
     """The receipt of one read: the query, the memories, the verdicts and the rendered section."""
 
     id: str
@@ -575,3 +576,23 @@ class ReadReport(FrozenReport):
     def degraded(self) -> bool:
         """Whether constraints could not be checked completely."""
         return any(flag in DEGRADED for flag in self.flags)
+
+    def to_table(self) -> ReportTable:
+        """The units as a table, first those in the prompt; `score` is that of the recall."""
+        verdicts = (*self.admitted, *self.withheld)
+        return ReportTable(
+            title=f"read for {redact(self.query)!r}: "
+            f"{len(self.admitted)} admitted, {len(self.withheld)} withheld",
+            columns=("text", "outcome", "permission", "reason", "score"),
+            rows=tuple(map(_verdict_row, verdicts)),
+            lines=(*self.flags, *(failure.line for failure in self.failures), *self.notes),
+        )
+
+
+def _verdict_row(verdict: UnitVerdict) -> tuple[Cell, ...]:
+    unit, reason = verdict.unit, verdict.explanation or verdict.row
+    outcome = "admitted" if verdict.shown else "withheld"
+    # Without `denied`, which the permission says already.
+    if verdict.withheld not in {None, "denied"}:
+        reason = f"{verdict.withheld}; {reason}"
+    return (redact(unit.text), outcome, verdict.permission, reason, unit.score)

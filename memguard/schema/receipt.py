@@ -14,9 +14,10 @@ from pydantic import Field, JsonValue, computed_field
 
 from memguard.normal_form import look_alike_words
 from memguard.redaction import Screen, redact, redact_values
-from memguard.schema.base import Frozen, FrozenReport, Namespace, is_none
+from memguard.schema.base import Frozen, Namespace, is_none
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import CandidateMemory, Turn
+from memguard.schema.tables import Cell, ReportTable, TableReport
 
 
 class Usage(Frozen):
@@ -157,7 +158,11 @@ def _without_secrets(report: MethodReport) -> MethodReport:
     return report.model_copy(update={"context": context, "evidence": evidence})
 
 
-class Receipt(FrozenReport):
+RECEIPT_COLUMNS = ("text", "outcome", "reason", "score", "explanation")
+"""The columns of receipts as a table."""
+
+
+class Receipt(TableReport):
     """The complete record of one decision on one candidate."""
 
     id: str
@@ -215,6 +220,36 @@ class Receipt(FrozenReport):
         if self.decision.outcome != "quarantine" and self.decision.reason in _REASON_OUTCOMES:
             return _REASON_OUTCOMES[self.decision.reason]
         return _DECISION_OUTCOMES[self.decision.outcome]
+
+    @property
+    def score(self) -> float | None:
+        """The number that the deciding method compared; `None` if it had none.
+
+        It is the support in [0, 1] for ConsistencyGate, and the CMTE for ConMem.
+        """
+        methods = {report.method: report.evidence.get("score") for report in self.reports}
+        score = methods.get(self.decision.method)
+        if isinstance(score, dict):
+            score = score.get("cmte")
+        return float(score) if isinstance(score, int | float) else None
+
+    def to_row(self, *, outcome: str = "", reason: str = "") -> tuple[Cell, ...]:
+        """The receipt as a row of `RECEIPT_COLUMNS`, with another outcome and reason if stated."""
+        return (
+            self.redacted().candidate.text,
+            outcome or self.outcome,
+            reason or self.decision.reason,
+            self.score,
+            self.decision.explanation,
+        )
+
+    def to_table(self) -> ReportTable:
+        """The decision as a table of one row."""
+        return ReportTable(
+            title=f"decision of {self.decision.method or 'the guard'}",
+            columns=RECEIPT_COLUMNS,
+            rows=(self.to_row(),),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

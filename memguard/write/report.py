@@ -6,10 +6,12 @@ from typing import Any, Literal, NotRequired, TypedDict, get_args
 from pydantic import computed_field
 
 from memguard.errors import ErrorCode, MemguardError
-from memguard.schema.base import Frozen, FrozenReport, Namespace, Text
+from memguard.redaction import redact
+from memguard.schema.base import Frozen, Namespace, Text
 from memguard.schema.failures import Failure, error_of
 from memguard.schema.memory import CandidateMemory
-from memguard.schema.receipt import Receipt, Usage, WriteOutcome
+from memguard.schema.receipt import RECEIPT_COLUMNS, Receipt, Usage, WriteOutcome
+from memguard.schema.tables import Cell, ReportTable, TableReport
 
 ReviewRuling = Literal["approve", "edit", "reject", "respond"]
 """A person's ruling, in the words of LangChain's human-in-the-loop middleware.
@@ -53,7 +55,7 @@ _AFTER_REVIEW: dict[ReviewOutcome, WriteOutcome] = {
 _ERROR_CODES = frozenset(code.value for code in ErrorCode) - {ErrorCode.BUDGET_EXHAUSTED.value}
 
 
-class WriteReport(FrozenReport):
+class WriteReport(TableReport):
     """The result of a run for every candidate.
 
     Nothing is lost: a candidate has a receipt or is in `unjudged`, and a turn that could not be
@@ -96,6 +98,30 @@ class WriteReport(FrozenReport):
             elif not review.stored_as:  # after an edit, the receipt of the new text counts
                 counts[_AFTER_REVIEW[review.outcome]] += 1
         return counts
+
+    def to_table(self) -> ReportTable:
+        """The candidates as a table: those with a receipt, then those that are undecided."""
+        reviews = {review.receipt_id: review for review in self.reviews}
+        rows = [_receipt_row(receipt, reviews.get(receipt.id)) for receipt in self.receipts]
+        rows += [(redact(one.text), "unjudged", "", None, "") for one in self.unjudged]
+        counts = ", ".join(f"{count} {outcome}" for outcome, count in self.counts.items() if count)
+        lines = [failure.line for failure in self.failures]
+        if self.unread:
+            lines.append(f"{len(self.unread)} turns were not read")
+        return ReportTable(
+            title=f"write to {' / '.join(self.namespace)}: {counts or 'nothing was decided'}",
+            columns=RECEIPT_COLUMNS,
+            rows=tuple(rows),
+            lines=(*lines, *self.notes),
+        )
+
+
+def _receipt_row(receipt: Receipt, review: Review | None) -> tuple[Cell, ...]:
+    if review is None:
+        return receipt.to_row()
+    # After an edit, the person's text has a receipt of its own.
+    outcome = "edited" if review.stored_as else _AFTER_REVIEW[review.outcome]
+    return receipt.to_row(outcome=outcome, reason=f"{review.ruling} by {review.actor}")
 
 
 class WriteResult(TypedDict):

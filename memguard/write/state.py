@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, Field
 
 from memguard.conversations.messages import AnyConversation
-from memguard.schema.base import Frozen, Namespace
+from memguard.schema.base import Frozen, GraphInput, Namespace
 from memguard.schema.failures import Failure
 from memguard.schema.memory import CandidateMemory, Conversation
 from memguard.schema.receipt import Receipt, Usage
@@ -23,7 +23,7 @@ def _candidates(value: Any) -> Any:
     return tuple({"text": e} if e is None or isinstance(e, str) else e for e in entries)
 
 
-class WriteInput(BaseModel):
+class WriteInput(GraphInput):
     """A conversation to remember from, as `messages` or as `conversation`."""
 
     messages: list[Any] = Field(
@@ -100,10 +100,10 @@ class WriteState(WriteInput):
     namespace: Namespace = ()
     passes: tuple[PassState, ...] = ()
     # Branches run concurrently, so each adds its result through a reducer.
-    extracted: Annotated[list[PassReport], operator.add] = []
+    extracted: Annotated[list[PassReport], operator.add] = Field(default=[])
     proposals: tuple[Proposal, ...] = ()
     resumed: int = 0
-    ruled: Annotated[list[CandidateResult], operator.add] = []
+    ruled: Annotated[list[CandidateResult], operator.add] = Field(default=[])
     spent: Usage = Usage()
     waiting: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

@@ -37,7 +37,7 @@ from memguard.methods.adjudication.rendering import (
 from memguard.methods.adjudication.ruling import Costs, Ruling, compile_ledger, rule_on_units
 from memguard.portal import NodeFunction, dual
 from memguard.protocols import Adjudicator
-from memguard.schema.base import Text, is_blank
+from memguard.schema.base import GraphInput, Text, is_blank
 from memguard.schema.decision import Inconclusive
 from memguard.schema.memory import Conversation, Moment, same_text_form
 from memguard.schema.read import (
@@ -88,7 +88,7 @@ Evidences = Annotated[tuple[Evidence, ...], BeforeValidator(_evidence)]
 """Accepts evidence, plain texts, LangChain documents, the JSON of evidence, or one of these."""
 
 
-class ReadInput(BaseModel):
+class ReadInput(GraphInput):
     """A query, and the memories recalled for it."""
 
     query: Text = Field(
@@ -131,7 +131,7 @@ class ReadState(ReadInput):
     """Query, dialogue and evidence as the adjudicator sees them."""
     units: tuple[Unit, ...] = ()
     """What is judged."""
-    repeats: dict[str, tuple[Unit, ...]] = {}
+    repeats: dict[str, tuple[Unit, ...]] = Field(default={})
     """Units of memories with the same text as another, by the unit that represents them."""
     decomposition: Decomposition | None = None
     """The units that were split in this read; `None` when none had to be."""

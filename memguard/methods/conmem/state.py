@@ -20,7 +20,7 @@ from memguard.methods.conmem.log import (
     Response,
     TieBreakVerdict,
 )
-from memguard.schema.base import Frozen
+from memguard.schema.base import Frozen, GraphInput
 from memguard.schema.decision import AdmissionDecision, Inconclusive
 from memguard.schema.memory import Conversation, Turn
 from memguard.schema.receipt import MethodReport, Receipt, Usage
@@ -29,7 +29,7 @@ TrialStep = Literal["control", "treatment", "judge", "auditor"]
 """The nodes of one trial."""
 
 
-class ConMemInput(BaseModel):
+class ConMemInput(GraphInput):
     """One candidate and the history it was drawn from."""
 
     # Titles, descriptions and examples are what Studio's input form shows.
@@ -115,9 +115,9 @@ class ConMemState(ConMemInput):
     """The rounds of the ladder."""
     # Parallel branches append to these two lists, so both need a reducer. Calls of discarded work
     # stay: they were paid for.
-    parts: Annotated[list[TrialPart], operator.add] = []
+    parts: Annotated[list[TrialPart], operator.add] = Field(default=[])
     """Results of all trials, discarded ones included."""
-    calls: Annotated[list[StageCall], operator.add] = []
+    calls: Annotated[list[StageCall], operator.add] = Field(default=[])
     """All model calls, in the order they ended."""
     score: Cmte | None = None
     tie_break: TieBreakVerdict | Inconclusive | None = None

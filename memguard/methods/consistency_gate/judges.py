@@ -26,7 +26,7 @@ from memguard.methods.consistency_gate.config import ConsistencyGate
 from memguard.methods.consistency_gate.rules import is_settled, score_of
 from memguard.prompts import Prompt, load_prompt, resolve_prompt
 from memguard.quoting import named_turns, quote, quote_turns
-from memguard.schema.base import Frozen
+from memguard.schema.base import Frozen, GraphInput
 from memguard.schema.decision import AdmissionDecision, Inconclusive, SupportSample
 from memguard.schema.memory import CandidateMemory, Conversation, Turn
 from memguard.schema.receipt import MethodReport, PromptStamp, Receipt, Usage
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 # Checkpoints of paused runs contain these types and fields by name, so their names must not change.
-class GateInput(BaseModel):
+class GateInput(GraphInput):
     """One candidate and the text that must support it."""
 
     candidate: AnyCandidate = Field(

@@ -25,7 +25,7 @@ from memguard.methods.writer.config import Writer
 from memguard.methods.writer.rules import Pass
 from memguard.prompts import Prompt, load_prompt, resolve_prompt
 from memguard.quoting import named_turns, quote_turns
-from memguard.schema.base import Frozen, is_blank
+from memguard.schema.base import Frozen, GraphInput, is_blank
 from memguard.schema.decision import Inconclusive, InconclusiveReason
 from memguard.schema.memory import CandidateMemory, speaker_roles, turn_time
 from memguard.schema.receipt import Usage
@@ -77,7 +77,7 @@ class PassResult(Frozen):
     """Facts that were left out, and deviations from the settings, each with the reason."""
 
 
-class WriterInput(BaseModel):
+class WriterInput(GraphInput):
     """A conversation to extract candidates from."""
 
     conversation: AnyConversation = Field(
