@@ -563,9 +563,10 @@ def test_a_person_is_asked_once_about_the_candidates_of_all_batches(
     candidates = [f"Fact {n}." for n in range(5)]
     model = scripted(scores=dict.fromkeys(candidates, "who knows"))
     guard = guard_of(model, InMemoryStore(), review="interrupt")
+    messages: Any = {"messages": [("user", "x")], "candidates": candidates}
     host = StateGraph(WriteState).add_node("write", guard).add_edge(START, "write")
     out = host.compile(checkpointer=InMemorySaver()).invoke(
-        {"messages": [("user", "x")], "candidates": candidates},
+        messages,
         {"configurable": {"thread_id": "1"}},
     )
     (question,) = out["__interrupt__"]
@@ -582,3 +583,14 @@ def test_ten_thousand_candidates_are_stored_in_25_steps() -> None:
         {"recursion_limit": 25},
     )["writes"]
     assert writes.counts["stored"] == 10_000
+
+
+@pytest.mark.slow
+def test_the_local_writer_reads_a_turn_of_a_million_characters() -> None:
+    questions = "Where is the station of that town at 5 p.m. today? " * 20_000
+    store = InMemoryStore()
+    writes = guard_of("local", store, gates=[]).invoke(
+        {"messages": [("user", f"{questions}I like green tea.")]}
+    )["writes"]
+    assert not writes.unread
+    assert texts(store) == ["The user: I like green tea."]
