@@ -362,6 +362,8 @@ def check_filter(conditions: object) -> dict[str, Any]:
     if not isinstance(conditions, Mapping):
         _refuse_filter(f"A filter is a dict of fields, not {conditions!r}", "Pass {'kind': 'note'}")
     fields = dict(cast("Mapping[Any, Any]", conditions))
+    # First, because the checks and the comparison call themselves for each level.
+    _check_depth(fields)
     for field, condition in fields.items():
         if not isinstance(field, str):
             _refuse_filter(f"The filter names a field {field!r}", "Name fields by strings")
@@ -372,6 +374,20 @@ def check_filter(conditions: object) -> dict[str, Any]:
 def matches(value: Mapping[str, Any], conditions: Mapping[str, Any]) -> bool:
     """Whether a stored value passes a filter that `check_filter` has accepted."""
     return all(_compare(value.get(field), condition) for field, condition in conditions.items())
+
+
+def _check_depth(conditions: Mapping[Any, Any]) -> None:
+    level: list[Any] = [conditions]
+    for _ in range(_MAX_DEPTH):
+        inner: list[Any] = []
+        for part in level:
+            if isinstance(part, Mapping):
+                inner += cast("Mapping[Any, Any]", part).values()
+            elif isinstance(part, list | tuple):
+                inner += cast("list[Any]", part)
+        level = list({id(part): part for part in inner}.values())  # a part may occur many times
+    if any(isinstance(part, Mapping | list | tuple) for part in level):
+        _refuse_filter(f"The filter is nested more than {_MAX_DEPTH} levels deep", "Flatten it")
 
 
 def _check_condition(condition: Any) -> None:

@@ -1,10 +1,12 @@
 """The write guard: reads a conversation and durably stores the memories that it supports.
 
 ```text
-START -> prepare -> extract (one branch per pass) -> screen -> gates (one per candidate) -> report
+START -> prepare -> extract (one branch per pass) -> screen -> gates (one per candidate)
+      -> next_batch -> report
 ```
 
-`gates` is a graph in which each gate is a node; see `memguard.write.gates`. With
+`gates` is a graph in which each gate is a node; see `memguard.write.gates`. It judges at most
+1,000 candidates at a time: `next_batch` returns to it as long as some are left. With
 `review="interrupt"` the nodes `hold` and `review` follow it: they ask a person about quarantined
 candidates; see `memguard.write.review`.
 
@@ -86,6 +88,10 @@ NAME = "write_guard"
 OnWriteFailure = Literal["raise", "report"]
 ReviewMode = Literal["quarantine", "interrupt"]
 """Whether quarantined candidates only wait in quarantine, or the run also pauses and asks."""
+
+# LangGraph waits for all branches of a step each time that one ends, so that a step of 10,000 takes
+# work that grows with their square. With 1,000, a run of 10,000 has 24 steps; hosts may allow 25.
+_MAX_BRANCHES = 1_000
 
 _MAX_METERS = 10_000
 """Limit of meters; those of runs in which a node raised are never closed."""
@@ -300,12 +306,17 @@ async def _screen(
     }
 
 
-def to_gates(state: WriteState) -> Sequence[Send | str]:
-    """One branch per candidate; straight to `report` when there is none."""
+def to_gates(state: WriteState, *, after: str = "report") -> Sequence[Send | str]:
+    """One branch per candidate of the next batch; to the node `after` when none is left."""
     return [
         Send("gates", CandidateState(run_id=state.run_id, proposal=proposal))
-        for proposal in state.proposals
-    ] or ["report"]
+        for proposal in state.proposals[:_MAX_BRANCHES]
+    ] or [after]
+
+
+async def next_batch(state: WriteState) -> dict[str, Any]:
+    """Leave out the candidates that the gates have judged by now."""
+    return {"proposals": state.proposals[_MAX_BRANCHES:]}
 
 
 async def judge(state: CandidateState, *, guard: WriteGuard) -> dict[str, Any]:
@@ -565,14 +576,15 @@ def _compile(guard: WriteGuard) -> CompiledStateGraph[Any, Any, Any, Any]:
     builder.add_edge(START, "prepare")
     builder.add_conditional_edges("prepare", to_extract, ["extract", "screen"])
     builder.add_edge("extract", "screen")
+    builder.add_node("next_batch", dual(next_batch))
     builder.add_conditional_edges("screen", to_gates, ["gates", "report"])
+    builder.add_edge("gates", "next_batch")
     if guard.review == "interrupt":
         builder.add_node("hold", dual(partial(hold, guard=guard)))
         builder.add_node("review", dual(partial(review, guard=guard)))
-        builder.add_edge("gates", "hold")
         builder.add_conditional_edges("hold", to_review)
         builder.add_edge("review", "report")
-    else:
-        builder.add_edge("gates", "report")
+    after = "hold" if guard.review == "interrupt" else "report"
+    builder.add_conditional_edges("next_batch", partial(to_gates, after=after), ["gates", after])
     builder.add_edge("report", END)
     return builder.compile(name=NAME)

@@ -2,6 +2,7 @@
 
 import asyncio
 import operator
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -28,6 +29,8 @@ from memguard.journal.receipts import ReceiptLog
 from memguard.methods.adjudication.rendering import frame
 from memguard.prompts import load_prompt
 from memguard.quoting import quote
+from memguard.write import graph
+from memguard.write.state import WriteState
 from tests.cases import case_input
 from tests.unit.write.scripts import JUDGES, WRITES, calls_of, scripted
 
@@ -533,12 +536,61 @@ def test_a_million_characters_are_split_not_cut() -> None:
     assert "word139999" in seen[-1] or any("word139999" in part for part in seen)
 
 
+def test_candidates_are_judged_in_batches_and_reported_in_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(graph, "_MAX_BRANCHES", 4)
+    candidates = [f"Fact {n}." for n in range(10)]
+    together: Counter[int] = Counter()
+    writes: WriteReport | None = None
+    for mode, event in guard_of(scripted(), InMemoryStore()).stream(
+        {"messages": [("user", "x")], "candidates": candidates}, stream_mode=["debug", "values"]
+    ):
+        if mode == "values":
+            writes = event.get("writes")
+        elif event["type"] == "task" and event["payload"]["name"] == "gates":
+            together[event["step"]] += 1
+    assert list(together.values()) == [4, 4, 2]
+    assert writes is not None
+    assert [receipt.candidate.text for receipt in writes.receipts] == candidates
+    assert writes.counts["stored"] == 10
+
+
+def test_a_person_is_asked_once_about_the_candidates_of_all_batches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(graph, "_MAX_BRANCHES", 2)
+    candidates = [f"Fact {n}." for n in range(5)]
+    model = scripted(scores=dict.fromkeys(candidates, "who knows"))
+    guard = guard_of(model, InMemoryStore(), review="interrupt")
+    messages: Any = {"messages": [("user", "x")], "candidates": candidates}
+    host = StateGraph(WriteState).add_node("write", guard).add_edge(START, "write")
+    out = host.compile(checkpointer=InMemorySaver()).invoke(
+        messages,
+        {"configurable": {"thread_id": "1"}},
+    )
+    (question,) = out["__interrupt__"]
+    assert len(question.value["action_requests"]) == 5
+
+
 @pytest.mark.slow
-@pytest.mark.timeout(1500)
-def test_ten_thousand_candidates() -> None:
-    candidates = [f"Fact {n}." for n in range(10_000)]
+@pytest.mark.timeout(600)
+def test_ten_thousand_candidates_are_stored_in_25_steps() -> None:
+    # Without a gate: what a gate does takes the same time for a candidate of any batch.
     store = InMemoryStore()
-    writes = guard_of(scripted(), store).invoke(
-        {"messages": [("user", "x")], "candidates": candidates}
+    writes = guard_of(scripted(), store, gates=[]).invoke(
+        {"messages": [("user", "x")], "candidates": [f"Fact {n}." for n in range(10_000)]},
+        {"recursion_limit": 25},
     )["writes"]
     assert writes.counts["stored"] == 10_000
+
+
+@pytest.mark.slow
+def test_the_local_writer_reads_a_turn_of_a_million_characters() -> None:
+    questions = "Where is the station of that town at 5 p.m. today? " * 20_000
+    store = InMemoryStore()
+    writes = guard_of("local", store, gates=[]).invoke(
+        {"messages": [("user", f"{questions}I like green tea.")]}
+    )["writes"]
+    assert not writes.unread
+    assert texts(store) == ["The user: I like green tea."]
