@@ -236,7 +236,8 @@ def test_a_graph_of_your_own_is_a_node_under_its_name(name: str, node: str) -> N
 
 async def test_a_graph_of_your_own_that_returns_no_report_is_your_mistake() -> None:
     journal = Journal.memory()
-    guard = guard_of("local", filled(), admission=own_admission("mine"), receipts=journal)
+    own = own_admission("mine")
+    guard = guard_of("local", filled(), admission=own, receipts=journal, on_failure="raise")
     with pytest.raises(
         ConfigurationError, match="'mine' returned no admitted, withheld, report"
     ) as refused:
