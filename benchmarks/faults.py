@@ -211,14 +211,13 @@ async def _read(model: Model, spec: Any) -> Result:
             admission=spec,
             deadline=_LIMIT / 2,
         )
-        try:
-            read = (await guard.ainvoke({"query": _QUERY}))["read"]
-        except MemguardError:
-            # A mistake in the settings is raised after its receipt is written; nothing was shown.
-            (read,) = (await ReadLog(journal).alist()).reads
-            codes = frozenset(failure.code for failure in read.failures)
-            return Result(outcomes=codes, siblings=True, admitted=False)
+        await guard.ainvoke({"query": _QUERY})
+        (read,) = (await ReadLog(journal).alist()).reads
     shown = {verdict.unit.text for verdict in read.ledger.shown}
+    if read.failures:
+        # A mistake in the settings ends the read: the answer continues without memory.
+        codes = frozenset(failure.code for failure in read.failures)
+        return Result(outcomes=codes, siblings=True, admitted=HIT in shown)
     told = set(_outcomes_in([read.model_dump(mode="json")]))
     # What failed for all units, and not for one of them, is a note.
     told |= {reason for note in read.notes for reason in _REASONS if reason in note}
