@@ -18,8 +18,8 @@ class GateResult(TypedDict):
     """The whole record."""
 
 
-class AdmissionResults(TypedDict):
-    """The result of a read-time method."""
+class Admitted(TypedDict):
+    """What a read lets into the prompt, and what it leaves out."""
 
     memory_context: str
     """The section for the prompt; empty for nothing."""
@@ -27,20 +27,19 @@ class AdmissionResults(TypedDict):
     """The units in it, in their order."""
     withheld: tuple[UnitVerdict, ...]
     """The units left out, with the reason."""
+
+
+class AdmissionResults(Admitted):
+    """The result of a read-time method."""
+
     ledger: Ledger
     """Every verdict."""
     report: ReadReport
     """The receipt of the read."""
 
 
-class ReadResult(TypedDict):
+class ReadResult(Admitted):
     """The result of the read guard."""
 
-    memory_context: str
-    """The section for the prompt; empty for nothing."""
-    admitted: tuple[UnitVerdict, ...]
-    """The units in it, in their order."""
-    withheld: tuple[UnitVerdict, ...]
-    """The units left out, with the reason."""
     read: ReadReport
     """The receipt of the read."""
