@@ -88,7 +88,7 @@ def _latin_language(text: str, *, default: Language) -> Language:
     foreign = max(_hits(words, vocabulary) for vocabulary in vocabularies.other)
     foreign += _OTHER_LETTER * len(letters & _OTHER_LETTERS)
     # Italian and Portuguese share half of their function words with Spanish and French.
-    if foreign > scores[best] or (foreign == scores[best] > 1 and best in {"es", "fr"}):
+    if foreign > scores[best] or (foreign == scores[best] > 1 and best in {"es", "fr"} - {default}):
         return "other"
     if scores[best] > 0:
         return best
@@ -96,5 +96,5 @@ def _latin_language(text: str, *, default: Language) -> Language:
 
 
 def _hits(words: list[str], vocabulary: frozenset[str]) -> int:
-    # The first part of `j'habite` is a word too.
-    return sum(word in vocabulary or word.partition("'")[0] in vocabulary for word in words)
+    # The first part of `j'habite` is a word too, with its apostrophe.
+    return sum(word in vocabulary or word[: word.find("'") + 1] in vocabulary for word in words)

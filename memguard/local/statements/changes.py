@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from memguard.local.languages import Language
 from memguard.local.statements import doubts
+from memguard.local.statements.completion import complete_value
 from memguard.local.statements.doubts import Statement
 from memguard.local.statements.grammar import Grammar, grammar_of
 from memguard.local.verifier.words import stem
@@ -44,10 +45,27 @@ def apply_changes(rows: Sequence[Spoken]) -> list[Spoken]:
     for index, later in enumerate(rows):
         if later.language == "other" or _QUESTION_MARK.search(later.sentence):
             continue
-        for at in _targets(rows, index):
+        targets = list(dict.fromkeys(_targets(rows, index)))
+        if len(targets) == 1:
+            changed[index] = _completed(changed[index], rows[targets[0]])
+        for at in targets:
             doubt = f"{doubts.REPLACED}: {later.sentence}"
             changed[at] = changed[at].doubted(doubt, asserted=False)
     return changed
+
+
+def _completed(later: Spoken, old: Spoken) -> Spoken:
+    """A fragment that only changes the value of one earlier statement, as that statement."""
+    if len(later.statements) != 1 or len(old.statements) != 1:
+        return later
+    fragment, statement = later.statements[0], old.statements[0]
+    if statement.doubt or not fragment.doubt.startswith((doubts.FRAGMENT, doubts.ANSWER)):
+        return later
+    text = complete_value(fragment.text, statement.text, grammar_of(later.language))
+    if not text:
+        return later
+    completed = replace(fragment, text=text, doubt="", asserted=True, completed=old.sentence)
+    return replace(later, statements=(completed,))
 
 
 def _targets(rows: Sequence[Spoken], index: int) -> list[int]:

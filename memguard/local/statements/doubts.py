@@ -19,7 +19,9 @@ LANGUAGE = "not understood: its language has no rules"
 WISH = "a wish about the answers, not a fact"
 OWNER = "it does not say that it is about the user"
 
-NOT_ASSERTED = frozenset({HYPOTHETICAL, IRONIC, RETRACTED, REPLACED, QUOTES, REPORTED, FICTION, WISH})
+NOT_ASSERTED = frozenset(
+    {HYPOTHETICAL, IRONIC, RETRACTED, REPLACED, QUOTES, REPORTED, FICTION, WISH}
+)
 """What is not said as a fact, so that it supports nothing either."""
 
 
@@ -46,3 +48,8 @@ class Statement:
 def refers(word: str) -> str:
     """The doubt about a sentence with a word that refers to another one."""
     return f'"{word}" refers to something outside the sentence'
+
+
+def is_reference(doubt: str) -> bool:
+    """Whether a doubt is about a word that refers to another sentence."""
+    return doubt.startswith('"')

@@ -8,7 +8,7 @@ from functools import lru_cache
 from memguard.local.languages import Language, language_of
 from memguard.local.statements import doubts
 from memguard.local.statements.changes import Spoken, apply_changes
-from memguard.local.statements.completion import complete_subjects
+from memguard.local.statements.completion import complete_subject
 from memguard.local.statements.doubts import Statement
 from memguard.local.statements.grammar import Grammar, grammar_of
 from memguard.local.statements.sentences import opens_with_stage_direction, split_sentences
@@ -34,9 +34,19 @@ _ABOUT_STORING = re.compile(
     r"\bthe user(?:'s)?\b",
     re.IGNORECASE,
 )
+_PAUSE = re.compile("[,.:;!\u2013\u2014\uff0c\u3002\uff1a\uff01-]\\s*|\\s+[\u2013\u2014-]\\s+")
 _SEPARATORS = " \t\n,;:.!\u2013\u2014-\u2026\uff0c\u3001\u3002\uff01\uff1a"
 _MAX_FILLERS = 5
 _MIN_CHINESE = 4
+_FEW_WORDS = 3
+_LANGUAGES: tuple[Language, ...] = ("en", "de", "es", "fr", "zh")
+# What follows belongs to the clause before.
+_SUBORDINATOR = re.compile(
+    r"(?:that|which|who|whom|whose|where|when|while|until|dass|ob|der|die|das|den|dem|wo|was|weil|"
+    r"als|damit|obwohl|que|qui|dont|où|donde|quien|cuando|aunque|quand|lorsque|except|but only|"
+    r"unless|außer|salvo|excepto|sauf)\b",
+    re.IGNORECASE,
+)
 _TITLE_WORDS = 5
 
 
@@ -102,7 +112,7 @@ def _read(turns: tuple[tuple[str, str, str, str], ...]) -> tuple[Statement, ...]
                 replace(row, statements=statements, position=position, speaker=(role, speaker))
             )
         question = _last_question(content) if role == "user" else ""
-    changed = apply_changes(complete_subjects(spoken))
+    changed = apply_changes(spoken)
     return tuple(statement for row in changed for statement in row.statements)
 
 
@@ -132,8 +142,26 @@ def _read_turn(
         playing = playing or grammar.game.search(plain) is not None
         fiction = fiction or grammar.fiction.search(plain) is not None
         setting = _Setting(names, "" if index else question, playing or fiction or staged)
-        rows.append(Spoken(sentence, own, tuple(_classify(sentence, grammar, setting))))
+        row = Spoken(sentence, own, tuple(_classify(sentence, grammar, setting)))
+        rows.append(_with_subject(row, rows[-1], setting) if rows else row)
     return _with_irony(rows), playing
+
+
+def _with_subject(row: Spoken, before: Spoken, setting: _Setting) -> Spoken:
+    """A sentence with a pronoun, with the only person of the sentence before as its subject."""
+    if len(row.statements) != 1 or row.language != before.language:
+        return row
+    statement = row.statements[0]
+    if not (doubts.is_reference(statement.doubt) and before.statements):
+        return row
+    if any(one.doubt for one in before.statements):
+        return row
+    grammar = grammar_of(row.language)
+    text = complete_subject(statement.text, before.sentence, grammar)
+    if not text or _doubt(_plain(text), grammar, setting) != "":
+        return row
+    completed = replace(statement, text=text, doubt="", completed=before.sentence)
+    return replace(row, statements=(completed,))
 
 
 def _with_irony(rows: list[Spoken]) -> list[Spoken]:
@@ -175,7 +203,7 @@ def _classify(sentence: str, grammar: Grammar, setting: _Setting) -> Iterator[St
         if not grammar.subject.match(core) or grammar.addressed.search(core):
             yield Statement(text=text, doubt=doubts.WISH, asserted=False)
             return
-    if grammar.small_talk.match(core):
+    if _is_small_talk(plain, core, grammar, setting):
         return
     doubt = _doubt(core, grammar, setting)
     if doubt == "":
@@ -187,6 +215,19 @@ def _classify(sentence: str, grammar: Grammar, setting: _Setting) -> Iterator[St
     elif doubt is not None and (demanded or _may_carry_a_fact(core, grammar, doubt)):
         asserted = doubt not in doubts.NOT_ASSERTED
         yield Statement(text=text, doubt=_named(doubt, setting), asserted=asserted)
+
+
+def _is_small_talk(plain: str, core: str, grammar: Grammar, setting: _Setting) -> bool:
+    if grammar.subject.search(core) or grammar.value.search(core):
+        return False
+    # People greet and sign in other languages too.
+    short = len(plain.split()) <= _FEW_WORDS
+    grammars = [grammar_of(language) for language in _LANGUAGES] if short else [grammar]
+    texts = [core]
+    # "Oh, peanuts" answers a question, while "thanks, very kind" does not.
+    if not setting.question and len(core.split()) <= _FEW_WORDS:
+        texts.append(plain)
+    return any(one.small_talk.match(text) for one in grammars for text in texts)
 
 
 def _named(doubt: str, setting: _Setting) -> str:
@@ -210,13 +251,19 @@ def _core(plain: str, grammar: Grammar) -> tuple[int, int, bool]:
     for _ in range(_MAX_FILLERS):
         hit = grammar.demand.match(plain, start, end)
         demanded = demanded or hit is not None
-        hit = hit or grammar.filler.match(plain, start, end)
+        hit = hit or grammar.filler.match(plain, start, end) or _taken_back(plain, start, grammar)
         if not hit or hit.end() == start:
             break
         start = hit.end()
     while start < end and plain[start] in _SEPARATORS:
         start += 1
     return start, end, demanded
+
+
+def _taken_back(plain: str, start: int, grammar: Grammar) -> re.Match[str] | None:
+    """Words at the start that take back the sentence before, up to the comma behind them."""
+    hit = grammar.retraction.match(plain, start)
+    return _PAUSE.match(plain, hit.end()) if hit else None
 
 
 def _has_content(core: str, grammar: Grammar) -> bool:
@@ -306,11 +353,15 @@ def _clauses(
         return
     starts = [0, *(end for _, end in ends)]
     stops = [*(start for start, _ in ends), len(core)]
-    for start, stop in zip(starts, stops, strict=True):
+    for start, stop, following in zip(starts, stops, [*starts[1:], len(core)], strict=True):
         clause = core[start:stop].rstrip("?\uff1f!. ")
         # Behind a condition, everything is said under it.
         if grammar.hypothetical.search(clause):
             return
+        # What limits a clause, such as an "if" or a "that", is no part that can be left out.
+        after = core[following:]
+        if _SUBORDINATOR.match(after) or grammar.hypothetical.match(after):
+            continue
         if not grammar.subject.match(clause) and not grammar.first_person.match(clause):
             continue
         if _doubt(clause, grammar, setting) == "":
