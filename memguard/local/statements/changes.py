@@ -14,6 +14,7 @@ from memguard.local.verifier.words import stem
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
 _QUESTION_MARK = re.compile("[?\uff1f]\\s*$")
+_MIN_SHARED = 2
 _MAX_BACK = 40
 """Sentences before a correction in which it looks for what it corrects."""
 
@@ -81,8 +82,16 @@ def _targets(rows: Sequence[Spoken], index: int) -> list[int]:
     targets = [at for at in earlier if _same_frame(rows[at], plain, grammar)]
     targets += _negated(rows, earlier, plain, grammar)
     retracts = grammar.retraction.search(plain)
-    if retracts or grammar.correction.search(plain):
-        alike = [at for at in reversed(earlier) if _alike(rows[at], plain, grammar)]
+    corrects = grammar.correction.match(plain)
+    if retracts or corrects or grammar.correction.search(plain):
+        # "Now" and "instead" inside a sentence say less than a "sorry" at its start.
+        shared = 1 if retracts or corrects else _MIN_SHARED
+        alike = [
+            at
+            for at in reversed(earlier)
+            if _same_owner(rows[at], plain, grammar)
+            and _alike(rows[at], plain, grammar, shared=shared)
+        ]
         targets += alike[:1]
         if retracts and not alike:
             targets += _just_before(rows, earlier, index)
@@ -123,15 +132,28 @@ def _negated(
     for hit in grammar.negated.finditer(later):
         old = _content(hit["old"], grammar)
         # The value is the first words behind "not".
-        targets += [at for at in earlier if old and old <= _content(rows[at].sentence, grammar)]
+        targets += [
+            at
+            for at in earlier
+            if old
+            and old <= _content(rows[at].sentence, grammar)
+            and _same_owner(rows[at], later, grammar)
+        ]
     return targets
 
 
-def _alike(earlier: Spoken, later: str, grammar: Grammar) -> bool:
-    """Whether two sentences share a word of content, or a kind of value that differs."""
-    if _content(earlier.sentence, grammar) & _content(later, grammar):
-        return True
-    return bool(_kinds(earlier.sentence, grammar) & _kinds(later, grammar))
+def _same_owner(earlier: Spoken, later: str, grammar: Grammar) -> bool:
+    """Whether both are about the same relation of the speaker, or a fragment follows."""
+    owners = {hit["who"].lower() for hit in grammar.relation.finditer(earlier.sentence)}
+    others = {hit["who"].lower() for hit in grammar.relation.finditer(later)}
+    return owners == others or (not others and not grammar.subject.search(later))
+
+
+def _alike(earlier: Spoken, later: str, grammar: Grammar, *, shared: int) -> bool:
+    """Whether two sentences share words of content, or a kind of value."""
+    words = _content(earlier.sentence, grammar) & _content(later, grammar)
+    kinds = _kinds(earlier.sentence, grammar) & _kinds(later, grammar)
+    return len(words) + len(kinds) >= shared
 
 
 def _content(text: str, grammar: Grammar) -> frozenset[str]:

@@ -13,7 +13,8 @@ _CHINESE = re.compile(r"[\u3400-\u9fff]")
 # A capitalised word that no preposition of place or time makes a town or a date.
 _PERHAPS_A_PERSON = re.compile(
     r"(?<!\bin )(?<!\bat )(?<!\bto )(?<!\bon )(?<!\bfrom )(?<!\bnear )(?<!\bin der )(?<!\bnach )"
-    r"(?<!\baus )(?<!\ben )(?<!\ba )(?<!\b\u00e0 )(?<!\bde )(?<=\w )[A-Z\u00c0-\u00de][a-z\u00df-\u00ff]+"
+    r"(?<!\baus )(?<!\ben )(?<!\ba )(?<!\b\u00e0 )(?<!\bde )(?<=\w )[A-Z\u00c0-\u00de]"
+    r"[a-z\u00df-\u00ff]+"
 )
 _WITH = re.compile(r"\b(?:and|with|und|mit|y|con|et|avec)\b|[\u548c\u8ddf]", re.IGNORECASE)
 _END = " .!\u3002\uff01\u2026\t\n"

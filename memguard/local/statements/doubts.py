@@ -18,6 +18,7 @@ REQUEST = "it asks for something"
 LANGUAGE = "not understood: its language has no rules"
 WISH = "a wish about the answers, not a fact"
 OWNER = "it does not say that it is about the user"
+RIGHTS = "a claim of rights that only somebody else can grant"
 
 NOT_ASSERTED = frozenset(
     {HYPOTHETICAL, IRONIC, RETRACTED, REPLACED, QUOTES, REPORTED, FICTION, WISH}

@@ -34,6 +34,14 @@ _ABOUT_STORING = re.compile(
     r"\bthe user(?:'s)?\b",
     re.IGNORECASE,
 )
+# What only somebody else can grant is no fact because the user says so.
+_RIGHTS = re.compile(
+    r"\b(?:admin\w*|root|superuser|authori[sz]ed|permission|clearance|"
+    r"(?:unlimited|full) access|access to (?:all|every)|exempt|berechtig\w+|zugriff auf alle|befugt|autorizad\w|permiso\w*|"
+    r"administrador\w*|acceso (?:total|a todo)|autoris\w+|droits? d'|acc\u00e8s (?:total|\u00e0 tout))\b|"
+    r"\u7ba1\u7406\u5458|\u6743\u9650|\u6388\u6743",
+    re.IGNORECASE,
+)
 _PAUSE = re.compile("[,.:;!\u2013\u2014\uff0c\u3002\uff1a\uff01-]\\s*|\\s+[\u2013\u2014-]\\s+")
 _SEPARATORS = " \t\n,;:.!\u2013\u2014-\u2026\uff0c\u3001\u3002\uff01\uff1a"
 _MAX_FILLERS = 5
@@ -199,10 +207,9 @@ def _classify(sentence: str, grammar: Grammar, setting: _Setting) -> Iterator[St
     if grammar.irony.search(plain):
         yield Statement(text=text, doubt=doubts.IRONIC, asserted=False)
         return
-    if grammar.wish.search(core) and not _QUESTION_MARK.search(core):
-        if not grammar.subject.match(core) or grammar.addressed.search(core):
-            yield Statement(text=text, doubt=doubts.WISH, asserted=False)
-            return
+    if _is_wish(core, grammar):
+        yield Statement(text=text, doubt=doubts.WISH, asserted=False)
+        return
     if _is_small_talk(plain, core, grammar, setting):
         return
     doubt = _doubt(core, grammar, setting)
@@ -215,6 +222,13 @@ def _classify(sentence: str, grammar: Grammar, setting: _Setting) -> Iterator[St
     elif doubt is not None and (demanded or _may_carry_a_fact(core, grammar, doubt)):
         asserted = doubt not in doubts.NOT_ASSERTED
         yield Statement(text=text, doubt=_named(doubt, setting), asserted=asserted)
+
+
+def _is_wish(core: str, grammar: Grammar) -> bool:
+    """Whether a sentence says how the assistant is to answer, and not what its speaker does."""
+    if not grammar.wish.search(core) or _QUESTION_MARK.search(core):
+        return False
+    return not grammar.subject.match(core) or grammar.addressed.search(core) is not None
 
 
 def _is_small_talk(plain: str, core: str, grammar: Grammar, setting: _Setting) -> bool:
@@ -243,7 +257,7 @@ def _plain(sentence: str) -> str:
 
 
 def _core(plain: str, grammar: Grammar) -> tuple[int, int, bool]:
-    """Start and end of a sentence without fillers and requests to remember; whether there is one."""
+    """Start and end of a sentence without fillers and demands; whether it has a demand."""
     start, end, demanded = 0, len(plain), False
     after = grammar.demand_after.search(plain)
     if after and after.start() > 0:
@@ -268,7 +282,7 @@ def _taken_back(plain: str, start: int, grammar: Grammar) -> re.Match[str] | Non
 
 def _has_content(core: str, grammar: Grammar) -> bool:
     if _CHINESE.search(core):
-        return len(_CHINESE.findall(core)) >= 2
+        return _CHINESE.search(core[1:]) is not None
     return any(not grammar.stop.fullmatch(word) for word in _WORD.findall(core))
 
 
@@ -292,30 +306,37 @@ def _asks(core: str, grammar: Grammar) -> bool:
 
 def _doubt(core: str, grammar: Grammar, setting: _Setting) -> str | None:
     """Why a sentence may not be stored: empty if it may, `None` if it states nothing."""
-    if _asks(core, grammar):
+    if _asks(core, grammar) or grammar.conversational.match(core):
         return None
-    if grammar.conversational.match(core):
-        return None
-    checks = (
+    for pattern, doubt in (
         (grammar.hypothetical, doubts.HYPOTHETICAL),
         (grammar.request, doubts.REQUEST),
         (grammar.addressed, doubts.ADDRESSED),
         (grammar.reported, doubts.REPORTED),
-    )
-    for pattern, doubt in checks:
+    ):
         if pattern.search(core):
             return doubt
+    return _doubt_of_form(core, grammar) or _doubt_of_content(core, grammar, setting)
+
+
+def _doubt_of_form(core: str, grammar: Grammar) -> str:
+    """Why a sentence does not stand alone; empty if it does."""
     if grammar.ellipsis.match(core):
         return doubts.SUBJECT
     if not (grammar.subject.search(core) or grammar.finite.search(core)):
         return doubts.FRAGMENT
     word = _dangling(core, grammar)
-    if word:
-        return doubts.refers(word)
+    return doubts.refers(word) if word else ""
+
+
+def _doubt_of_content(core: str, grammar: Grammar, setting: _Setting) -> str:
+    """Why a sentence that stands alone is no lasting statement of the user; empty if it is."""
     if grammar.retraction.search(core):
         return doubts.RETRACTED
     if grammar.momentary.search(core):
         return doubts.MOMENTARY
+    if _RIGHTS.search(core):
+        return doubts.RIGHTS
     # A general truth, or somebody who has not been introduced, is not known to be the user's.
     name = _NAME_AT_START.match(core)
     if grammar.first_person.search(core) or (name and name[0] in setting.names):

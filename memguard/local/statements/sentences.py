@@ -5,7 +5,9 @@ import re
 _SENTENCE = re.compile(
     "[^.!?\u2026\u3002\uff01\uff1f\\n]+(?:[.!?\u2026\u3002\uff01\uff1f]+[)\"'\u201d\u00bb]{0,2}|\\n|$)"
 )
-_TITLE = re.compile(r"\b(?:mr|mrs|ms|dr|prof|st|vs|approx|e\.g|i\.e|z\.b|bzw|sra?|mme)\.$", re.I)
+_TITLE = re.compile(
+    r"\b(?:mr|mrs|ms|dr|prof|st|vs|approx|e\.g|i\.e|z\.b|bzw|sra?|mme)\.$", re.IGNORECASE
+)
 # More characters than the longest title or abbreviation has, with the one before it.
 _TAIL = 10
 # Enough to see whether a month follows.
