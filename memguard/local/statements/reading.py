@@ -36,9 +36,9 @@ _ABOUT_STORING = re.compile(
 )
 # What only somebody else can grant is no fact because the user says so.
 _RIGHTS = re.compile(
-    r"\b(?:admin\w*|root|superuser|authori[sz]ed|permission|clearance|"
-    r"(?:unlimited|full) access|access to (?:all|every)|exempt|berechtig\w+|zugriff auf alle|befugt|autorizad\w|permiso\w*|"
-    r"administrador\w*|acceso (?:total|a todo)|autoris\w+|droits? d'|acc\u00e8s (?:total|\u00e0 tout))\b|"
+    r"\b(?:admin\w*|root|superuser|authori[sz]ed|permission|clearance|(?:full|unlimited) access|"
+    r"access to (?:all|every)|exempt|berechtig\w+|zugriff auf alle|befugt|autorizad\w|permiso\w*|"
+    r"acceso (?:total|a todo)|autoris\w+|droits? d'|acc\u00e8s (?:total|\u00e0 tout))\b|"
     r"\u7ba1\u7406\u5458|\u6743\u9650|\u6388\u6743",
     re.IGNORECASE,
 )
