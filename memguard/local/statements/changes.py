@@ -14,7 +14,9 @@ from memguard.local.verifier.words import stem
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
 _QUESTION_MARK = re.compile("[?\uff1f]\\s*$")
+_CHANGES_NOTHING = frozenset({doubts.HYPOTHETICAL, doubts.IRONIC, doubts.FICTION, doubts.WISH})
 _MIN_SHARED = 2
+"""Words or values that two sentences share, if only a word inside says that something changed."""
 _MAX_BACK = 40
 """Sentences before a correction in which it looks for what it corrects."""
 
@@ -46,6 +48,9 @@ def apply_changes(rows: Sequence[Spoken]) -> list[Spoken]:
     for index, later in enumerate(rows):
         if later.language == "other" or _QUESTION_MARK.search(later.sentence):
             continue
+        # What is said in irony or as a condition corrects nothing.
+        if any(one.doubt in _CHANGES_NOTHING for one in later.statements):
+            continue
         targets = list(dict.fromkeys(_targets(rows, index)))
         if len(targets) == 1:
             changed[index] = _completed(changed[index], rows[targets[0]])
@@ -60,7 +65,7 @@ def _completed(later: Spoken, old: Spoken) -> Spoken:
     if len(later.statements) != 1 or len(old.statements) != 1:
         return later
     fragment, statement = later.statements[0], old.statements[0]
-    if statement.doubt or not fragment.doubt.startswith((doubts.FRAGMENT, doubts.ANSWER)):
+    if statement.doubt or not doubts.is_incomplete(fragment.doubt):
         return later
     text = complete_value(fragment.text, statement.text, grammar_of(later.language))
     if not text:
@@ -83,7 +88,7 @@ def _targets(rows: Sequence[Spoken], index: int) -> list[int]:
     targets += _negated(rows, earlier, plain, grammar)
     retracts = grammar.retraction.search(plain)
     corrects = grammar.correction.match(plain)
-    if retracts or corrects or grammar.correction.search(plain):
+    if retracts or corrects or grammar.change.search(plain):
         # "Now" and "instead" inside a sentence say less than a "sorry" at its start.
         shared = 1 if retracts or corrects else _MIN_SHARED
         alike = [

@@ -54,3 +54,8 @@ def refers(word: str) -> str:
 def is_reference(doubt: str) -> bool:
     """Whether a doubt is about a word that refers to another sentence."""
     return doubt.startswith('"')
+
+
+def is_incomplete(doubt: str) -> bool:
+    """Whether a doubt is about a part that stands in another sentence."""
+    return is_reference(doubt) or doubt.startswith((FRAGMENT, ANSWER))

@@ -93,7 +93,9 @@ class Grammar:
     retraction: Pattern
     """Words that take back what was said before."""
     correction: Pattern
-    """Words that replace what was said before, if what follows is alike."""
+    """Words at the start that replace what was said before, if what follows is alike."""
+    change: Pattern
+    """Words elsewhere that may do so."""
     negated: Pattern
     """Words before a value that is no longer so; the group `old` is the value."""
     stop: Pattern

@@ -316,16 +316,20 @@ def _doubt(core: str, grammar: Grammar, setting: _Setting) -> str | None:
     ):
         if pattern.search(core):
             return doubt
-    return _doubt_of_form(core, grammar) or _doubt_of_content(core, grammar, setting)
+    return _doubt_of_form(core, grammar, setting) or _doubt_of_content(core, grammar, setting)
 
 
-def _doubt_of_form(core: str, grammar: Grammar) -> str:
+def _doubt_of_form(core: str, grammar: Grammar, setting: _Setting) -> str:
     """Why a sentence does not stand alone; empty if it does."""
     if grammar.ellipsis.match(core):
         return doubts.SUBJECT
+    value = grammar.value.match(core)
+    # "Six, I forgot my brother" answers or corrects, whatever follows.
+    if value and core[value.end() : value.end() + 1] in {",", "\uff0c"}:
+        return doubts.FRAGMENT
     if not (grammar.subject.search(core) or grammar.finite.search(core)):
         return doubts.FRAGMENT
-    word = _dangling(core, grammar)
+    word = _dangling(core, grammar, setting)
     return doubts.refers(word) if word else ""
 
 
@@ -344,13 +348,15 @@ def _doubt_of_content(core: str, grammar: Grammar, setting: _Setting) -> str:
     return doubts.OWNER
 
 
-def _dangling(core: str, grammar: Grammar) -> str:
+def _dangling(core: str, grammar: Grammar, setting: _Setting) -> str:
     """The word whose referent is outside the sentence; empty if there is none."""
     hit = grammar.start.match(core)
     if hit:
         return hit[0]
+    name = _NAME_AT_START.match(core)
     pairs = ((grammar.person, grammar.people), (grammar.thing, grammar.things))
-    for pronoun, antecedent in pairs:
+    # "Anita broke her wrist": a name at the start is what a pronoun for a person means.
+    for pronoun, antecedent in pairs[1:] if name and name[0] in setting.names else pairs:
         first = antecedent.search(core)
         hit = pronoun.search(core)
         # Only what stands before a pronoun can be meant by it.
