@@ -77,6 +77,7 @@ def _completed(later: Spoken, old: Spoken) -> Spoken:
 def _targets(rows: Sequence[Spoken], index: int) -> list[int]:
     """The earlier sentences that a sentence takes back or replaces."""
     later = rows[index]
+    position = later.position
     grammar = grammar_of(later.language)
     earlier = [
         at
@@ -100,7 +101,13 @@ def _targets(rows: Sequence[Spoken], index: int) -> list[int]:
         targets += alike[:1]
         if retracts and not alike:
             targets += _just_before(rows, earlier, index)
+        elif corrects and not alike and _is_fragment(later):
+            targets += [at for at in earlier if at == index - 1 and rows[at].position == position]
     return targets
+
+
+def _is_fragment(row: Spoken) -> bool:
+    return any(doubts.is_incomplete(one.doubt) for one in row.statements)
 
 
 def _just_before(rows: Sequence[Spoken], earlier: Sequence[int], index: int) -> list[int]:

@@ -148,8 +148,10 @@ def _read_turn(
         if grammar.game_over.search(plain):
             playing = False
         playing = playing or grammar.game.search(plain) is not None
-        fiction = fiction or grammar.fiction.search(plain) is not None
-        setting = _Setting(names, "" if index else question, playing or fiction or staged)
+        here = grammar.fiction.search(plain) is not None
+        setting = _Setting(names, "" if index else question, playing or fiction or here or staged)
+        # "Write a note to Tom." is over with its sentence; "translate this:" is not.
+        fiction = fiction or (here and (":" in plain or not _asks(plain, grammar)))
         row = Spoken(sentence, own, tuple(_classify(sentence, grammar, setting)))
         rows.append(_with_subject(row, rows[-1], setting) if rows else row)
     return _with_irony(rows), playing
@@ -382,8 +384,8 @@ def _clauses(
     stops = [*(start for start, _ in ends), len(core)]
     for start, stop, following in zip(starts, stops, [*starts[1:], len(core)], strict=True):
         clause = core[start:stop].rstrip("?\uff1f!. ")
-        # Behind a condition, everything is said under it.
-        if grammar.hypothetical.search(clause):
+        # Behind a condition, or "my boss says", everything is said under it.
+        if grammar.hypothetical.search(clause) or grammar.reported.search(clause):
             return
         # What limits a clause, such as an "if" or a "that", is no part that can be left out.
         after = core[following:]

@@ -7,7 +7,7 @@ or replaces) or `other`. `completed` lists what may be stored in other words tha
 
 import json
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -27,7 +27,7 @@ class Label(NamedTuple):
     label: str
 
 
-def _turns(conversation: dict) -> tuple[list[Turn], list[Label]]:
+def _turns(conversation: dict[str, Any]) -> tuple[list[Turn], list[Label]]:
     turns: list[Turn] = []
     labels: list[Label] = []
     joint = conversation["joint"]
@@ -59,7 +59,7 @@ def test_at_least_six_conversations_in_five_languages() -> None:
 @pytest.mark.parametrize(
     "conversation", CONVERSATIONS, ids=[f"{c['language']}-{c['speaker']}" for c in CONVERSATIONS]
 )
-def test_what_is_replaced_is_never_stored(conversation: dict) -> None:
+def test_what_is_replaced_is_never_stored(conversation: dict[str, Any]) -> None:
     turns, labels = _turns(conversation)
     stored = {(s.position, s.text) for s in read_statements(turns) if not s.doubt}
     assert not [one for one in labels if one.label == "replaced" and one[:2] in stored]
