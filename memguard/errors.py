@@ -35,7 +35,7 @@ class ErrorCode(StrEnum):
     MODEL_UNREACHABLE = "model-unreachable"
     MODEL_REQUEST = "model-request"
     MODEL_LOGPROBS = "model-logprobs"
-    MODEL_NOT_PULLED = "model-not-pulled"
+    MODEL_ABSENT = "model-absent"
     MODEL_DOWNLOAD = "model-download"
     MODEL_DIGEST = "model-digest"
     MODEL_SPACE = "model-space"

@@ -1,12 +1,12 @@
 """`memguard models list | pull | path | remove`: small models that run on this machine."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from memguard.cli.options import JsonOption
-from memguard.cli.output import console, print_entry, print_json
+from memguard.cli.output import console, print_indented, print_json
 
 if TYPE_CHECKING:
     from memguard.llm.local_models import ModelFigures, StoredModel
@@ -19,6 +19,8 @@ app = typer.Typer(
 NameArgument = Annotated[str, typer.Argument(help="Name of the model.", metavar="NAME")]
 
 _STYLES = {"pulled": "green", "partial": "yellow", "absent": "dim"}
+_LABEL = 9
+"""Columns of the state in front of a model."""
 
 
 @app.callback()
@@ -31,20 +33,21 @@ def models(context: typer.Context, as_json: JsonOption = False) -> None:
 @app.command("list")
 def list_models(as_json: JsonOption = False) -> None:
     """List the models that can be pulled, how well they judge, and what is on this machine."""
+    from rich.text import Text
+
     from memguard.llm.local_models import list_local_models, models_folder
 
     stored = list_local_models()
     if as_json:
         print_json({"folder": str(models_folder()), "models": stored})
         return
-    for entry in stored:
-        print_entry(
-            entry.state,
-            f"{entry.model.name}  {_facts(entry)}",
-            detail=f"{entry.model.description} {_measured(entry.model.figures)}".strip(),
-            style=_STYLES[entry.state],
-        )
+
     out = console()
+    for entry in stored:
+        label = Text(f"{entry.state:<{_LABEL}}", style=_STYLES[entry.state])
+        out.print(label.append(entry.model.name, style="bold").append(f"  {_facts(entry)}"))
+        details = f"{entry.model.description} {_measured(entry.model.figures)}".strip()
+        print_indented(details, columns=_LABEL)
     out.print(f"in {models_folder()}")
     out.print("fetch one: memguard models pull NAME; use it: --model local:NAME")
 
@@ -126,12 +129,11 @@ def _measured(figures: "ModelFigures | None") -> str:
     """What was measured, in sentences."""
     if figures is None:
         return "Not measured: run memguard calibrate."
-    admitted: Any = (
-        f"At tau {figures.tau:g} it admits" if figures.tau is not None else "At tau 0.7 it admits"
+    admitted = ", ".join(
+        f"tau {point.tau:g} admits {point.true} and {point.wrong}" for point in figures.thresholds
     )
     return (
         f"As a judge: AUC {figures.auc:.2f} ({figures.auc_low:.2f} to {figures.auc_high:.2f}). "
-        f"{admitted} {figures.true_admitted} of {figures.true_total} true and "
-        f"{figures.wrong_admitted} of {figures.wrong_total} wrong memories. "
+        f"Of {figures.supported} true and {figures.changed} wrong memories, {admitted}. "
         f"{figures.seconds:.1f} s each ({figures.hardware}, {figures.on})."
     )

@@ -49,31 +49,36 @@ _MAGIC = b"GGUF"
 _LOCK_POLL = 0.2
 
 
+class ThresholdFigures(Frozen):
+    """What a model admits at one threshold."""
+
+    tau: float
+    """The threshold."""
+    true: int
+    """Supported memories admitted."""
+    wrong: int
+    """Changed memories admitted."""
+
+
 class ModelFigures(Frozen):
-    """How well a model judged labelled memories, as `memguard calibrate` measures it."""
+    """How well a model judged labelled memories; one call and one short answer for each."""
 
     command: str
     """The command that measured it."""
-    memories: int
-    """Labelled memories, half of them with one detail changed."""
+    supported: int
+    """Labelled memories that their source supports."""
+    changed: int
+    """Labelled memories with one detail changed."""
     auc: float
     """The chance that a supported memory scores above a changed one, 0 to 1; 0.5 is guessing."""
     auc_low: float
     """Lower end of its 95 % interval."""
     auc_high: float
     """Upper end of its 95 % interval."""
-    tau: float | None
-    """The threshold that the command suggests; `None` if it suggests none."""
-    true_admitted: int
-    """Supported memories admitted at `tau`, or at the gate's own threshold without one."""
-    true_total: int
-    """Supported memories that got a score."""
-    wrong_admitted: int
-    """Changed memories admitted at the same threshold."""
-    wrong_total: int
-    """Changed memories that got a score."""
+    thresholds: tuple[ThresholdFigures, ...]
+    """What it admits at some thresholds."""
     seconds: float
-    """Mean seconds for one memory, with the threads below and other work on the machine."""
+    """Mean seconds for one memory."""
     memory_mb: int
     """Peak memory of the process, in MB."""
     hardware: str
@@ -146,7 +151,7 @@ def path_of_model(name: str) -> Path:
     size = "" if stored.model.size is None else f" ({stored.model.size / 1e9:.2f} GB)"
     what = "is only partly here" if stored.state == "partial" else "is not on this machine"
     msg = f"model 'local:{name}' {what}: run `memguard models pull {name}`{size}"
-    raise ModelConfigurationError(msg, code=ErrorCode.MODEL_NOT_PULLED)
+    raise ModelConfigurationError(msg, code=ErrorCode.MODEL_ABSENT)
 
 
 def pull_model(
@@ -223,7 +228,7 @@ def remove_model(name: str) -> int:
     record = _record_path(name)
     if stored.state == "absent" and not record.exists():
         msg = f"nothing of model 'local:{name}' is in {str(models_folder())!r}"
-        raise ModelConfigurationError(msg, code=ErrorCode.MODEL_NOT_PULLED)
+        raise ModelConfigurationError(msg, code=ErrorCode.MODEL_ABSENT)
     try:
         with FileLock(_lock_path(name), timeout=0):
             for path in (stored.path, _part_path(name), record):
@@ -267,7 +272,7 @@ def _own_model(name: str) -> LocalModel | None:
         return LocalModel.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
         msg = f"{str(path)!r} cannot be read: delete it, and pull the model again"
-        raise ModelConfigurationError(msg, code=ErrorCode.MODEL_NOT_PULLED) from error
+        raise ModelConfigurationError(msg, code=ErrorCode.MODEL_ABSENT) from error
 
 
 def _stored(model: LocalModel) -> StoredModel:
@@ -341,9 +346,6 @@ def _requested(name: str, *, url: str | None, sha256: str | None, file: Path | N
     if digest and digest != known.sha256:
         msg = f"{name!r} has the sha256 {known.sha256}: choose another name for another file"
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
-    if not (url or known.url or file):
-        msg = f"{name!r} came from a local file: name one again with --from, or --url"
-        raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
     return known.model_copy(update={"url": url}) if url else known
 
 
@@ -390,6 +392,9 @@ def _present(model: LocalModel, part: PartialFile) -> StoredModel | None:
 
 def _fetched(model: LocalModel, part: PartialFile, *, file: Path | None) -> StoredModel:
     """The model, after its file was brought here."""
+    if file is None and not model.url:
+        msg = f"{model.name!r} came from a local file: name one again with --from"
+        raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
     if file is None:
         if not _record_path(model.name).exists():
             _record(model)  # so that the name is enough to go on after an interruption
