@@ -9,7 +9,7 @@ from memguard.cli.options import JsonOption
 from memguard.cli.output import console, print_indented, print_json
 
 if TYPE_CHECKING:
-    from memguard.llm.local_models import ModelFigures, StoredModel
+    from memguard.llm.local_models import LocalModel, ModelFigures, StoredModel
 
 app = typer.Typer(
     help="List, fetch or remove small models for --model local:NAME.",
@@ -19,6 +19,7 @@ app = typer.Typer(
 NameArgument = Annotated[str, typer.Argument(help="Name of the model.", metavar="NAME")]
 
 _STYLES = {"pulled": "green", "partial": "yellow", "absent": "dim"}
+_UNMEASURED = "Not measured as a judge: run memguard calibrate."
 _LABEL = 9
 """Columns of the state in front of a model."""
 
@@ -46,8 +47,8 @@ def list_models(as_json: JsonOption = False) -> None:
     for entry in stored:
         label = Text(f"{entry.state:<{_LABEL}}", style=_STYLES[entry.state])
         out.print(label.append(entry.model.name, style="bold").append(f"  {_facts(entry)}"))
-        details = f"{entry.model.description} {_measured(entry.model.figures)}".strip()
-        print_indented(details, columns=_LABEL)
+        for line in _details(entry.model) or [_UNMEASURED]:
+            print_indented(line, columns=_LABEL)
     out.print(f"in {models_folder()}")
     out.print("fetch one: memguard models pull NAME; use it: --model local:NAME")
 
@@ -125,15 +126,18 @@ def _facts(entry: "StoredModel") -> str:
     return ", ".join(filter(None, [size, model.licence or "licence unknown", context]))
 
 
-def _measured(figures: "ModelFigures | None") -> str:
-    """What was measured, in sentences."""
-    if figures is None:
-        return "Not measured: run memguard calibrate."
+def _details(model: "LocalModel") -> list[str]:
+    """What a model is, and a sentence for each measurement."""
+    measured = [_measured(figures) for figures in model.figures]
+    return [line for line in (model.description, *measured) if line]
+
+
+def _measured(figures: "ModelFigures") -> str:
     admitted = ", ".join(
         f"tau {point.tau:g} admits {point.true} and {point.wrong}" for point in figures.thresholds
     )
     return (
-        f"As a judge: AUC {figures.auc:.2f} ({figures.auc_low:.2f} to {figures.auc_high:.2f}). "
+        f"{figures.gate}: AUC {figures.auc:.2f} ({figures.auc_low:.2f} to {figures.auc_high:.2f}). "
         f"Of {figures.supported} true and {figures.changed} wrong memories, {admitted}. "
         f"{figures.seconds:.1f} s each ({figures.hardware}, {figures.on})."
     )

@@ -65,6 +65,8 @@ class ModelFigures(Frozen):
 
     command: str
     """The command that measured it."""
+    gate: str
+    """The gate that judges so, as it is written in code."""
     supported: int
     """Labelled memories that their source supports."""
     changed: int
@@ -104,8 +106,8 @@ class LocalModel(Frozen):
     """SPDX identifier of the licence of the weights; empty if it is not known."""
     context: int | None = None
     """Tokens of context that it was trained for."""
-    figures: ModelFigures | None = None
-    """How well it judges; `None` if it was not measured."""
+    figures: tuple[ModelFigures, ...] = ()
+    """How well it judges, by each way that was measured; empty if it was not."""
 
 
 class StoredModel(Frozen):

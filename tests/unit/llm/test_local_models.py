@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,6 +45,7 @@ from memguard.llm.local_models import (
     remove_model,
 )
 from memguard.llm.models import resolve_model
+from memguard.methods.consistency_gate.config import ConsistencyGate
 from tests.unit.llm.file_server import FileServer, body, redirect, status
 from tests.unit.llm.test_llamacpp import smollm
 
@@ -112,16 +114,18 @@ def test_an_entry_states_nothing_that_cannot_be_so() -> None:
         assert len(bytes.fromhex(model.sha256)) == 32
         assert model.size
         assert model.licence == "Apache-2.0"
-        figures = model.figures
-        assert figures is not None
-        assert 0 <= figures.auc_low <= figures.auc <= figures.auc_high <= 1
-        for point in figures.thresholds:
-            assert point.true <= figures.supported
-            assert point.wrong <= figures.changed
-        rising = sorted(figures.thresholds, key=lambda point: point.tau)
-        assert [point.true for point in rising] == sorted(
-            (point.true for point in rising), reverse=True
-        )
+        assert model.figures
+        for figures in model.figures:
+            assert 0 <= figures.auc_low <= figures.auc <= figures.auc_high <= 1
+            points = [(point.tau, point.true, point.wrong) for point in figures.thresholds]
+            assert all(true <= figures.supported for _, true, _ in points)
+            assert all(wrong <= figures.changed for _, _, wrong in points)
+            # A higher threshold never admits more.
+            for lower, higher in pairwise(sorted(points)):
+                assert lower[1] >= higher[1]
+                assert lower[2] >= higher[2]
+            gate = eval(figures.gate, {"ConsistencyGate": ConsistencyGate})
+            assert gate.variant == "logprob"
     assert all(entry.state == "absent" for entry in list_local_models())
 
 
@@ -499,7 +503,7 @@ def test_a_model_of_ones_own(server: FileServer, folder: Path) -> None:
     stored = pull_model(NAME, url=address, sha256=SHA256.upper())
     assert (stored.model.sha256, stored.model.size) == (SHA256, len(CONTENT))
     assert list_local_models()[-1] == stored
-    assert stored.model.figures is None
+    assert stored.model.figures == ()
     assert "secret-word" not in (folder / f"{NAME}.json").read_text()
     assert path_of_model(NAME).read_bytes() == CONTENT
     assert remove_model(NAME) == len(CONTENT)
