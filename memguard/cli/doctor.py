@@ -126,7 +126,8 @@ def _calibration(store: str, *, model: str | None) -> Result:
         f"suggested tau {'none' if last.suggested_tau is None else last.suggested_tau}"
     )
     # A measurement is about one prompt, and says nothing about another.
-    prompts = (load_prompt("consistency_gate", name) for name in ("support", "support_yes_no"))
+    names = ("support", "support_yes_no", "paper_support", "paper_support_yes_no")
+    prompts = (load_prompt("consistency_gate", name) for name in names)
     if last.prompt not in {prompt.digest for prompt in prompts}:
         return None, f"{result}; the prompt has changed since: calibrate again"
     # The lower end of the interval: a judge that may be guessing should not judge.

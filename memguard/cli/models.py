@@ -139,5 +139,5 @@ def _measured(figures: "ModelFigures") -> str:
     return (
         f"{figures.gate}: AUC {figures.auc:.2f} ({figures.auc_low:.2f} to {figures.auc_high:.2f}). "
         f"Of {figures.supported} true and {figures.changed} wrong memories, {admitted}. "
-        f"{figures.seconds:.1f} s each ({figures.hardware}, {figures.on})."
+        f"{figures.cpu_seconds:.1f} s of one core each ({figures.hardware}, {figures.on})."
     )

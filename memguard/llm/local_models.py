@@ -79,8 +79,8 @@ class ModelFigures(Frozen):
     """Upper end of its 95 % interval."""
     thresholds: tuple[ThresholdFigures, ...]
     """What it admits at some thresholds."""
-    seconds: float
-    """Mean seconds for one memory."""
+    cpu_seconds: float
+    """Mean processor seconds for one memory, on one thread."""
     memory_mb: int
     """Peak memory of the process, in MB."""
     hardware: str
