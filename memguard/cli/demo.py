@@ -39,6 +39,8 @@ _SHORT = {
 """A word for each permission of what is in the prompt."""
 # The dinner is on 14 March 2026. The clock's date would turn it into the past.
 _NOW = datetime(2026, 3, 3, 9, tzinfo=UTC)
+_WIDE = 100
+"""Columns of a terminal from which the verdicts of two judges fit on a line with the source."""
 _INDENT = 12
 """Columns before a text: its outcome."""
 _WITHOUT_MODEL = """\
@@ -272,9 +274,9 @@ def _print_outcome(receipt: "Receipt") -> None:
     row = Table.grid()
     row.add_column(width=_INDENT)
     row.add_column()
-    row.add_row(
-        Text(receipt.outcome, style=OUTCOME_STYLES[receipt.outcome]), Text(receipt.candidate.text)
-    )
+    # On one line, even if a writer took several lines of a mail for one statement.
+    text = " ".join(receipt.candidate.text.split())
+    row.add_row(Text(receipt.outcome, style=OUTCOME_STYLES[receipt.outcome]), Text(text))
     console().print(row)
 
 
@@ -306,14 +308,18 @@ def _show_group(entries: Sequence[dict[str, Any]], *, reports: "dict[str, WriteR
     from rich.table import Table
     from rich.text import Text
 
+    out = console()
     receipts = _by_text(reports["planted"])
     local = _by_text(reports["planted, local judge"]) if "planted, local judge" in reports else {}
+    # A second judge leaves a narrow terminal no room for the source.
+    has_source = not local or out.width >= _WIDE
     table = Table(box=None, padding=(0, 1, 0, 0), show_header=bool(local))
     table.add_column("judge", width=_INDENT - 1)
     if local:
         table.add_column("local judge", width=_INDENT - 1)
     table.add_column("candidate")
-    table.add_column("what was said", style="dim")
+    if has_source:
+        table.add_column("what was said", style="dim")
     for entry in entries:
         receipt = receipts.get(entry["text"])
         # The run may have failed before this candidate was judged.
@@ -323,8 +329,9 @@ def _show_group(entries: Sequence[dict[str, Any]], *, reports: "dict[str, WriteR
         if local:
             outcomes.append(local[entry["text"]].outcome)
         cells = [Text(outcome, style=OUTCOME_STYLES[outcome]) for outcome in outcomes]
-        table.add_row(*cells, Text(entry["text"]), Text(entry["said"]))
-    console().print(table)
+        source = [Text(entry["said"])] if has_source else []
+        table.add_row(*cells, Text(entry["text"]), *source)
+    out.print(table)
 
 
 def _by_text(report: "WriteReport") -> "dict[str, Receipt]":
