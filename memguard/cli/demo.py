@@ -369,7 +369,9 @@ def _show_comparison(comparison: _Comparison, reports: "dict[str, WriteReport]")
 def _is_wrong(text: str) -> bool:
     planted = [entry["text"] for entry in _shipped("planted") if entry["kind"] != "true"]
     # And sentences of the conversation that were corrected later, or are not the user's.
-    return text in planted or any(part in text for part in _shipped("request")["wrong"])
+    # Without the full stop, because a unit of a memory may lack it.
+    parts = (*(part.rstrip(".") for part in planted), *_shipped("request")["wrong"])
+    return any(part in text for part in parts)
 
 
 def _show_needs(comparison: _Comparison) -> None:
