@@ -130,8 +130,13 @@ _MY_FAVOURITE = re.compile(
 # Cached, because the judge reads the same turns for every candidate of a run.
 @lru_cache(maxsize=1024)
 def split(
-    text: str, speaker: str, user_names: frozenset[str], listener: str
+    text: str,
+    speaker: str,
+    user_names: frozenset[str],
+    listener: str,
+    people: tuple[str, ...] = (),
 ) -> tuple[Clause, ...]:
+    """Like `split_clauses`, for folded names; `people` may be meant by `she` in this text."""
     clauses: list[Clause] = []
     aliases: dict[str, str] = {}
     for start, end, label in _passages(text, user_names):
@@ -141,6 +146,7 @@ def split(
             you=_normal(listener, user_names) if listener else UNKNOWN,
             user_names=user_names,
             aliases=aliases,
+            people=[(owner, gender_of(owner)) for owner in people],
         )
         clauses += reader.read(start, end)
     return tuple(clauses)
