@@ -102,7 +102,7 @@ _INDEFINITE = frozenset(
     "friend colleague neighbour cousin classmate relative client roommate uncle aunt".split()
 )
 _HAVE = frozenset("have has had got habe hat hatte tengo tiene ai a have've".split())
-_ANYBODY = frozenset("frau mann mujer femme fille hombre homme child children kid kids".split())
+_ANYBODY = frozenset("frau mann mujer femme fille hombre homme".split())
 _CALENDAR = frozenset(
     "monday tuesday wednesday thursday friday saturday sunday january february march april may "
     "june july august september october november december christmas easter today tomorrow "
@@ -641,7 +641,7 @@ class _Sentence:
             return _Phrase(self.reader.me, index + 2, "person")
         skip = index + 2 if after in {"the", "l'", "el", "la", "le"} else index + 1
         if self._low(skip) in self._grammar.user:
-            return _Phrase(USER, skip + 1, "person")
+            return self._user_at(skip)
         if after in self._grammar.mine or after in _OBLIQUE:
             return self._relation_at(index + 2, self.reader.me, depth=1)
         if after in self._grammar.theirs:
@@ -713,7 +713,9 @@ class _Sentence:
             return None
         elif not ending and self._low(end) and self._is_surname(end):
             end += 1
-        owner = self.reader.aliases.get(root) or _normal(root, self.reader.user_names)
+        alias = self.reader.aliases.get(root)
+        owner = alias or _normal(root, self.reader.user_names)
+        name = root if alias else ""
         if ending == "'s":
             owned = self._relation_at(end, owner)
             return owned or _Phrase(owner, self._end_of_thing(end), "person")
@@ -723,12 +725,15 @@ class _Sentence:
             if self._low(end) == ",":
                 end = related.end + (self._low(related.end) == ",")
             return _Phrase(related.owner, end, "person", name=root)
-        return _Phrase(owner, end, "person", has_verb=ending == "is")
+        return _Phrase(owner, end, "person", name=name, has_verb=ending == "is")
 
     def _relation_of_name(self, index: int) -> _Phrase | None:
         """The relation in `Clara, my sister,` and `Clara is my sister`."""
         low, grammar = self._low(index), self._grammar
         if low != "," and low not in _IS | {"ist", "es", "est", "war", "c'est"}:
+            return None
+        # `Ben and Clara are my kids`: a relation of several names tells them not apart.
+        if low == "are" or self._low(index - 2) in {"and", "und", "y", "et"}:
             return None
         after = self._low(index + 1)
         if after in grammar.mine:

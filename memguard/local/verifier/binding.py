@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from memguard.local.verifier.alignment import Alignment
 from memguard.local.verifier.numbers import values_of
 from memguard.local.verifier.ownership import ClauseMap
-from memguard.local.verifier.words import Flags
+from memguard.local.verifier.words import Flags, Words
 
 Binding = Literal["bound", "misbound", "denied"]
 
@@ -103,6 +103,8 @@ def _rivals(
         rivals = capital & ~number
     else:
         rivals = ~(number | stop | capital) & (alignment.cos[row] > _RIVAL_COSINE)
+    stems = [stem for source in sources for stem in source.stems]
+    rivals[_beside_the_same(row, stated, stems, stop)] = True
     rivals[stated[row]] = False
     for other in rows:
         # What the candidate states as well is not a rival.
@@ -126,8 +128,35 @@ def _is_misbound(
     taken = set(segments[rivals[first]].tolist())
     if not other <= taken:
         return False
+    # `the blue bike for me, the red one for Ida`: what comes later has a colour of its own.
+    if min(other) > max(own) and _are_in_one_unit(stated[first], stated[second], alignment):
+        return True
     # `I lived in Rome, then in Oslo`: the verb is shared, unless the other segment has its own.
     return own <= set(segments[rivals[second]].tolist())
+
+
+def _are_in_one_unit(
+    first: NDArray[np.int64], second: NDArray[np.int64], alignment: Alignment
+) -> bool:
+    return len(set(alignment.unit[first].tolist()) | set(alignment.unit[second].tolist())) == 1
+
+
+def _beside_the_same(
+    row: int, stated: dict[int, NDArray[np.int64]], stems: list[str], stop: Flags
+) -> list[int]:
+    """Words in the place of this one: `window seats on trains, aisle seats on planes`."""
+    columns = [int(column) for column in stated[row]]
+    rivals: list[int] = []
+    for column in columns:
+        for step in (-1, 1):
+            anchor = column + step
+            if not 0 <= anchor < len(stems) or stop[anchor]:
+                continue
+            for other, stem in enumerate(stems):
+                at = other - step
+                if stem == stems[anchor] and other != anchor and 0 <= at < len(stems):
+                    rivals += [] if stop[at] or at in columns else [at]
+    return rivals
 
 
 def _denied(
@@ -142,11 +171,17 @@ def _denied(
     texts = [span.text.lower() for source in sources for span in source.spans]
     stems = [stem for source in sources for stem in source.stems]
     clause = np.concatenate([source.clause for source in sources])
-    return [
+    denied = [
         row
         for row in rows
         if all(_is_replaced(int(column), texts, stems, clause) for column in stated[row])
     ]
+    # A verb is shared: of `I used to work at X, now at Y` only `X` is denied.
+    return denied if len(denied) == len(rows) else [row for row in denied if _is_detail(fact, row)]
+
+
+def _is_detail(fact: Words, row: int) -> bool:
+    return bool(fact.number[row] or fact.capital[row])
 
 
 def _is_replaced(
@@ -156,6 +191,12 @@ def _is_replaced(
     while first > 0 and clause[first - 1] == clause[column] and column - first < _REACH:
         first -= 1
     before = texts[first:column]
+    begin = column
+    while begin > 0 and clause[begin - 1] == clause[column]:
+        begin -= 1
+    whole = texts[begin:column]
+    if "used" in whole and "to" in whole[whole.index("used") :]:
+        return True
     if _REPLACED & set(before):
         return True
     if "from" in before:

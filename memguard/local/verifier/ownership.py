@@ -29,11 +29,25 @@ Ownership = Literal["same", "other", "unclear"]
 _MAX_LOST = 0.25
 _MAX_UNCLEAR = 0.34
 _SIMILAR = 0.45
+_MAX_BETWEEN = 2
 _ROLES = {"user": USER, "assistant": "assistant", "tool": "tool", "document": "document"}
 _GENERIC = frozenset("speaker user assistant system tool document the mr mrs dr".split())
 _OBJECT_ME = re.compile(r"\b(?:me|us|myself)\b", re.IGNORECASE)
+_PRONOUN = re.compile(r"\b(?:it|them|one|ones|that|mine|this)\b", re.IGNORECASE)
+_UNREAL = re.compile(
+    r"\b(?:if|would|could|might|may|maybe|perhaps|wish|hope|want|used|almost|nearly|should|unless|"
+    r"pretend|imagine|probably|think|thought|except|instead|rather|longer|until|from|before)\b"
+    r"|['\u2019]d\b",
+    re.IGNORECASE,
+)
+_VERBS = (
+    re.compile(r"\b(?:am|is|are|was|were|be|been)\b|['\u2019](?:m|s|re)\b|\bim\b", re.IGNORECASE),
+    re.compile(r"\b(?:has|have|had|got|having)\b|['\u2019]ve\b", re.IGNORECASE),
+    re.compile(r"\b(?:can|cannot|can['\u2019]?t)\b", re.IGNORECASE),
+)
+_NO_EVIDENCE = frozenset({"assistant", "tool", "document", "system"})
 _WE = re.compile(r"\b(?:we|let's|our|we're|we've)\b", re.IGNORECASE)
-_DENIES = re.compile(r"\b(?:not|no|never|neither|nor|nicht)\b|n't\b", re.IGNORECASE)
+_DENIES = re.compile(r"\b(?:not|cannot|cant|dont|doesnt|without|nobody|nothing|no|never|neither|nor|nicht)\b|n't\b", re.IGNORECASE)
 # A word for several relations is compatible with each of them.
 _GENERAL = {
     "partner": {"wife", "husband", "girlfriend", "boyfriend", "fiancee", "fiance", "ex"},
@@ -225,6 +239,70 @@ def _cover(alignment: Alignment) -> Matrix:
     return cover.astype(np.float32)
 
 
+def is_restated(
+    alignment: Alignment, clause_map: ClauseMap, *, claim: Sequence[Clause], start: int
+) -> bool:
+    """Whether a sentence repeats clauses of the same owners, apart from the grammatical person.
+
+    Every word that carries a detail is in one clause, in the same order, with the same verb, and
+    both deny or neither does. The arguments are those of `check_owners`.
+    """
+    words = alignment.fact.words
+    offsets = np.array([span.start + start for span in words.spans])
+    cover = _cover(alignment)
+    checked = False
+    for clause in claim:
+        if clause.owner in {UNKNOWN, WORLD} or clause.is_elided:
+            return False
+        inside = (offsets >= clause.subject_end) & (offsets < clause.end)
+        rows = np.flatnonzero(inside & (alignment.weight > 0) & ~words.negation)
+        if not len(rows):
+            if (inside & ~words.stop).any():
+                return False
+            continue
+        if not any(
+            _repeats(alignment, clause_map, index, clause, cover[rows])
+            for index in range(len(clause_map.clauses))
+        ):
+            return False
+        checked = True
+    return checked
+
+
+def _repeats(
+    alignment: Alignment, clause_map: ClauseMap, index: int, claim: Clause, cover: Matrix
+) -> bool:
+    owned = clause_map.clauses[index]
+    clause = owned.clause
+    if owned.speaker in _NO_EVIDENCE or clause.is_elided:
+        return False
+    if _compare(claim, owned, clause_map) != _SAME or WORLD in {clause.owner}:
+        return False
+    columns = np.flatnonzero((clause_map.columns == index) & ~clause_map.in_subject)
+    matches: list[int] = []
+    for row in cover:
+        later = columns[(columns > (matches[-1] if matches else -1)) & (row[columns] >= 1.0)]
+        if not len(later):
+            return False
+        matches.append(int(later[0]))
+    # What is left out in between may be the partner of a word: `three nephews and one niece`.
+    words = [source.encoded.words for source in alignment.sources]
+    between = np.arange(matches[0], matches[-1] + 1)
+    between = between[~np.isin(between, matches)]
+    plain = ~np.concatenate([unit.stop for unit in words])
+    segments = np.concatenate([unit.clause for unit in words])
+    if plain[between].sum() > _MAX_BETWEEN or len(set(segments[matches].tolist())) > 1:
+        return False
+    question = np.concatenate([source.encoded.words.question for source in alignment.sources])
+    if question[columns].any() or _UNREAL.search(clause.text) or _UNREAL.search(claim.text):
+        return False
+    if bool(_DENIES.search(clause.text)) != bool(_DENIES.search(claim.text)):
+        return False
+    # `The user is a dog` has the words of `I have a dog`.
+    predicate = claim.text[max(0, claim.subject_end - claim.start) :]
+    return all(verb.search(clause.text) for verb in _VERBS if verb.search(predicate))
+
+
 def _check_clause(
     alignment: Alignment,
     clause_map: ClauseMap,
@@ -246,6 +324,9 @@ def _check_clause(
     repeated = _repeated_columns(clause_map, kinds, claim_denies=claim_denies)
     if repeated.any():
         best[_SAME] = np.maximum(best[_SAME], cover[rows][:, repeated].max(axis=1))
+    meant = _meant_columns(clause_map, kinds)
+    if meant.any():
+        best[_MAYBE] = np.maximum(best[_MAYBE], cover[rows][:, meant].max(axis=1))
     weight = alignment.weight[rows]
     lost = weight * np.maximum(0.0, best[_OTHER] - np.maximum(best[_SAME], best[_MAYBE]))
     unclear = weight * np.maximum(0.0, np.maximum(best[_MAYBE], best[_OTHER]) - best[_SAME])
@@ -265,6 +346,8 @@ def _check_clause(
 def _compare(claim: Clause, owned: OwnedClause, clause_map: ClauseMap) -> int:
     """Whether a clause of the context is about the owner of a clause of the candidate."""
     clause = owned.clause
+    if claim.name and clause.name and claim.name != clause.name:
+        return _OTHER
     wanted = {_canonical(owner, clause_map) for owner in (claim.owner, *claim.also)}
     owners = {_canonical(owner, clause_map) for owner in (clause.owner, *clause.also)}
     if any(_compatible(first, second) for first in wanted for second in owners):
@@ -362,6 +445,20 @@ def _repeated_columns(
         if denies == claim_denies:
             repeated |= clause_map.columns == source
     return repeated
+
+
+def _meant_columns(clause_map: ClauseMap, kinds: NDArray[np.int64]) -> Flags:
+    """Words that a pronoun in a clause of the owner may mean: `Lena is allergic and I love it`."""
+    meant = np.zeros(len(clause_map.columns), dtype=bool)
+    for index, owned in enumerate(clause_map.clauses):
+        rest = owned.clause.text[max(0, owned.clause.subject_end - owned.clause.start) :]
+        if kinds[index] == _SAME and index and _PRONOUN.search(rest):
+            before = owned.unit - 1
+            for earlier in range(index - 1, -1, -1):
+                if clause_map.clauses[earlier].unit < before:
+                    break
+                meant |= clause_map.columns == earlier
+    return meant
 
 
 def _repeated_clause(clause_map: ClauseMap, index: int) -> int | None:

@@ -28,6 +28,7 @@ from memguard.local.verifier.ownership import (
     candidate_clauses,
     check_owners,
     is_of_user,
+    is_restated,
     map_clauses,
 )
 from memguard.local.verifier.units import (
@@ -130,6 +131,7 @@ class _SentenceScore:
     retrieved: bool
     owners: OwnerCheck
     binding: BindingCheck
+    restated: bool
 
 
 class SupportVerifier:
@@ -295,6 +297,7 @@ class SupportVerifier:
                 _SentenceScore(
                     owners=check_owners(alignment, clauses, claim=claim, start=sentence.start),
                     binding=check_binding(alignment, clauses),
+                    restated=is_restated(alignment, clauses, claim=claim, start=sentence.start),
                     score=assets.calibration.score(logit, lacks_detail=features.lacks_detail),
                     words=_word_evidence(alignment, chosen, source.turn_ids, start=sentence.start),
                     turns=frozenset(unit.turn for unit in chosen),
@@ -324,6 +327,8 @@ class SupportVerifier:
         problems = [problem for sentence in judged for problem in _problems(sentence)]
         notes = (*notes, *dict.fromkeys(problem.note for problem in problems))
         is_wrong = any(problem.is_certain for problem in problems)
+        if not problems and all(sentence.restated for sentence in judged):
+            score = max(score, scale.high)
         if problems:
             # Below the threshold, so that a caller who only compares scores does not admit it.
             score = min(score, scale.low - _STEP if is_wrong else scale.tau - _STEP)
