@@ -121,9 +121,7 @@ def chat_pairs(folder: Path, *, split: str, limit: int = _PER_SPLIT) -> list[Pai
             ("subject", f"The user's {relation} {said}."),
         ]
         pairs += [
-            Pair(
-                source="msc", split=split, language="en", turns=turns, candidate=text_, kind=kind
-            )
+            Pair(source="msc", split=split, language="en", turns=turns, candidate=text_, kind=kind)
             for kind, text_ in candidates
         ]
     return pairs

@@ -78,9 +78,7 @@ def _segments(alignment: Alignment, clause_map: ClauseMap) -> NDArray[np.int64]:
     """The number of the segment of every context word: pauses, conjunctions and subjects end one."""
     clause = np.concatenate([source.encoded.words.clause for source in alignment.sources])
     change = (
-        (np.diff(alignment.unit) != 0)
-        | (np.diff(clause) != 0)
-        | (np.diff(clause_map.columns) != 0)
+        (np.diff(alignment.unit) != 0) | (np.diff(clause) != 0) | (np.diff(clause_map.columns) != 0)
     )
     return np.concatenate([[0], np.cumsum(change)])
 

@@ -47,7 +47,10 @@ _VERBS = (
 )
 _NO_EVIDENCE = frozenset({"assistant", "tool", "document", "system"})
 _WE = re.compile(r"\b(?:we|let's|our|we're|we've)\b", re.IGNORECASE)
-_DENIES = re.compile(r"\b(?:not|cannot|cant|dont|doesnt|without|nobody|nothing|no|never|neither|nor|nicht)\b|n't\b", re.IGNORECASE)
+_DENIES = re.compile(
+    r"\b(?:not|cannot|cant|dont|doesnt|without|nobody|nothing|no|never|neither|nor|nicht)\b|n't\b",
+    re.IGNORECASE,
+)
 # A word for several relations is compatible with each of them.
 _GENERAL = {
     "partner": {"wife", "husband", "girlfriend", "boyfriend", "fiancee", "fiance", "ex"},
@@ -112,9 +115,7 @@ def candidate_clauses(text: str, units: Sequence[TextUnit]) -> tuple[Clause, ...
     return split(text, "", _user_names(units), "")
 
 
-def map_clauses(
-    alignment: Alignment, units: Sequence[TextUnit], *, about_user: bool
-) -> ClauseMap:
+def map_clauses(alignment: Alignment, units: Sequence[TextUnit], *, about_user: bool) -> ClauseMap:
     """Split the units of a context into clauses, and locate its words in them.
 
     Args:

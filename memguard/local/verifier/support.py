@@ -325,7 +325,8 @@ class SupportVerifier:
         retrieved = any(sentence.retrieved for sentence in judged)
         notes = _notes(text, source.units, retrieved=retrieved, split=len(judged) > 1)
         problems = [problem for sentence in judged for problem in _problems(sentence)]
-        notes = (*notes, *dict.fromkeys(problem.note for problem in problems))
+        added: dict[SupportNote, None] = dict.fromkeys(problem.note for problem in problems)
+        notes = (*notes, *added)
         is_wrong = any(problem.is_certain for problem in problems)
         if not problems and all(sentence.restated for sentence in judged):
             score = max(score, scale.high)
