@@ -230,13 +230,14 @@ def _cover(alignment: Alignment) -> Matrix:
         reading for source in alignment.sources for reading in source.encoded.words.readings
     ]
     for row in np.flatnonzero(words.number):
-        wanted = values_of(words.readings[int(row)])
+        wanted = words.readings[int(row)]
         for column, reading in enumerate(readings):
-            if reading and (
-                is_stated(words.readings[int(row)], values_of(reading))
-                or values_of(reading) & wanted
-            ):
+            values = values_of(reading)
+            if is_stated(wanted, values):
                 cover[row, column] = 1.0
+            elif values & values_of(wanted):
+                # `1990-03-03` has a part of its date in `1990`.
+                cover[row, column] = _SIMILAR
     return cover.astype(np.float32)
 
 

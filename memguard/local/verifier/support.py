@@ -297,7 +297,8 @@ class SupportVerifier:
                 _SentenceScore(
                     owners=check_owners(alignment, clauses, claim=claim, start=sentence.start),
                     binding=check_binding(alignment, clauses),
-                    restated=is_restated(alignment, clauses, claim=claim, start=sentence.start),
+                    restated=not features.lacks_detail
+                    and is_restated(alignment, clauses, claim=claim, start=sentence.start),
                     score=assets.calibration.score(logit, lacks_detail=features.lacks_detail),
                     words=_word_evidence(alignment, chosen, source.turn_ids, start=sentence.start),
                     turns=frozenset(unit.turn for unit in chosen),
