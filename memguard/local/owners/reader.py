@@ -31,6 +31,7 @@ _TAIL = word_set(
 _MAX_BARE = 2
 _MAX_THING = 7
 """Words between the first word of a thing and its verb."""
+_REPORTS = word_set("read heard know think believe say says said learned mentioned told hear")
 _FRAGMENTS = word_set(
     "love like hate prefer live work can't cannot don't never always enjoy got have am was want "
     "need just grew trying went going looking currently mostly proud vegan vegetarian"
@@ -268,6 +269,7 @@ class _Sentence(PhraseReader):
             if before in self.grammar.articles or before in self.grammar.mine:
                 return None
             ok = follows_verb or self._is_before_relative(phrase.end)
+            ok |= not has_subject and self._is_before_attribute(phrase.end)
             ok |= at_border and self._is_gap(phrase.end, has_subject=has_subject)
             return phrase if ok and (at_border or not has_subject or follows_verb) else None
         # Verbs stand before and after subjects, so that position and case must do.
@@ -278,6 +280,18 @@ class _Sentence(PhraseReader):
     def _is_before_relative(self, index: int) -> bool:
         index += self.low(index) == ","
         return self.low(index) in self.grammar.relative and self.drafts[-1].subject is None
+
+    def _is_before_attribute(self, index: int) -> bool:
+        """Whether a verb follows after an attribute: `a colleague from work has`."""
+        if self.low(index) not in self.grammar.prepositions:
+            return False
+        for at in range(index + 1, index + _MAX_THING):
+            low = self.low(at)
+            if not low or not self.tokens[at].is_word or self.base(at) in self.grammar.first:
+                return False
+            if low in self.grammar.auxiliaries or low in HUMAN:
+                return True
+        return False
 
     def _is_gap(self, index: int, *, has_subject: bool) -> bool:
         """Whether the verb is left out: `I am from Porto, my wife from Lyon`, `Tomas too`."""
@@ -314,8 +328,12 @@ class _Sentence(PhraseReader):
             or (self.speech.language != "en" and low not in grammar.articles)
         ):
             return None
+        if self.low(index - 1) == "that" and self.low(index - 2) in _REPORTS:
+            return Phrase(owner, index + 1, kind)
         for at in range(index + 1, min(index + _MAX_THING, self.last)):
             after = self.low(at)
+            if self._is_thing_gap(index, at):
+                return Phrase(owner, at, kind)
             possessor = self.possessor(at) if after in grammar.of else None
             if possessor is not None:
                 return Phrase(possessor.owner, possessor.end, "person")
@@ -326,6 +344,12 @@ class _Sentence(PhraseReader):
             if after in grammar.auxiliaries and after not in grammar.fillers:
                 return Phrase(owner, at, kind)
         return None
+
+    def _is_thing_gap(self, first: int, index: int) -> bool:
+        """Whether the verb is left out: `my dentist is in Elm Street, my optician in Oak Street`."""
+        owned = self.low(first) in self.grammar.mine and self.low(first - 1) in {",", "and", ";"}
+        preposition = self.low(index) in self.grammar.prepositions - self.grammar.of
+        return owned and preposition and index > first + 1 and self.subject is not None
 
     def _finish(self) -> None:
         if self.quoted:
@@ -350,6 +374,7 @@ class _Sentence(PhraseReader):
             owner = self.speech.me
         if agrees:
             owner = self.speech.me
+        gap = bool(rest) and (rest[0] in self.grammar.prepositions or rest[0][0].isdigit())
         repeats = ""
         if (agrees or elided) and before is not None:
             repeats = before.repeats if before.is_elided else before.text
@@ -364,6 +389,7 @@ class _Sentence(PhraseReader):
                 name=subject.name if subject else "",
                 repeats=repeats,
                 is_elided=agrees or elided,
+                shares_verb=gap and subject is not None and before is not None,
                 is_carried=is_carried,
             )
         )

@@ -6,12 +6,16 @@ that stands only beside a rival of another word, a different number, name or thi
 belongs to that rival. A word that is stated only to be denied (`six, not eight`) is no support.
 """
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memguard.local.owners import Clause
+from memguard.local.owners.words import RELATIONS
 from memguard.local.verifier.alignment import Alignment
 from memguard.local.verifier.numbers import values_of
 from memguard.local.verifier.ownership import ClauseMap
@@ -33,15 +37,24 @@ class BindingCheck:
     words: tuple[str, ...] = ()
 
 
-def check_binding(alignment: Alignment, clause_map: ClauseMap) -> BindingCheck:
+def check_binding(
+    alignment: Alignment, clause_map: ClauseMap, *, claim: Sequence[Clause]
+) -> BindingCheck:
     """Whether the words of a candidate stand together in the context, and are not denied there.
 
     Args:
         alignment: The candidate aligned with its units.
         clause_map: The clauses of these units.
+        claim: The clauses of the candidate; the words of their owners are not compared.
     """
     words = alignment.fact.words
-    rows = [int(row) for row in np.flatnonzero((alignment.weight > 0) & ~words.negation)]
+    owners = {word for clause in claim for word in re.split(r"'s | ", clause.owner)}
+    owners |= {clause.name for clause in claim}
+    rows = [
+        int(row)
+        for row in np.flatnonzero((alignment.weight > 0) & ~words.negation)
+        if not owners & _names_of(words.spans[int(row)].text)
+    ]
     stated = {row: _columns(alignment, row) for row in rows}
     rows = [row for row in rows if len(stated[row])]
     denied = _denied(alignment, rows, stated)
@@ -57,6 +70,11 @@ def check_binding(alignment: Alignment, clause_map: ClauseMap) -> BindingCheck:
                 pair = sorted((first, second))
                 return BindingCheck("misbound", tuple(words.spans[row].text for row in pair))
     return BindingCheck("bound")
+
+
+def _names_of(word: str) -> set[str]:
+    low = word.lower().removesuffix("'s")
+    return {low, RELATIONS["en"].get(low, low)}
 
 
 def _columns(alignment: Alignment, row: int) -> NDArray[np.int64]:

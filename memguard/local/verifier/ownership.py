@@ -46,6 +46,7 @@ _VERBS = (
     re.compile(r"\b(?:can|cannot|can['\u2019]?t)\b", re.IGNORECASE),
 )
 _NO_EVIDENCE = frozenset({"assistant", "tool", "document", "system"})
+_AGREES = re.compile(r"(?:me|same|so|neither|nor|likewise|ditto)\b", re.IGNORECASE)
 _WE = re.compile(r"\b(?:we|let's|our|we're|we've)\b", re.IGNORECASE)
 _DENIES = re.compile(
     r"\b(?:not|cannot|cant|dont|doesnt|without|nobody|nothing|no|never|neither|nor|nicht)\b|n't\b",
@@ -225,6 +226,8 @@ def _cover(alignment: Alignment) -> Matrix:
     similar = np.where(alignment.cos >= _SIMILAR, alignment.cos, 0.0)
     # A name or a number is stated or not: a similar one is another.
     similar[words.capital | words.number] = 0.0
+    # The vector of `it` is near to what it means, whoever said that.
+    similar[:, np.concatenate([source.encoded.words.stop for source in alignment.sources])] = 0.0
     cover = np.where(alignment.same, 1.0, similar)
     readings = [
         reading for source in alignment.sources for reading in source.encoded.words.readings
@@ -276,10 +279,18 @@ def _repeats(
 ) -> bool:
     owned = clause_map.clauses[index]
     clause = owned.clause
-    if owned.speaker in _NO_EVIDENCE or clause.is_elided:
+    if owned.speaker in _NO_EVIDENCE or clause.owner == WORLD:
         return False
-    if _compare(claim, owned, clause_map) != _SAME or WORLD in {clause.owner}:
+    if _compare(claim, owned, clause_map) != _SAME:
         return False
+    denies = bool(_DENIES.search(clause.text))
+    if clause.is_elided:
+        # `Me too` repeats what the other speaker said.
+        source = _repeated_clause(clause_map, index)
+        if source is None or not _AGREES.match(clause.text):
+            return False
+        index, clause = source, clause_map.clauses[source].clause
+        denies = bool(_DENIES.search(clause.text))
     columns = np.flatnonzero((clause_map.columns == index) & ~clause_map.in_subject)
     matches: list[int] = []
     for row in cover:
@@ -298,7 +309,7 @@ def _repeats(
     question = np.concatenate([source.encoded.words.question for source in alignment.sources])
     if question[columns].any() or _UNREAL.search(clause.text) or _UNREAL.search(claim.text):
         return False
-    if bool(_DENIES.search(clause.text)) != bool(_DENIES.search(claim.text)):
+    if denies != bool(_DENIES.search(claim.text)):
         return False
     # `The user is a dog` has the words of `I have a dog`.
     predicate = claim.text[max(0, claim.subject_end - claim.start) :]
@@ -326,6 +337,9 @@ def _check_clause(
     repeated = _repeated_columns(clause_map, kinds, claim_denies=claim_denies)
     if repeated.any():
         best[_SAME] = np.maximum(best[_SAME], cover[rows][:, repeated].max(axis=1))
+    shared = _shared_verbs(alignment, clause_map, kinds)
+    if shared.any():
+        best[_SAME] = np.maximum(best[_SAME], cover[rows][:, shared].max(axis=1))
     meant = _meant_columns(clause_map, kinds)
     if meant.any():
         best[_MAYBE] = np.maximum(best[_MAYBE], cover[rows][:, meant].max(axis=1))
@@ -399,20 +413,26 @@ def _with_mentions(
     """
     result = of_column.copy()
     words = [source.encoded.words for source in alignment.sources]
-    stems = [stem for unit in words for stem in unit.stems]
+    lowered = [span.text.lower().removesuffix("'s") for unit in words for span in unit.spans]
     for index, owned in enumerate(clause_map.clauses):
         columns = np.flatnonzero(clause_map.columns == index)
         if not len(columns) or of_column[columns[0]] != _OTHER:
             continue
         clause = owned.clause
         if owned.speaker == claim.owner:
-            result[columns[clause_map.in_subject[columns]]] = _SAME
+            names = {clause.owner.rsplit("'s ", 1)[-1], clause.name}
+            for column in columns[clause_map.in_subject[columns]]:
+                # Not all of the subject: in `my son's nut allergy` the allergy is the son's.
+                if RELATIONS["en"].get(lowered[column], lowered[column]) in names:
+                    result[column] = _SAME
             rest = clause.text[max(0, clause.subject_end - clause.start) :]
             if _OBJECT_ME.search(rest):
                 result[columns] = _MAYBE
             for column in columns:
-                before = stems[max(0, int(column) - 2) : int(column)]
-                if not clause_map.in_subject[column] and {"my", "our"} & set(before):
+                before = range(max(0, int(column) - 2), int(column))
+                if any(
+                    lowered[at] in {"my", "our"} and not clause_map.in_subject[at] for at in before
+                ):
                     result[column] = _SAME
         elif owned.speaker == clause.owner and _mentions(claim, clause, clause_map):
             result[columns] = _MAYBE
@@ -447,6 +467,17 @@ def _repeated_columns(
         if denies == claim_denies:
             repeated |= clause_map.columns == source
     return repeated
+
+
+def _shared_verbs(alignment: Alignment, clause_map: ClauseMap, kinds: NDArray[np.int64]) -> Flags:
+    """The verb of a clause before one of the owner's that has none of its own."""
+    shared = np.zeros(len(clause_map.columns), dtype=bool)
+    stop = np.concatenate([source.encoded.words.stop for source in alignment.sources])
+    for index, owned in enumerate(clause_map.clauses):
+        if index and owned.clause.shares_verb and kinds[index] == _SAME:
+            before = (clause_map.columns == index - 1) & ~clause_map.in_subject & ~stop
+            shared[np.flatnonzero(before)[:1]] = True
+    return shared
 
 
 def _meant_columns(clause_map: ClauseMap, kinds: NDArray[np.int64]) -> Flags:

@@ -296,7 +296,7 @@ class SupportVerifier:
             judged.append(
                 _SentenceScore(
                     owners=check_owners(alignment, clauses, claim=claim, start=sentence.start),
-                    binding=check_binding(alignment, clauses),
+                    binding=check_binding(alignment, clauses, claim=claim),
                     restated=not features.lacks_detail
                     and is_restated(alignment, clauses, claim=claim, start=sentence.start),
                     score=assets.calibration.score(logit, lacks_detail=features.lacks_detail),
