@@ -252,6 +252,7 @@ class PhraseReader:
             if low.endswith(ending) and self.speech.language in {"en", "de"}:
                 after = self.low(index + 1)
                 state = after in _STATE or after in HUMAN or after.endswith("ing")
+                state &= after not in RELATIONS[self.speech.language]
                 return low.removesuffix(ending), "is" if state and ending == "'s" else "'s"
         return low, ""
 
