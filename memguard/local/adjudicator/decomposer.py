@@ -4,7 +4,8 @@ import asyncio
 import re
 from collections.abc import Sequence
 
-from memguard.local.adjudicator.cues import NAME, kind_of
+from memguard.local.adjudicator.attributes import kind_of
+from memguard.local.adjudicator.cues import NAME
 from memguard.local.pieces import MAX_PIECES, problem_of, with_span
 from memguard.local.statements import split_sentences
 from memguard.schema.read import Decomposition

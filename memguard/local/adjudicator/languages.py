@@ -20,7 +20,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
 _HAN = re.compile("[\u3400-\u9fff]")
 _OTHER_SCRIPT = re.compile("[\u0370-\u1fff\u3040-\u30ff\uac00-\ud7af]")
 
-_FUNCTION_WORDS: dict[Language, frozenset[str]] = {
+FUNCTION_WORDS: dict[Language, frozenset[str]] = {
     "en": word_set("""
         the a an is are was were be been do does did what which who how why where when should
         would could can will i my me we our you your to of in on at for with from and or but not
@@ -56,6 +56,7 @@ _FUNCTION_WORDS: dict[Language, frozenset[str]] = {
         på nie się jest moja w z на и не
     """),
 }
+"""Words of grammar by which a language is recognized."""
 _LETTERS: tuple[tuple[Language, re.Pattern[str]], ...] = (
     ("de", re.compile("[äöüß]", _I)),
     ("es", re.compile("[ñ¿¡áíóú]", _I)),
@@ -81,7 +82,7 @@ def language_of(text: str) -> Language:
     words = [word.casefold().replace("\u2019", "'") for word in _WORD.findall(text)]
     scores: dict[Language, float] = {
         language: sum(word in known for word in words)
-        for language, known in _FUNCTION_WORDS.items()
+        for language, known in FUNCTION_WORDS.items()
     }
     for language, pattern in _LETTERS:
         scores[language] += 0.75 * (pattern.search(text) is not None)
@@ -134,7 +135,7 @@ class Wordings:
     alone: re.Pattern[str]
     """That an answer is for the user alone."""
     company: re.Pattern[str]
-    """What stands before a person who joins the user: with."""
+    """A person who joins the user: with my wife."""
     greeting: re.Pattern[str]
     """A message that asks nothing; matches all of it."""
     asks_past: re.Pattern[str]
@@ -194,7 +195,7 @@ GERMAN = Wordings(
         party  feier  einladen
     """),
     alone=_any(r"nur für mich  für mich allein\w*  allein\w*  für mich selbst  mit (?:\w+ )?kollegen"),
-    company=_any(r"mit(?: (?:mein\w{0,2}|unser\w{0,2}|der|dem|den))?"),
+    company=_any(r"mit (?:mein\w{0,2} |unser\w{0,2} |der |dem |den )?\w+"),
     greeting=re.compile(
         r"(?:hallo|hi|guten (?:morgen|tag|abend)|gute nacht|danke?|vielen dank|super|toll|ok|okay|"
         r"tschüs+|ja|nein|alles klar)\b[\s\w,äöü]{0,20}[!.\s]*",
@@ -236,7 +237,7 @@ SPANISH = Wordings(
     """),
     planning=_any(r"plan\w*  organi[zc]\w*  itinerario  menú  agenda  prepara\w* (?:un|una|el|la)"),
     doing=_any(r"""
-        cómo (?:\w+)  ayúda\w*  escrib\w*  traduc\w*  resum\w*  explica\w*  corrig\w*  mejora\w*  crea  haz  paga\w*  prepara\w*  redacta\w*
+        cómo (?:puedo|podría|hago|se hace|debo|debería|\w+o)  ayúda\w*  escrib\w*  traduc\w*  resum\w*  explica\w*  corrig\w*  mejora\w*  crea  haz  paga\w*  prepara\w*  redacta\w*
     """),
     view=_any(r"qué (?:opino|pienso|creo)  mi (?:opinión|postura|punto de vista)"),
     self=_any(r"yo  me  mi  mis  mí  nosotr[oa]s  nos  nuestr[oa]s?  puedo  debo  tengo  debería  podemos  vivo  escribo  hago"),
@@ -245,7 +246,7 @@ SPANISH = Wordings(
         podemos  cenamos  vamos
     """),
     alone=_any(r"solo para mí  sólo para mí  para mí sol[oa]  yo sol[oa]  con (?:mis )?(?:colegas|compañeros)"),
-    company=_any(r"con(?: (?:mis?|nuestr[oa]s?|el|la))?"),
+    company=_any(r"con (?:mis? |nuestr[oa]s? |el |la )?\w+"),
     greeting=re.compile(
         r"[¡\s]*(?:hola|buen[oa]s (?:días|tardes|noches)|gracias|muchas gracias|genial|vale|adiós|sí|no|"
         r"perfecto|estupendo)\b[\s\w,áéíóú]{0,20}[!.\s]*",
@@ -289,7 +290,7 @@ FRENCH = Wordings(
     """),
     planning=_any(r"plan\w*  organis\w*  itinéraire  menu  emploi du temps  programme"),
     doing=_any(r"""
-        comment  aide\w*  écri\w*  rédige\w*  tradui\w*  résum\w*  expliqu\w*  corrig\w*  amélior\w*  crée  fais  paie\w*  paye\w*  prépar\w*
+        comment (?:puis|je|faire|\w+er|m['\u2019]\w+|se)  aide\w*  écri\w*  rédige\w*  tradui\w*  résum\w*  expliqu\w*  corrig\w*  amélior\w*  crée  fais  paie\w*  paye\w*  prépar\w*
     """),
     view=_any(r"que (?:pensé-je|penses?-je)  qu['\u2019]est-ce que je pense  mon (?:avis|opinion|point de vue)"),
     self=_any(r"je  j['\u2019]\w+  moi  me  m['\u2019]\w+  mon  ma  mes  nous  notre  nos  puis-je  dois-je"),
@@ -297,7 +298,7 @@ FRENCH = Wordings(
         nous  notre  nos  invités?  famille  amie?s  tous  ensemble  collègues  groupe  fête  soirée avec
     """),
     alone=_any(r"seulement pour moi  juste pour moi  pour moi seule?  moi-même  avec (?:mes )?collègues"),
-    company=_any(r"avec(?: (?:mon|ma|mes|notre|nos|le|la))?"),
+    company=_any(r"avec (?:mon |ma |mes |notre |nos |le |la )?\w+"),
     greeting=re.compile(
         r"(?:bonjour|bonsoir|salut|merci|merci beaucoup|super|génial|d['\u2019]accord|ok|oui|non|"
         r"au revoir|parfait)\b[\s\w,éèà]{0,20}[!.\s]*",
@@ -321,7 +322,7 @@ CHINESE = Wordings(
     self=_in("我 咱"),
     together=_in("我们 咱们 客人 家人 全家 朋友们 大家 一起 同事们 聚会 派对 聚餐"),
     alone=_in("我一个人 只有我 就我自己 我自己吃 单独 和同事"),
-    company=_in("和 跟 与 同 陪 带"),
+    company=_in("[和跟与陪带](?:我|我的)?[\u3400-\u9fff]{2}"),
     greeting=re.compile("(?:你好|您好|早上好|晚上好|晚安|谢谢|多谢|太好了|好的|再见|是的|不用)[\\s\\w，、]{0,10}[!！。.\\s]*"),
     asks_past=_in("以前 曾经 说过 告诉过 提到过 过去 当时"),
 )  # fmt: skip
@@ -334,72 +335,9 @@ WORDINGS: dict[Language, Wordings] = {
 }
 """The tables by language; English is in `cues`."""
 
-RELATIONS: dict[str, str] = {
-    "son": "son sohn sohnes hijo fils 儿子",
-    "daughter": "daughter tochter hija fille 女儿",
-    "child": "child children kid kids baby toddler kind kinder kindes niño niña niños hijos bebé "
-    "enfant enfants bébé 孩子 宝宝 小孩",
-    "partner": "wife husband spouse partner fiancé fiancée fiance boyfriend girlfriend frau mann "
-    "ehefrau ehemann partnerin freund freundin verlobte verlobter esposa esposo mujer marido novia "
-    "novio pareja femme mari épouse époux conjoint copain copine compagne compagnon 妻子 丈夫 老婆 "
-    "老公 女朋友 男朋友 爱人 太太 先生",
-    "mother": "mother mom mum mama mutter mutti madre mamá mère maman 妈妈 母亲",
-    "father": "father dad papa vater padre papá père 爸爸 父亲",
-    "parents": "parents eltern padres 父母",
-    "sister": "sister schwester hermana sœur soeur 姐姐 妹妹 姐妹",
-    "brother": "brother bruder hermano frère 哥哥 弟弟 兄弟",
-    "siblings": "siblings geschwister hermanos",
-    "grandmother": "grandmother grandma granny oma großmutter abuela mamie 奶奶 外婆 姥姥 祖母",
-    "grandfather": "grandfather grandpa opa großvater abuelo papi 爷爷 外公 姥爷 祖父",
-    "grandparents": "grandparents großeltern abuelos",
-    "grandchild": "grandson granddaughter grandchild grandchildren enkel enkelin nieto nieta "
-    "petit-fils petite-fille 孙子 孙女",
-    "uncle": "uncle onkel tío oncle 叔叔 伯伯 舅舅",
-    "aunt": "aunt tante tía 阿姨 姑姑 姨妈",
-    "cousin": "cousin cousins cousine primo prima 表哥 表弟 表姐 表妹 堂哥 堂弟 堂姐 堂妹",
-    "nephew": "nephew neffe sobrino neveu 侄子 外甥",
-    "niece": "niece nichte sobrina nièce 侄女 外甥女",
-    "in-law": "in-laws mother-in-law father-in-law sister-in-law brother-in-law schwiegermutter "
-    "schwiegervater suegra suegro cuñada cuñado belle-mère beau-père 婆婆 公公 岳母 岳父",
-    "friend": "friend friends freunde amigo amiga amigos ami amie amis 朋友",
-    "colleague": "colleague colleagues coworker co-worker teammate kollege kollegin kollegen colega "
-    "compañero compañera compañeros collègue collègues 同事",
-    "boss": "boss manager supervisor chef chefin vorgesetzte jefe jefa patron patronne 老板 经理 上司",
-    "neighbour": "neighbour neighbor neighbours neighbors nachbar nachbarin nachbarn vecino vecina "
-    "vecinos voisin voisine voisins 邻居",
-    "flatmate": "flatmate roommate room-mate housemate mitbewohner mitbewohnerin colocataire 室友",
-    "guest": "guest guests gast gäste gästen invitado invitados invité invités 客人",
-    "client": "client clients customer customers kunde kundin kunden cliente clientes cliente 客户 顾客",
-    "student": "student students pupil pupils schüler schülerin alumno alumna élève élèves 学生",
-    "pet": "dog cat puppy kitten hamster hund katze perro perra gato gata chien chienne chat chatte "
-    "狗 猫",
-}  # fmt: skip
-"""Words for people and pets around the user, by relation, in the five languages."""
-
-HOUSEHOLD = frozenset({"son", "daughter", "child", "partner", "flatmate"})
-"""Relations who may eat at the user's table without being mentioned."""
-_WIDER: dict[str, frozenset[str]] = {
-    "child": frozenset({"son", "daughter"}),
-    "parents": frozenset({"mother", "father", "in-law"}),
-    "siblings": frozenset({"sister", "brother"}),
-    "grandparents": frozenset({"grandmother", "grandfather"}),
-    "guest": frozenset({"friend"}),
-}
-_NOT_IN_ENGLISH = word_set("kind chat chef patron gast mann pareja tante papi copain kinder")
-"""Words of other languages that mean something else in English."""
-_RELATION_OF: dict[str, str] = {
-    word: relation for relation, words in RELATIONS.items() for word in words.split()
-}
-_HAN_RELATIONS = sorted((word for word in _RELATION_OF if _HAN.match(word)), key=len, reverse=True)
-
-
-@lru_cache(maxsize=8192)
-def relations_in(text: str) -> frozenset[str]:
-    """The relations that a text mentions; "parents" are the mother and the father too."""
-    words = re.findall(r"[^\W\d_]+(?:-[^\W\d_]+)*", text.casefold())
-    if language_of(text) == "en":
-        words = [word for word in words if word not in _NOT_IN_ENGLISH]
-    direct = {_RELATION_OF[word] for word in words if word in _RELATION_OF}
-    direct |= {_RELATION_OF[word] for word in _HAN_RELATIONS if word in text}
-    wider = {other for relation in direct for other in _WIDER.get(relation, frozenset())}
-    return frozenset(direct | wider)
+LIMIT = re.compile(
+    r"\b(?:höchstens|maximal|budget|no más de|como máximo|presupuesto|au plus|au maximum|"
+    r"pas plus de)\b|最多|预算|上限|不超过",
+    _I,
+)
+"""Words of a limit, which is a constraint even where it is put as a wish."""
