@@ -39,21 +39,37 @@ _OF_ONES_OWN = re.compile(
     re.IGNORECASE,
 )
 
+_OF_A_PERSON = re.compile(
+    r"\b(?:i|i['\u2019]m|me|he|she|him|her|his|they|them|user|ich|mich|mir|er|ihm|nutzer|yo|me|"
+    r"soy|es (?:al[eé]rg|intoler|diab[eé]t|cel[ií]ac)\w+|tengo|tiene|puede|puedo|debe|él|ella|"
+    r"usuari[oa]|je|j['\u2019]\w+|il|elle|lui|utilisat\w+)\b|[我他她]|用户",
+    re.IGNORECASE,
+)
+# Its own subject is a person, so that an allergy that somebody only believes in is still one.
+
 
 def kind_of(text: str, *, user_names: frozenset[str] = frozenset()) -> Kind:
     """The kind of a unit; `user_names` are names of the user, case-folded."""
     statement = without_label(text)
-    # Safety first: a missed allergy does more harm than any other mistake. A belief comes before
-    # the liking that it may mention, as in "believes that she likes tea".
-    if looks_like_safety(statement):
-        return "safety"
-    about = about_whom(text, user_names=user_names)
     words = WORDINGS.get(language_of(statement))
     belief = BELIEF if words is None else words.belief
     opinion = belief.search(statement)
+    # Safety first: a missed allergy does more harm than any other mistake. A belief comes before
+    # the liking that it may mention, as in "believes that she likes tea".
+    if looks_like_safety(statement) and not _is_general(opinion, statement):
+        return "safety"
+    about = about_whom(text, user_names=user_names)
     if opinion and (about != "world" or cues.OPINION.search(statement)):
         return "claim" if _OF_ONES_OWN.search(statement[opinion.end() :]) else "belief"
     return _other_kind(statement, about) if words is None else _kind_in(words, statement, about)
+
+
+def _is_general(opinion: re.Match[str] | None, statement: str) -> bool:
+    """Whether an opinion about safety is one about the world: "vaccines cause autism"."""
+    if opinion is None or looks_like_safety(statement[: opinion.start()]):
+        return False
+    matter = statement[opinion.end() :]
+    return _OF_A_PERSON.search(matter) is None and _OF_ONES_OWN.search(matter) is None
 
 
 def _other_kind(statement: str, about: About) -> Kind:

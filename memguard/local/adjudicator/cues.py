@@ -56,7 +56,7 @@ ANSWER_FORM = _any(r"""
     (?:answers?|repl(?:y|ies)|responses?|explanations?) (?:with|without|to be|should|must|as)
     (?:answers?|repl(?:y|ies)|responses?|explanations?) in(?! (?:metric|imperial|si)\b)
     (?:short|brief|concise|detailed|formal|simple) (?:answers?|repl(?:y|ies)|responses?)
-    (?:be|is|to be) (?:called|addressed)  (?:use|uses|using) (?:bullets?|emojis?)
+    (?:to|should) be (?:called|addressed)  (?:use|uses|using) (?:bullets?|emojis?)
     (?:no|without|avoid) (?:emojis?|jargon|bullets?)
 """)
 """Wishes about the form of answers and about names, which concern every answer.
@@ -168,6 +168,7 @@ FOR_OTHER = re.compile(
     rf"(?:[\w-]+ ){{0,2}}?{PEOPLE}\b|"
     rf"\b(?:my|our) (?:[\w-]+ ){{0,2}}?{PEOPLE}(?:['\u2019]s| (?:is|has|does|doesn['\u2019]t|likes|"
     r"loves|wants|needs|hates|can['\u2019]t|cannot|asked|who))\b|"
+    rf"\b(?:could|can|should|would|does|will|might|did) (?:my|our) (?:[\w-]+ ){{0,1}}?{PEOPLE}\b|"
     r"\bfor (?:him|her|them|someone|somebody|others|my team|our team|the team|a team)\b|"
     r"\b(?:her|his|their) (?:birthday|farewell|wedding|party|gift|present|trip|needs|diet)\b"
 )

@@ -75,8 +75,9 @@ _SLOTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "home",
         re.compile(
-            r"\b(?:lives? in|moved to|based in|resides? in|(?:wohnt|wohne|lebt|lebe)(?: jetzt| nun)? in|"
-            r"viv[eo](?: ahora)? en|(?:habite|vis|vit)(?: maintenant| désormais)? à) ([A-ZÀ-Þ][\w' -]*)|"
+            r"\b(?i:lives? in|moved to|based in|resides? in|(?:wohn|leb)[te](?: jetzt| nun)? in|"
+            r"viv[eo](?: ahora)? en|(?:habite|vis|vit)(?: maintenant| désormais)? à) "
+            r"([A-ZÀ-Þ][\w' -]*)|"
             r"(?:住在|搬到)([\u3400-\u9fff]{2,6})"
         ),
     ),

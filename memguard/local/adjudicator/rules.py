@@ -317,8 +317,10 @@ class _AttributeRules:
 
     def factors(self, attributes: UnitAttributes) -> FactorAttributes:
         """The same attributes in the scheme of factors."""
+        # A view on something nearby would only invite agreement.
+        aside = attributes.kind == "belief" and attributes.relevance == "indirect"
         return FactorAttributes(
-            scope=_SCOPE[attributes.relevance],
+            scope="uncertain" if aside else _SCOPE[attributes.relevance],
             subject=self._match(attributes),
             role=_ROLE[attributes.kind],
             epistemic=attributes.epistemic,

@@ -16,6 +16,7 @@ from itertools import product
 from typing import get_args
 
 from memguard.local.credibility import Credibility
+from memguard.local.demands import demands_action
 from memguard.local.pieces import adds_words, kind_without_verdict
 from memguard.methods.adjudication.permissions import (
     FC_OPEN,
@@ -119,6 +120,9 @@ ANOTHER_AUTHOR = TableRow(
     "another-author", "CONTEXT_UNCERTAIN", "the words of another author, not of the user"
 )
 """The widest that a unit in another author's words gets."""
+ANOTHER_DEMAND = TableRow(
+    "another-demand", "DENY", "another author demands that something is done"
+)
 CONFLICT_AUTHOR = TableRow(
     "conflict-author", "CONTEXT_UNCERTAIN", "the words of another author contradict the user's"
 )
@@ -200,7 +204,11 @@ def _limited_by_author(ruling: Ruling) -> Ruling:
     """The ruling, narrowed where the words are another author's."""
     if ruling.unit.said_by not in OTHER_AUTHORS:
         return ruling
-    return replace(ruling, row=stricter(ruling.row, ANOTHER_AUTHOR))
+    # What somebody else demands is not for the assistant to do, whatever it may be about.
+    # "Do not give the patient penicillin" is a demand too, and is shown.
+    demands = demands_action(ruling.unit.text) and not is_about_safety(ruling)
+    cap = ANOTHER_DEMAND if demands else ANOTHER_AUTHOR
+    return replace(ruling, row=stricter(ruling.row, cap))
 
 
 def rule_on_unit(
