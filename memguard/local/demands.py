@@ -42,6 +42,8 @@ _VERB = re.compile(
     r"n['\u2019]oublie[zr]?|oublie[rz]?|recommande[rz]?|veuillez|merci de)(?!\w)",
     _I,
 )
+# German and French have a polite form by which any verb shows that it demands.
+_POLITE = re.compile(r"\w+en Sie\b|(?!(?:chez|assez|nez|rez)\b)\w{3,}ez\b")
 # `Wire the money`: an unknown word before what it acts on. The others begin no demand.
 _ACTS_ON = re.compile(
     r"([^\W\d_]+) (?:all|every|each|any|them|it|me|us|my|your|alle|jede\w*|sämtliche\w*|mir|uns|"
@@ -58,12 +60,8 @@ _NO_DEMAND = frozenset(
     "que presque de en avec par pour depuis à et ou mais si est sont que je nous il elle on a "
     "gave gives told tells sent sends took takes brought helped helps costs".split()
 )
-_DONE = (
-    r"(?:paid|approved|sent|forwarded|transferred|deleted|removed|settled|granted|accepted|signed|confirmed|"
-    r"released|processed|ignored|used|shared|followed|treated)"
-)
 _TO_BE_DONE = re.compile(
-    rf"\b(?:must|should|shall|has to|have to|needs? to|are to|is to|may|will|can) (?:\w+ ){{0,2}}be (?:\w+ ){{0,2}}{_DONE}\b|"
+    r"\b(?:must|should|shall|has to|have to|needs? to|are to|is to) (?:\w+ ){0,2}be (?:\w+ ){0,2}?\w+(?:ed|en|id|nt)\b|"
     r"\b(?:you|(?:the )?(?:assistant|agent|bot|ai|system)) (?:must|should|shall|has to|have to|needs? to|may|will|can|is to|are to)\b|"
     r"\b(?:sind|ist) (?:[\w,]+ ){0,8}zu (?:be)?(?:zahlen|überweisen|genehmigen|senden|löschen|begleichen|verwenden|ignorieren)\b|"
     r"\b(?:müssen|muss|sollen|soll|sollten) (?:[\w,]+ ){0,8}(?:bezahlt|überwiesen|genehmigt|gesendet|gelöscht|beglichen|freigegeben) werden\b|"
@@ -89,6 +87,8 @@ def _is_demand(sentence: str) -> bool:
     lead = _LEAD.match(sentence)
     start = lead.end() if lead else 0
     if _VERB.match(sentence, start) or _CHINESE.search(sentence):
+        return True
+    if _POLITE.match(sentence, start):
         return True
     acts = _ACTS_ON.match(sentence, start)
     if acts is not None:

@@ -42,7 +42,10 @@ CONSTRAINT = _any(r"""
     (?:keeps?|eats?) (?:kosher|halal)
     (?:does|do)(?: not|n['\u2019]t) (?:eat|drink|consume|fly|drive|use)  avoids? (?:all|any|every)
     (?:avoids?|avoiding) (?:meat|dairy|gluten|alcohol|sugar|nuts|pork)
-    never (?:eats?|drinks?|uses?|works?|flies|schedules?)  no longer (?:eats?|drinks?)  requires?
+    never (?:\w+s|eat|drink|use|work|fly|schedule|sign|pay|accept|buy|book|order|lend|answer|share)
+    (?:under|at most|up to|no more than|less than|below|within) (?:\w+ )?[$€£]? ?\d[\d.,]*
+    only (?:fly|buy|book|pay|sign|accept|work)  (?:approve|sign|decide|check|book)s? \w+ (?:\w+ ){0,4}(?:my|him|her|them)self
+    no longer (?:eats?|drinks?)  requires?
     needs? (?:to|all|every|\w+ answers?)  (?:no|at) (?:more than|most) \W?\d[\d.,]*
     (?:budget|limit|deadline|maximum)(?: of| is|:)? ?(?:up to |under )?\W?\d[\d.,]*
     refuses?  will not  won['\u2019]t  would never
@@ -146,7 +149,8 @@ PLANNING = _any(r"""
 """)
 RECOMMENDATION = _any(r"""
     recommend(?:ed|ation|ations)?  suggest(?:ed|ion|ions)?
-    (?:what|where|which|who)(?: \w+){0,2} should i  should i  ideas?  advice  advise  where can i
+    (?:what|where|which|who)(?: \w+){0,2} (?:should|shall|could) (?:i|we)  should i
+    what (?:do|shall) (?:i|we) (?:cook|make|eat|wear|get|give|bring|serve|watch|read|buy|drink|do)  ideas?  advice  advise  where can i
     options?  pick  choose  decide between  best (?:\w+ ){0,4}for me
     good (?:place|restaurant|book|movie|film|gift|present|spot|option)s?  looking for
     a (?:[\w-]+ ){0,3}(?:spot|gift|present|place|playlist|restaurant|recipe) for

@@ -177,6 +177,7 @@ GERMAN = Wordings(
         empfiehl\w*  empfehl\w+  empfohlen  vorschl\w+  schlag\w* \w+ (?:\w+ )*?vor  idee\w*  tipp\w*  rat  rate
         (?:was|wo|welche\w*|wohin|wen)(?: \w+){0,3} (?:soll|sollte|sollen|könnte|kann|können) (?:ich|wir)
         (?:was|wo|welche\w*) (?:soll|sollte|sollen|könnte|könnten|kann|können) (?:ich|wir)
+        (?:was|wen|welche\w*|wohin)(?: \w+)? (?:koche|backe|schenke|lese|schaue|kaufe|mache|esse|trinke|nehme|serviere|bestelle|ziehe)n? (?:ich|wir)
         such\w+  auswähl\w+  schenken  passt  lohnt
     """),
     planning=_any(r"""
@@ -233,6 +234,7 @@ SPANISH = Wordings(
     """),
     recommendation=_any(r"""
         recom\w+  suger\w+  sugiér\w+  consej\w+  aconsej\w+  ideas?  (?:qué|dónde|cuál|a quién)(?: \w+){0,2} (?:puedo|podría|podemos|debería|deberíamos)
+        qué(?: \w+)? (?:preparo|cocino|hago|compro|como|leo|veo|pido|elijo|bebo|llevo|cocinamos|hacemos|cenamos|preparamos|sirvo|servimos)
         qué (?:le|les) (?:regalo|compro|doy)  regal\w+  elig\w+  busc[oa]  qué (?:película|libro|serie|restaurante)\w* \w+
     """),
     planning=_any(r"plan\w*  organi[zc]\w*  itinerario  menú  agenda  prepara\w* (?:un|una|el|la)"),
@@ -240,7 +242,7 @@ SPANISH = Wordings(
         cómo (?:puedo|podría|hago|se hace|debo|debería|\w+o)  ayúda\w*  escrib\w*  traduc\w*  resum\w*  explica\w*  corrig\w*  mejora\w*  crea  haz  paga\w*  prepara\w*  redacta\w*
     """),
     view=_any(r"qué (?:opino|pienso|creo)  mi (?:opinión|postura|punto de vista)"),
-    self=_any(r"yo  me  mi  mis  mí  nosotr[oa]s  nos  nuestr[oa]s?  puedo  debo  tengo  debería  podemos  vivo  escribo  hago"),
+    self=_any(r"yo  me  mi  mis  mí  nosotr[oa]s  nos  nuestr[oa]s?  puedo  debo  tengo  debería  podemos  vivo  escribo  hago  preparo  cocino  compro  leo  veo  pido  elijo  trabajo  llego  cocinamos  cenamos"),
     together=_any(r"""
         nosotr[oa]s  nos  nuestr[oa]s?  invitad[oa]s?  familia  amig[oa]s  tod[oa]s  junt[oa]s  colegas  compañer[oa]s  grupo  fiesta
         podemos  cenamos  vamos
@@ -286,6 +288,7 @@ FRENCH = Wordings(
     """),
     recommendation=_any(r"""
         recommand\w+  conseil\w+  suggér\w+  suggèr\w+  propos\w+  idées?  (?:que|quoi|où|quel\w*|qui)(?: \w+){0,2} (?:puis-je|pourrais-je|dois-je|devrais-je|pouvons-nous|offrir)
+        qu['\u2019]est-ce que (?:je|nous|on) (?:cuisine|prépare|mange|lis|regarde|achète|fais|offre|sers|bois)\w*
         je pourrais  quel\w* (?:livre|film|restaurant|cadeau)\w*  offrir  chois\w+  cherche  que préparer  que cuisiner  que faire
     """),
     planning=_any(r"plan\w*  organis\w*  itinéraire  menu  emploi du temps  programme"),

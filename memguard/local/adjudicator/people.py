@@ -27,7 +27,7 @@ HOUSEHOLD = frozenset(
 """Relations who may share the user's table without being mentioned."""
 SERVICES = frozenset(
     "doctor dentist therapist teacher coach landlord lawyer accountant nanny nurse assistant "
-    "tenant manager".split()
+    "tenant".split()
 )
 """Relations who serve the user: what is said of them is a fact of the user's life."""
 _PARTNERS = frozenset("wife husband partner girlfriend boyfriend fiance fiancee".split())
@@ -60,6 +60,17 @@ _WHO = re.compile(
     re.IGNORECASE,
 )
 _MIN_OWN_WORDS = 3
+_OF_USER = re.compile(
+    r"\b(?:user|i|i['\u2019]\w+|my|me|our|ich|mein\w{0,2}|mir|mich|nutzer\w*|yo|mi|mis|me|usuari[oa]|je|"
+    r"j['\u2019]\w+|mon|ma|mes|moi|utilisat\w+)\b|我|用户",
+    re.IGNORECASE,
+)
+_AT_HOME = re.compile(
+    r"\b(?:cook|bak(?:e|ing)|dinner|recipe|grocer|shopping list|koch|back|abendessen|rezept|einkauf|"
+    r"cocin|cena|receta|prepar|cuisin|dîner|recette|prépar)|[做煮烤]",
+    re.IGNORECASE,
+)
+"""A meal that a household shares; a snack at the desk is the user's alone."""
 
 
 @lru_cache(maxsize=8192)
@@ -134,8 +145,6 @@ class Addressees:
     """Names of the user, case-folded."""
     aliases: Mapping[str, str] = field(default_factory=dict[str, str])
     """Relations by name: `my son Jonas` makes `jonas` the `son`."""
-    shared_matter: bool = False
-    """Whether the query is about a meal or the like, which a household shares."""
 
     @cached_property
     def relations(self) -> frozenset[str]:
@@ -167,7 +176,7 @@ class Addressees:
         """The subject of a unit."""
         owner = owner_of_unit(text, self.names)
         if owner == UNKNOWN:
-            return "uncertain"
+            return "user" if _OF_USER.search(text) else "uncertain"
         if owner == USER or owner in self.names or owner in SERVICES:
             return "user"
         if owner == WORLD:
@@ -178,7 +187,7 @@ class Addressees:
         if self._has_own_words(text):
             return "uncertain"
         is_near = HOUSEHOLD & self._called(owner)
-        if of_safety and is_near and self.shared_matter and not self._is_alone:
+        if of_safety and is_near and _AT_HOME.search(self.query) and not self._is_alone:
             return "uncertain"
         return "bystander"
 

@@ -36,8 +36,9 @@ from memguard.schema.units import Kind, Relevance, Unit
 Stance = Literal["confirms", "contradicts"]
 """What evidence says about a unit."""
 
-SOMEWHAT = 0.45
-"""Minimum score of a unit that is kept although its topics and the query's are apart."""
+SOMEWHAT = 0.4
+"""Minimum score of a unit that is kept although its topics and the query's are apart; for a
+preference or a constraint, which need not be about the same thing, it is `CLEARLY_OTHER`."""
 # Pairs of a minimum score and a number of shared content stems that together make a unit direct.
 _DIRECT_BY_WORDS = ((0.45, 1), (0.3, 2))
 # Maximum number of characters that are embedded; the model reads about a thousand.
@@ -82,7 +83,15 @@ _SLOTS: tuple[tuple[str, re.Pattern[str]], ...] = (
         ),
     ),
     ("job", re.compile(r"\b(?:works? as|job is|employed as) (?:an? )?([\w' -]+)", _I)),
-    ("employer", re.compile(r"\b(?:works? (?:at|for)|employed by) ([\w' -]+)", _I)),
+    (
+        "employer",
+        re.compile(
+            r"\b(?:works? (?:at|for)|employed by|arbeitet?e?(?: jetzt| nun)? bei|"
+            r"trabaj[ao](?: ahora)? (?:en|para)|travaille(?: maintenant| désormais)? (?:chez|pour)) "
+            r"([\w' -]+)|在([\u3400-\u9fff]{2,6})(?:工作|上班)",
+            _I,
+        ),
+    ),
     ("age", re.compile(r"\b(?:is|am|turned) (\d{1,3})(?: years old)?$", _I)),
     ("marriage", re.compile(r"\b(?:is|am) (single|married|divorced|engaged|widowed)\b", _I)),
     ("name", re.compile(r"\bname is ([\w' -]+)", _I)),
@@ -187,7 +196,8 @@ def relevance_of(
         return "direct"
     if not is_english:
         return _relevance_by_topic(query, text, shared)
-    if are_apart(query, text) and score < SOMEWHAT and not shared:
+    minimum = CLEARLY_OTHER if kind in {"preference", "constraint"} else SOMEWHAT
+    if are_apart(query, text) and score < minimum and not shared:
         return "none"
     if score >= CLEARLY_OTHER:
         return "indirect"

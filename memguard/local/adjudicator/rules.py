@@ -20,7 +20,6 @@ from memguard.local.adjudicator.people import Addressees, aliases_in, same_owner
 from memguard.local.adjudicator.relations import (
     Nearness,
     contradict,
-    is_shared_matter,
     measure_nearness,
     read_stances,
     relevance_of,
@@ -291,13 +290,21 @@ class _AttributeRules:
             query=case.query + back,
             names=names,
             aliases=aliases_in((*texts, *(turn.content for turn in case.dialogue)), names),
-            shared_matter=is_shared_matter(case.query),
         )
 
     @property
     def replaced(self) -> Temporal:
         """The temporality of what was replaced: a question about the past may need it."""
         return "uncertain" if self._asks_past else "superseded"
+
+    @property
+    def _is_about_facts(self) -> bool:
+        situation = self._situation
+        return (
+            isinstance(situation, Situation)
+            and situation.mode == "factual"
+            and not situation.asks_view
+        )
 
     def attributes(
         self, unit: Unit, *, kind: Kind, score: float, shared: frozenset[str]
@@ -307,6 +314,9 @@ class _AttributeRules:
         if temporality == "superseded" and (self._asks_past or kind == "safety"):
             temporality = "uncertain"
         relevance = self._relevance(unit, kind=kind, score=score, shared=shared)
+        # A view on the very fact that is asked for invites agreement with it.
+        if kind == "belief" and relevance == "direct" and self._is_about_facts:
+            relevance = "indirect"
         return UnitAttributes(
             kind=kind,
             subject=self._subject(unit, kind=kind, relevance=relevance),

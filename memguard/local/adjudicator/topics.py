@@ -17,21 +17,21 @@ TOPICS: dict[str, str] = {
         pizza sushi curry pasta noodle soup salad cheese bread toast porridge cake chocolat spicy vegan vegetarian pork meat beef
         fish seafood shellfish nut peanut gluten dairy milk sugar cinnamon spice wine beer coffee =tea drink snack fruit banquet picnic barbecue tapas tofu rice
         dish =pub bistro bakery grocer kitchen pistachio =ice cream lactose sesame =egg eggs cilantro garlic onion
-        de: =essen =esse =isst koch back restaurant gericht abendessen mittagessen frühstück rezept speise küche käse brot kuchen fleisch fisch
+        de: =essen =esse =isst koch back restaurant gericht abendessen mittagessen frühstück rezept speise küche käse brot kuchen bäcker sellerie servier fleisch fisch
         erdnuss nüsse milch zucker zimt wein bier kaffee kakao =tee trink obst gemüse scharf vegetarisch
-        es: comer como come cena cenar comida almuerzo desayuno receta cocin restaurante plato queso pastel carne pescado marisc cacahuete nuez
+        es: comer como come cena cenar comida almuerzo desayuno receta cocin restaurante plato queso panadería gluten lactosa pastel carne pescado marisc cacahuete nuez
         leche azúcar canela vino cerveza café =té beber fruta verdura picante postre
-        fr: mang dîner déjeuner repas recette cuisin plat fromage =pain gâteau viande poisson noix arachid lait sucre cannelle =vin bière
+        fr: mang dîner déjeuner repas recette cuisin plat fromage boulangerie gluten lactose =pain gâteau viande poisson noix arachid lait sucre cannelle =vin bière
         =thé boire fruit légume épicé dessert
-        zh: 吃 菜 饭 餐 食 厨 烹 蛋糕 巧克力 面包 奶酪 肉 鱼 海鲜 花生 坚果 牛奶 鸡蛋 糖 肉桂 酒 咖啡 茶 喝 水果 辣 披萨 甜点
+        zh: 面包 吃 菜 饭 餐 食 厨 烹 蛋糕 巧克力 面包 奶酪 肉 鱼 海鲜 花生 坚果 牛奶 鸡蛋 糖 肉桂 酒 咖啡 茶 喝 水果 辣 披萨 甜点
     """,
     "travel": """
         en: travel trip holiday vacation flight fly hotel itinerary tour airport luggage suitcase passport visa cruise resort sightsee abroad seat
         weekend beach mountain hik camping hostel train journey destination backpack airline
-        de: reise urlaub flug hotel flughafen koffer strand bergen wander ferien unterkunft zug bahn ausflug
-        es: viaj vacacion vuelo hotel aeropuerto maleta playa montaña =mar tren excursión alojamiento
+        de: reise urlaub stadt besichtig flug hotel flughafen koffer strand bergen wander ferien unterkunft zug bahn ausflug
+        es: viaj vacacion ciudad vuelo hotel aeropuerto maleta playa montaña =mar tren excursión alojamiento
         fr: voyag vacances avion hôtel aéroport valise plage montagne =train randonn camping séjour
-        zh: 旅行 旅游 度假 航班 飞机 酒店 机场 行李 海滩 大海 爬山 火车 景点 签证
+        zh: 旅行 旅游 游览 城市 度假 航班 飞机 酒店 机场 行李 海滩 大海 爬山 火车 景点 签证
     """,
     "work": """
         en: work job career boss office colleague salary project deadline meeting client customer employ interview resume =cv application cover
@@ -59,16 +59,16 @@ TOPICS: dict[str, str] = {
     "sport": """
         en: sport run running =ran marathon gym workout train training exercise swim pool football soccer tennis golf row cycl bike yoga team match world cup
         climb ski fitness jog kilomet
-        de: sport lauf joggen schwimm fußball tennis radfahr fahrrad verein trainier klettern
+        de: sport lauf fitness joggen schwimm fußball tennis radfahr fahrrad verein trainier klettern
         es: deporte correr corrí maratón gimnasio nadar fútbol tenis entren bicicleta equipo
         fr: sport courir couru marathon gymnase nager natation football tennis entraîn vélo équipe
         zh: 运动 跑步 马拉松 健身 游泳 足球 网球 训练 自行车 瑜伽 比赛
     """,
     "music": """
-        en: music song jazz metal concert guitar piano accordion playlist band album sing opera musical violin choir
-        de: musik lied konzert gitarre klavier akkordeon heavy metal singen chor
-        es: música canción concierto guitarra piano cantar
-        fr: musique chanson concert guitare piano chanter metal
+        en: music song bass trumpet jazz metal concert guitar piano accordion playlist band album sing opera musical violin choir
+        de: musik lied bass band trompete konzert gitarre klavier akkordeon heavy metal singen chor
+        es: música canción banda trompeta concierto guitarra piano cantar
+        fr: musique chanson groupe trompette concert guitare piano chanter metal
         zh: 音乐 歌 演唱会 吉他 钢琴 唱 金属
     """,
     "film": """
@@ -80,15 +80,15 @@ TOPICS: dict[str, str] = {
     """,
     "books": """
         en: book novel read reading author fiction crime library story stories poem poetry literature
-        de: buch bücher roman lesen lese krimi autor bibliothek gedicht
+        de: buch bücher bücherei roman lesen lese krimi autor bibliothek gedicht
         es: libro novela leer autor biblioteca poesía
         fr: livre roman lire auteur bibliothèque poésie
         zh: 书 小说 阅读 作者 图书 诗
     """,
     "home": """
-        en: home house flat apartment room kitchen garage boiler plumber paint wall furniture sofa landlord neighbour neighbor rent move clean repair
+        en: home house carpet stain fence flat apartment room kitchen garage boiler plumber paint wall furniture sofa landlord neighbour neighbor rent move clean repair
         garden plant tulip lawn balcony wifi heating door
-        de: haus wohnung zimmer küche garage heizung möbel vermieter nachbar miete umzug garten pflanze tulpe wlan gestrichen wohne wohnt wohnen
+        de: haus wohnung teppich fleck zimmer küche garage heizung möbel vermieter nachbar miete umzug garten pflanze tulpe wlan gestrichen wohne wohnt wohnen
         es: casa piso habitación cocina garaje caldera muebles vecino alquiler jardín planta wifi contraseña vivo vive vivir
         fr: maison appartement chambre cuisine garage chaudière meuble voisin loyer jardin plante tulipe wifi portail code habite habiter
         zh: 家 房 厨房 车库 家具 邻居 租 花园 植物 无线网 密码 住
@@ -96,7 +96,7 @@ TOPICS: dict[str, str] = {
     "animals": """
         en: dog =cat =cats pet puppy kitten greyhound hamster bird budgerigar parrot horse aquarium =vet animal
         de: hund katze haustier hamster vogel pferd wellensittich tier
-        es: perro gato mascota pájaro canario caballo animal
+        es: perro gato gata mascota pájaro canario caballo animal
         fr: =chien =chienne =chat =chats animal oiseau cheval perroquet
         zh: 狗 猫 宠物 鸟 鹦鹉 马 仓鼠 动物
     """,
@@ -115,18 +115,18 @@ TOPICS: dict[str, str] = {
         zh: 车 开车 驾驶 公交 地铁 车站 交通 停车
     """,
     "technology": """
-        en: computer laptop software program code coding python css html script javascript editor indent printer ink phone app website database server memory browser keyboard tab bug crash linux windows
-        de: computer rechner laptop software programmier drucker tinte handy webseite datenbank informatik
+        en: computer laptop software rust java program code coding python css html script javascript editor indent printer ink phone app website database server memory browser keyboard tab bug crash linux windows
+        de: computer rechner handyvertrag rust python java laptop software programmier drucker tinte handy webseite datenbank informatik
         es: ordenador portátil software program impresora tinta móvil página web informátic
         fr: ordinateur portable logiciel program imprimante encre téléphone informatique site
         zh: 电脑 软件 程序 编程 代码 打印机 墨水 手机 网站 数据库
     """,
     "art": """
         en: paint painter museum gallery art artist drawing photo exhibition tile theatre theater dance craft collect
-        de: kunst malen museum galerie foto ausstellung theater tanz sammel
-        es: arte pintura museo galería foto exposición teatro baile coleccion
-        fr: =art peinture musée galerie photo exposition théâtre danse collection
-        zh: 艺术 绘画 博物馆 照片 展览 舞蹈 收集 收藏
+        de: kunst malen briefmarke sammle sammel angel angle museum galerie foto ausstellung theater tanz sammel
+        es: arte pintura sello museo galería foto exposición teatro baile coleccion
+        fr: =art peinture timbre musée galerie photo exposition théâtre danse collection
+        zh: 艺术 绘画 邮票 博物馆 照片 展览 舞蹈 收集 收藏
     """,
     "gift": """
         en: gift present birthday surprise wedding christmas anniversary
