@@ -71,6 +71,9 @@ BELIEF = _any(r"""
     feels? (?:that|strongly|\w+ (?:is|are|should|has|have)|\w+ \w+ (?:is|are|should|has|have))
     considers? [\w -]{1,60} (?:to be|as|an?)  (?:views?|sees?|regards?) [\w' -]{1,60} as
     in (?:my|the user['\u2019]s|their|his|her) (?:opinion|view)  maintains? that  assumes?
+    (?:vocal|staunch|firm|strong|outspoken|passionate|ardent) (?:proponent|advocate|supporter|critic|believer|opponent)\w*
+    (?:proponent|advocate|critic|opponent) (?:of|for)  dismiss(?:es|ed)?  rejects?  (?:is|am) adamant
+    believing  swears by  (?:central )?thesis  credit(?:s|ed)  preaches  disagrees
     of the (?:opinion|view)  opinion (?:is )?that  philosophy is  stance
 """)
 OPINION = _any(r"in (?:my|the user['\u2019]s) (?:opinion|view)  the user['\u2019]s opinion")

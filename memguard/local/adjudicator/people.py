@@ -124,6 +124,8 @@ def about_whom(text: str, *, user_names: frozenset[str] = frozenset()) -> About:
     owner = owner_of_unit(text, user_names)
     if owner == USER or owner in user_names:
         return "user"
+    if owner == UNKNOWN and _OF_USER.search(text):
+        return "user"
     return "world" if owner in {WORLD, UNKNOWN} else "other"
 
 

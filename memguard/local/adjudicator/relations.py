@@ -36,6 +36,8 @@ from memguard.schema.units import Kind, Relevance, Unit
 Stance = Literal["confirms", "contradicts"]
 """What evidence says about a unit."""
 
+DISTANT = 0.15
+"""Below this score, a common word or topic is no sign of relevance."""
 SOMEWHAT = 0.4
 """Minimum score of a unit that is kept although its topics and the query's are apart; for a
 preference or a constraint, which need not be about the same thing, it is `CLEARLY_OTHER`."""
@@ -202,9 +204,8 @@ def relevance_of(
     if score >= CLEARLY_OTHER:
         return "indirect"
     # A constraint applies to much that it shares no word with.
-    if kind == "constraint" or share_topic(query, text) or shared:
-        return "indirect"
-    return "none"
+    akin = score >= DISTANT and (share_topic(query, text) or bool(shared))
+    return "indirect" if kind == "constraint" or akin else "none"
 
 
 def _relevance_by_topic(query: str, text: str, shared: frozenset[str]) -> Relevance:
