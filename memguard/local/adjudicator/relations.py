@@ -141,7 +141,7 @@ def measure_nearness(
     # Of the units that are compared with one another only.
     topics = [_topic(text, names=names) for text in texts[:MAX_RELATED]]
     rows = embeddings.embed_documents(topics) if topics else []
-    units = np.array(rows, dtype=np.float32).reshape(len(topics), -1)
+    units = np.array(rows, dtype=np.float32) if topics else np.zeros((0, 1), dtype=np.float32)
     content = content_stems(case.query)
     return Nearness(
         query=relevance.score(case.query, texts, dialogue=case.dialogue),
