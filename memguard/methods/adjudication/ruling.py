@@ -84,6 +84,7 @@ safety word or missing answer lifts them."""
 EVIDENCE = TableRow(
     "evidence-conflict", "DENY", "contradicted by the evidence given with the query"
 )
+EVIDENCE_SAFETY = replace(EVIDENCE, id="evidence-conflict-safety", then="CONTEXT")
 NOT_JUDGED: dict[str, TableRow] = {
     "safety": TableRow(
         "not-judged-safety",
@@ -190,14 +191,16 @@ def rule_on_units(
         )
         for unit in units
     )
-    if spec.memory_conflict:
-        rulings = settle_conflicts(
-            rulings,
-            conflicts=adjudication.conflicts,
-            safety=spec.safety,
-            authorship=spec.authorship,
-        )
-    return tuple(map(_limited_by_author, rulings)) if spec.authorship else rulings
+    # Before conflicts: what another author demands is denied, and then speaks against nothing.
+    rulings = tuple(map(_limited_by_author, rulings)) if spec.authorship else rulings
+    if not spec.memory_conflict:
+        return rulings
+    return settle_conflicts(
+        rulings,
+        conflicts=adjudication.conflicts,
+        safety=spec.safety,
+        authorship=spec.authorship,
+    )
 
 
 def _limited_by_author(ruling: Ruling) -> Ruling:
@@ -277,9 +280,10 @@ def _rule(
         of_safety = attributes.safety
     else:
         of_safety = "safety" in {attributes.kind, unit.kind}
-    # What a model says of evidence is believed; of rules it does not remove a safety constraint.
-    if denied and not (fails_open and of_safety):
-        return Ruling(unit=unit, row=EVIDENCE, finding=finding)
+    if denied:
+        # What rules make of evidence is no reason to remove a safety constraint.
+        row = EVIDENCE_SAFETY if fails_open and of_safety else EVIDENCE
+        return Ruling(unit=unit, row=row, finding=finding)
     row = _decide(attributes, situation=situation, spec=spec, of_safety=of_safety)
     if fails_open:
         row = wider(row, _open_row(attributes, situation=situation, of_safety=of_safety))
