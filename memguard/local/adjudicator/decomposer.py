@@ -14,9 +14,7 @@ from memguard.schema.units import Piece, Pieces
 
 PIECES_FINGERPRINT = "local:pieces:3"
 """Part of the key under which pieces are stored. Increase the number when a rule changes them."""
-_NOTE = (
-    "split by local rules, which separate only sentences, owners, reasons and joined statements"
-)
+_NOTE = "split by local rules, which separate only sentences, owners, reasons and joined statements"
 
 # `since` with a pronoun gives a reason; `since 2019` is a date. `because of` has no clause after
 # it.

@@ -81,8 +81,7 @@ def language_of(text: str) -> Language:
         return "zh"
     words = [word.casefold().replace("\u2019", "'") for word in _WORD.findall(text)]
     scores: dict[Language, float] = {
-        language: sum(word in known for word in words)
-        for language, known in FUNCTION_WORDS.items()
+        language: sum(word in known for word in words) for language, known in FUNCTION_WORDS.items()
     }
     for language, pattern in _LETTERS:
         scores[language] += 0.75 * (pattern.search(text) is not None)

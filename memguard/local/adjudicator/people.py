@@ -210,9 +210,7 @@ class Addressees:
         # Names in Chinese stand between other characters.
         if any(_HAN.match(name) and name in self.query for name in called):
             return True
-        if any(
-            called & _GROUPS[group] for group in _GROUPS.keys() & relations_in(self.query)
-        ):
+        if any(called & _GROUPS[group] for group in _GROUPS.keys() & relations_in(self.query)):
             return True
         return self._is_together and not self._is_alone and bool(self._may_join(called))
 

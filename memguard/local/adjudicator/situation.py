@@ -127,9 +127,7 @@ def _mode(ask: str, *, query: str, words: _Cues) -> Mode:
     return "support"
 
 
-def _target(
-    ask: str, *, query: str, mode: Mode, dialogue: Sequence[Turn], words: _Cues
-) -> Target:
+def _target(ask: str, *, query: str, mode: Mode, dialogue: Sequence[Turn], words: _Cues) -> Target:
     text = f"{query} {recent_user_text(dialogue)}" if points_back(query) else query
     if _is_for_other(text, words=words):
         return "third_party"

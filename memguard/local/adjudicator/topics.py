@@ -188,7 +188,9 @@ def topics_of(text: str) -> frozenset[str]:
         return _NONE
     if language == "zh":
         return _NONE.union(*(topics for entry, topics in table.items() if entry in text))
-    return _NONE.union(*(_topics_of_word(word, language) for word in _WORD.findall(text.casefold())))
+    return _NONE.union(
+        *(_topics_of_word(word, language) for word in _WORD.findall(text.casefold()))
+    )
 
 
 def _topics_of_word(word: str, language: str) -> frozenset[str]:

@@ -121,9 +121,7 @@ ANOTHER_AUTHOR = TableRow(
     "another-author", "CONTEXT_UNCERTAIN", "the words of another author, not of the user"
 )
 """The widest that a unit in another author's words gets."""
-ANOTHER_DEMAND = TableRow(
-    "another-demand", "DENY", "another author demands that something is done"
-)
+ANOTHER_DEMAND = TableRow("another-demand", "DENY", "another author demands that something is done")
 CONFLICT_AUTHOR = TableRow(
     "conflict-author", "CONTEXT_UNCERTAIN", "the words of another author contradict the user's"
 )

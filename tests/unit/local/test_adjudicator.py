@@ -259,7 +259,8 @@ def test_a_query_that_points_back_to_an_earlier_turn() -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["Che cosa posso cucinare per cena?", "夕食に何を作ればいいですか?", "Что мне приготовить?"]
+    "query",
+    ["Che cosa posso cucinare per cena?", "夕食に何を作ればいいですか?", "Что мне приготовить?"],
 )
 def test_a_language_without_rules_denies_nothing_for_its_topic(query: str) -> None:
     adjudication = judge(query, "The user is vegetarian.", "The user has a peanut allergy.")
