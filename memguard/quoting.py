@@ -31,9 +31,12 @@ def quote(text: str) -> str:
 def quote_turn(turn: Turn, *, number: int) -> str:
     """One line: `[3] user "Ana", Tuesday 2025-12-30 22:40-05:00: "..."`.
 
-    The time has the speaker's offset, because a word such as "tomorrow" is relative to it.
+    The time has the speaker's offset, because a word such as "tomorrow" is relative to it. Of text
+    that a user pasted, the line says so: `[4] document "Karl", mail pasted by the user: "..."`.
     """
     who = f"{turn.role} {quote(turn.speaker)}" if turn.speaker else turn.role
+    if turn.pasted_as != "own":
+        who += f", {turn.pasted_as} pasted by the user"
     when = f", {quote_time(turn.at)}" if turn.at is not None else ""
     return f"[{number}] {who}{when}: {quote(turn.content)}"
 

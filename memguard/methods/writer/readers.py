@@ -21,6 +21,7 @@ from memguard.llm.models import LOCAL, Model, ModelLike, resolve_model
 from memguard.llm.parsing import parse_json
 from memguard.llm.texts import without_reasoning
 from memguard.local.statements import find_statements
+from memguard.methods.authorship import roles_behind
 from memguard.methods.writer.config import Writer
 from memguard.methods.writer.rules import Pass
 from memguard.prompts import Prompt, load_prompt, resolve_prompt
@@ -261,14 +262,15 @@ def _candidate(fact: ExtractedFact, *, chunk: Pass, conversation_id: str) -> Can
     # The prompt shows the numbers in brackets, and some models copy these.
     turn_ids = named_turns([str(number).strip("[] ") for number in fact.turns], turns)
     sources = tuple(turn for turn in turns if turn.id in turn_ids)
-    return CandidateMemory(
+    candidate = CandidateMemory(
         text=fact.text.strip(),
         turn_ids=turn_ids,
         subject=fact.about,
-        said_by=speaker_roles(sources),
         said_at=turn_time(sources),
         conversation_id=conversation_id,
     )
+    # By its words: a model may cite the user's line for what a pasted mail says.
+    return candidate.model_copy(update={"said_by": roles_behind(candidate, sources)})
 
 
 @dataclass(frozen=True, kw_only=True)
