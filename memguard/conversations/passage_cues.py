@@ -67,14 +67,15 @@ _POINTING = (
     r"[这這]|以下|下面|如下|下列"
 )
 _GOT = (
-    r"(?<!\w)(?:got|received|get|came|arrived|found|copied|pasted|bekommen|bekam|erhalten|erhielt|"
+    r"(?<!\w)(?:forwarding|forwarded|passing on|got|received|get|came|arrived|found|copied|"
+    r"pasted|bekommen|bekam|erhalten|erhielt|"
     r"gekriegt|kam|gefunden|kopiert|recib[ií]|recibido|llegó|ha llegado|encontré|copié|reçu|"
-    r"reçois|arrivé|trouvé)(?!\w)|收到|看到|复制"
+    r"reçois|transfère|leite|weitergeleitet|reenvío|arrivé|trouvé)(?!\w)|收到|看到|复制"
 )
 _TOLD = (
-    r"writes?|wrote|written|says|said|told|texts|texted|messaged|e-?mail(?:s|ed)|posted|replied|"
+    r"writes?|wrote|written|says|said|told|texts|texted|messaged|e-mailed|posted|replied|"
     r"replies|answered|answers|asked|asks|sent|sends|forwarded|forwards|stated|states|reads|"
-    r"announced|commented|tweeted|quoted|"
+    r"announced|commented|tweeted|quoted|emailed|emails|"
     r"schreibt|schrieb|geschrieben|sagt|sagte|gesagt|meint|meinte|mailt|mailte|gemailt|geschickt|"
     r"schickt|schickte|gesendet|antwortet|antwortete|geantwortet|fragt|fragte|gefragt|"
     r"weitergeleitet|lautet|"
@@ -109,16 +110,29 @@ SPEAKER = re.compile(
     rf"(?<!\w)(?:from|von|de|by|来自)\s?(?P<sender>{_CAPITAL}(?:\s{_CAPITAL}){{0,2}})"
 )
 """Who speaks in a clause before a colon, if it is somebody with a name."""
-SAID_NEAR = re.compile(rf"(?<!\w)(?:{_TOLD})(?!\w)|(?:{_TOLD_ZH})", re.IGNORECASE)
+_TOLD_WORDS = frozenset(_TOLD.split("|"))
+_WORD = re.compile(r"[\w-]+")
+_TOLD_NEAR_ZH = re.compile(_TOLD_ZH)
+
+
+def says(clause: str) -> bool:
+    """Whether a clause has a verb of saying."""
+    # A set of words: an alternation of as many words would be tried at every character.
+    words = _WORD.findall(clause.casefold())
+    return not _TOLD_WORDS.isdisjoint(words) or _TOLD_NEAR_ZH.search(clause) is not None
+
+
 BY_USER = re.compile(
-    rf"(?<!\w)(?:i|we|i['\u2019]ve|i['\u2019]d|ich|wir|je|nous|yo|nosotros)\s(?!was\s|were\s|got\s|am\s|wurde\s)(?:[\w'\u2019]+\s){{0,5}}?"
+    rf"(?<!\w)(?:i|we|i['\u2019]ve|i['\u2019]d|ich|wir|je|nous|yo|nosotros)\s(?!was\s|were\s|"
+    rf"got\s|am\s|wurde\s)(?:[\w'\u2019]+\s){{0,5}}?"
     rf"(?:{_TOLD})(?!\w)|(?<!\w)j['\u2019]ai\s(?:[\w'\u2019]+\s){{0,3}}?(?:{_TOLD})(?!\w)|"
-    rf"(?:^|[\s，,。])(?:我|我们)(?:[也都就又还]|经常|总是)?(?:{_TOLD_ZH})",
+    rf"(?:^|[\s\uff0c,\u3002])(?:我|我们)(?:[也都就又还]|经常|总是)?(?:{_TOLD_ZH})",
     re.IGNORECASE,
 )
 """The user is the one who speaks: "I told her: ..."."""
 WITH_OTHER = re.compile(
-    r"(?<!\w)(?:and|but|und|aber|y|pero|et|mais)\s(?:he|she|they|it|er|sie|es|él|ella|il|elle|ils)(?!\w)",
+    r"(?<!\w)(?:and|but|und|aber|y|pero|et|mais)\s(?:he|she|they|it|er|sie|es|él|ella|il|elle|"
+    r"ils)(?!\w)",
     re.IGNORECASE,
 )
 TASK = re.compile(
@@ -138,7 +152,8 @@ NOT_A_TEXT = re.compile(
     r"(?<!\w)(?:e-?mail|mail|postal)[\s-](?:address|adresse|account)|mailadresse|"
     r"(?<!\w)my\s(?:bio|cv|profile|r[eé]sum[eé]|facts?|preferences?)(?!\w)|"
     r"(?<!\w)(?:about me|über mich|sobre mí|sur moi|à propos de moi)(?!\w)|关于我|"
-    r"^\s?(?:(?:please|also|bitte|por favor|s['\u2019]il te plaît),?\s)?(?:remember|note|save|store|"
+    r"^\s?(?:(?:please|also|bitte|por favor|s['\u2019]il te plaît),?\s)?(?:remember|note|save|"
+    r"store|"
     r"keep in mind|merke?|notiere?|recuerda|anota|apunta|retiens|souviens|note[rz])(?!\w)|"
     r"记住|记下|(?<!\w)(?:dirección de correo|adresse (?:e-?)?mail)",
     re.IGNORECASE,
@@ -155,17 +170,20 @@ FORWARDED = re.compile(
     re.IGNORECASE,
 )
 FORWARD_MARK = re.compile(
-    r"^\s{0,8}(?:(?:fwd?|wg|rv|tr|aw|re|sv)\s?:|转发\s?[:：]|回复\s?[:：])\s{0,4}", re.IGNORECASE
+    r"^\s{0,8}(?:(?:fwd?|wg|rv|tr|aw|re|sv)\s?:|转发\s?[:\uff1a]|回复\s?[:\uff1a])\s{0,4}",
+    re.IGNORECASE,
 )
 WROTE = re.compile(
-    r"^\s{0,8}(?:>\s?){0,3}(?:(?:on|am|el|le)\s[^\n]{3,140}(?:wrote|schrieb|escribi\u00f3|a \u00e9crit)"
-    r"[^\n:]{0,80}|[^\n]{0,120}写道)\s?[:：]\s{0,4}$",
+    r"^\s{0,8}(?:>\s?){0,3}(?:(?:on|am|el|le)\s[^\n]{3,140}(?:wrote|schrieb|escribi\u00f3|"
+    r"a \u00e9crit)"
+    r"[^\n:]{0,80}|[^\n]{0,120}写道)\s?[:\uff1a]\s{0,4}$",
     re.IGNORECASE,
 )
 WRITER = re.compile(
     r"(?:^|[,\s])(?P<name>(?:[A-Z\u00c0-\u00de][\w'.-]{0,30}\s){1,4})(?:<[^>\n]{0,80}>\s{0,2})?"
     r"(?:wrote|escribi\u00f3|a \u00e9crit)|"
-    r"schrieb\s(?P<german>[A-Z\u00c0-\u00de][\w'. -]{0,60})|(?P<chinese>[\u3400-\u9fff]{2,4})\s?(?:<[^>\n]{0,80}>\s?)?写道"
+    r"schrieb\s(?P<german>[A-Z\u00c0-\u00de][\w'. -]{0,60})|"
+    r"(?P<chinese>[\u3400-\u9fff]{2,4})\s?(?:<[^>\n]{0,80}>\s?)?写道"
 )
 """Who wrote, in a line such as "On 3 May, Karl wrote:"."""
 CLAUSE_END = re.compile(r"[.!?\u3002\uff01\uff1f\n]")
@@ -180,7 +198,7 @@ HEADERS: tuple[tuple[str, str], ...] = (
 HEADER = re.compile(
     r"^\s{0,8}(?:>\s?){0,3}[*_]{0,2}(?:"
     + "|".join(f"(?P<{name}>{words})" for name, words in HEADERS)
-    + r")[*_]{0,2}\s{0,3}[:：][*_]{0,2}\s{0,4}(?P<value>\S[^\n]{0,300})?",
+    + r")[*_]{0,2}\s{0,3}[:\uff1a][*_]{0,2}\s{0,4}(?P<value>\S[^\n]{0,300})?",
     re.IGNORECASE,
 )
 
@@ -193,8 +211,9 @@ SALUTATION = re.compile(
     r"|(?P<plain>hi|hello|hey|good (?:morning|afternoon|evening)|hallo|guten (?:tag|morgen|abend)|"
     r"moin|servus|grüezi|hola|buenos días|buenas(?: tardes)?|bonjour|bonsoir|salut|coucou|"
     r"您好|你好|大家好))"
-    r"(?P<name>(?:\s[^\s,:!.，：！。?？]{1,30}){0,6}|[^\s,:!.，：！。?？]{0,12})\s?"
-    r"(?P<mark>[,:!，：！.-]?)\s{0,4}$",
+    r"(?P<name>(?:\s[^\s,:!.\uff0c\uff1a\uff01\u3002?\uff1f]{1,30}){0,6}|"
+    r"[^\s,:!.\uff0c\uff1a\uff01\u3002?\uff1f]{0,12})\s?"
+    r"(?P<mark>[,:!\uff0c\uff1a\uff01.-]?)\s{0,4}$",
     re.IGNORECASE,
 )
 ASSISTANT_NAMES = re.compile(
@@ -215,8 +234,12 @@ FORMAL_CLOSING = re.compile(
     r"(?:un )?beso|besos|"
     r"(?:bien )?cordialement|bien à (?:vous|toi)|(?:bien )?sincèrement|(?:très )?amicalement|"
     r"salutations(?: distinguées)?|bises|bisous|meilleures salutations|"
+    r"(?:the|your) [\w .&-]{1,30} team|(?:dein|euer|ihr|das) [\w .&-]{1,30}[ -]team|"
+    r"(?:el|tu|su) equipo [\w .&-]{1,30}|(?:l['\u2019]|votre )équipe [\w .&-]{1,30}|"
+    r"[\u3400-\u9fff]{2,12}团队|unsubscribe[^\n]{0,120}|"
     r"此致|此致敬礼|敬礼|敬上|祝好|祝您?商祺|祝您?工作顺利|顺祝商祺|谨启)"
-    r"(?:[,!.，。！]|\s[-\u2013])?(?P<name>(?:\s{1,3}(?-i:[A-Z\u00c0-\u00de\u3400-\u9fff])[^\s,:?!]{0,25}){0,4})[,.!，。！]?\s{0,4}$",
+    r"(?:[,!.\uff0c\u3002\uff01]|"
+    r"\s[-\u2013])?(?P<name>(?:\s{1,3}(?-i:[A-Z\u00c0-\u00de\u3400-\u9fff])[^\s,:?!]{0,25}){0,4})[,.!\uff0c\u3002\uff01]?\s{0,4}$",
     re.IGNORECASE,
 )
 PLAIN_CLOSING = re.compile(
@@ -224,14 +247,16 @@ PLAIN_CLOSING = re.compile(
     r"cheers|see you(?: soon)?|danke(?: im voraus)?|vielen dank(?: im voraus)?|bis bald|tschüss|"
     r"(?:muchas )?gracias(?: de antemano)?|hasta (?:pronto|luego)|"
     r"merci(?: (?:d['\u2019]avance|beaucoup|bien))?|à bientôt|谢谢|多谢|期待您?的?回复)"
-    r"[,!.，。！]{0,2}(?P<name>(?:\s{1,3}(?-i:[A-Z\u00c0-\u00de\u3400-\u9fff])[^\s,:?!]{0,25}){0,3})[,.!，。！]?\s{0,4}$",
+    r"[,!.\uff0c\u3002\uff01]{0,2}(?P<name>(?:\s{1,3}(?-i:[A-Z\u00c0-\u00de\u3400-\u9fff])[^\s,:?!]{0,25}){0,3})[,.!\uff0c\u3002\uff01]?\s{0,4}$",
     re.IGNORECASE,
 )
 LETTER_IN_A_LINE = re.compile(
     r"^\s{0,8}(?:dear|sehr geehrte[rs]?|liebe[rs]?|estimad[oa]s?|querid[oa]s?|ch[eè]re?s?|尊敬的|亲爱的)"
-    r"[^\n]{8,3000}?(?<=[\s.!?\u3002])(?:(?:kind|best|warm) regards|regards|yours \w{4,12}|sincerely|best|"
-    r"mit freundlichen grüßen|(?:viele|liebe|beste) grüße|lg|vg|(?:un )?saludos?|atentamente|un abrazo|"
-    r"cordialement|bien à (?:vous|toi)|amicalement|此致|祝好)[,.!，]?\s{1,3}"
+    r"[^\n]{8,3000}?(?<=[\s.!?\u3002])(?:(?:kind|best|warm) regards|regards|yours \w{4,12}|"
+    r"sincerely|best|"
+    r"mit freundlichen grüßen|(?:viele|liebe|beste) grüße|lg|vg|(?:un )?saludos?|atentamente|"
+    r"un abrazo|"
+    r"cordialement|bien à (?:vous|toi)|amicalement|此致|祝好)[,.!\uff0c]?\s{1,3}"
     r"(?P<name>(?-i:[A-Z\u00c0-\u00de\u3400-\u9fff])[^\s,:?!]{0,25}(?:\s[^\s,:?!]{1,25}){0,2})\s{0,4}$",
     re.IGNORECASE,
 )
@@ -244,7 +269,8 @@ DEVICE = re.compile(
     re.IGNORECASE,
 )
 FURNITURE = re.compile(
-    r"^\s{0,8}(?:p\.? ?s\.?[:.\s]|n\.?b\.?[:.\s]|tel|phone|fon|mobil|fax|https?:|www\.|\+?\d[\d /()-]{6,}|"
+    r"^\s{0,8}(?:p\.? ?s\.?[:.\s]|n\.?b\.?[:.\s]|tel|phone|fon|mobil|fax|https?:|www\.|"
+    r"\+?\d[\d /()-]{6,}|"
     r"--|__|\*{3}|confidential|disclaimer|this (?:e-?mail|message) (?:and|is|was|may|contains)|"
     r"diese (?:e-?mail|nachricht) (?:und|ist|enthält|kann)|este (?:correo|mensaje) (?:y|es|puede)|"
     r"ce (?:message|mail|courriel) (?:et|est|peut)|unsubscribe|abmelden|又及|附言)",
@@ -259,7 +285,8 @@ STRONG_COMMENT = re.compile(
     rf"(?:what|how) (?:should|shall|can|could|would|do|must) (?:i|we) (?:best )?{_ANSWER}|"
     r"what (?:should|shall|do) i (?:make of|think of|do (?:about|with))|"
     r"should i (?:answer|reply|respond|believe|trust|click|pay|accept)|"
-    r"(?:can|could|would|will) you (?:please )?(?:help me (?:to )?(?:answer|reply|respond|write|understand)|"
+    r"(?:can|could|would|will) you (?:please )?(?:help me (?:to )?(?:answer|reply|respond|write|"
+    r"understand)|"
     rf"(?:summari[sz]e|translate|shorten|proofread|rewrite|explain|check|answer|fix) {_ABOUT}|"
     r"(?:write|draft) (?:me )?an? (?:\w+ )?(?:answer|reply|response))|"
     rf"(?:summari[sz]e|translate|shorten|proofread|rewrite|explain) {_ABOUT}|"
@@ -268,25 +295,35 @@ STRONG_COMMENT = re.compile(
     r"(?:answer|reply to) (?:him|her|them|this|it) (?:for|in|with|that)|"
     r"is (?:this|that|it) (?:a )?(?:spam|scam|phishing|legit\w*|fake|fraud)|"
     r"what (?:does|do|did) (?:this|that|it|he|she|they) (?:mean|want)|"
-    r"why (?:does|do|is|did) (?:this|it) (?:\w+ )?(?:not|fail|crash|break|parse|happen)|what(?:'s| is) wrong|"
-    r"was (?:soll|kann|könnte|muss|sollte|würdest) (?:ich|du|man)\s(?:[\w]+\s){0,4}?(?:antworten|schreiben|"
+    r"why (?:does|do|is|did) (?:this|it) (?:\w+ )?(?:not|fail|crash|break|parse|happen)|"
+    r"what(?:'s| is) wrong|"
+    r"was (?:soll|kann|könnte|muss|sollte|würdest) (?:ich|du|man)\s(?:[\w]+\s){0,4}?(?:antworten|"
+    r"schreiben|"
     r"sagen|erwidern)|wie (?:soll|kann|könnte|sollte|würdest) (?:ich|du|man)\s(?:[\w]+\s){0,4}?"
     r"(?:antworten|reagieren|schreiben)|was (?:antworte|schreibe|sage) ich|"
-    r"ist das (?:spam|betrug|echt|phishing)|(?:bitte )?(?:fasse?|übersetze?|kürze?|korrigiere?) (?:das|es|die|den|diese\w*|mir)|"
-    r"hilf mir (?:beim|bei der|zu) (?:antwort\w*|schreib\w*)|was (?:will|meint|bedeutet) (?:er|sie|das|es)|"
-    r"kannst du (?:mir )?(?:das|die|den|es|diese\w*) (?:[\w]+ ){0,3}?(?:zusammenfassen|übersetzen|kürzen|erklären|prüfen)|"
-    r"\u00bf?(?:qué|que|cómo|como) (?:le |les )?(?:debo|debería|puedo|podría|tengo que)?\s?(?:\w+ )?"
+    r"ist das (?:spam|betrug|echt|phishing)|(?:bitte )?(?:fasse?|übersetze?|kürze?|"
+    r"korrigiere?) (?:das|es|die|den|diese\w*|mir)|"
+    r"hilf mir (?:beim|bei der|zu) (?:antwort\w*|schreib\w*)|was (?:will|meint|bedeutet) (?:er|"
+    r"sie|das|es)|"
+    r"kannst du (?:mir )?(?:das|die|den|es|diese\w*) (?:[\w]+ ){0,3}?(?:zusammenfassen|"
+    r"übersetzen|kürzen|erklären|prüfen)|"
+    r"\u00bf?(?:qué|que|cómo|como) (?:le |les )?(?:debo|debería|puedo|podría|"
+    r"tengo que)?\s?(?:\w+ )?"
     r"(?:contest|respond)\w*|\u00bf?qué (?:le |les )?(?:digo|escribo|contesto|respondo)|"
-    r"\u00bf?es (?:esto )?(?:spam|una estafa|phishing)|(?:por favor,? )?(?:resúme|tradúce|corríge|acórta)\w{2,4}|"
+    r"\u00bf?es (?:esto )?(?:spam|una estafa|phishing)|(?:por favor,? )?(?:resúme|tradúce|"
+    r"corríge|acórta)\w{2,4}|"
     r"(?:por favor,? )?(?:resume|traduce|corrige|acorta) (?:esto|este|esta|el|la)|"
     r"ayúdame a (?:contestar|responder|escribir)|\u00bf?qué (?:significa|quiere decir)|"
     r"\u00bf?(?:puedes|podrías) (?:resumir|traducir|corregir|explicar|ayudarme)|"
-    r"(?:que|comment) (?:dois|devrais|puis|pourrais)[- ]je (?:\w+ ){0,2}?(?:répondre|dire|écrire|réagir)|"
+    r"(?:que|comment) (?:dois|devrais|puis|pourrais)[- ]je (?:\w+ ){0,2}?(?:répondre|dire|écrire|"
+    r"réagir)|"
     r"(?:que|quoi|comment) (?:lui |leur )?répondre|"
-    r"qu['\u2019]est-ce que je (?:dois |devrais |peux )?(?:lui |leur )?(?:répond\w*|dis|dire|écri\w+)|"
+    r"qu['\u2019]est-ce que je (?:dois |devrais |peux )?(?:lui |leur )?(?:répond\w*|dis|dire|"
+    r"écri\w+)|"
     r"(?:c['\u2019]est|est-ce) (?:du spam|une arnaque|du phishing)|"
     r"(?:peux|pourrais)[- ]tu (?:me )?(?:résumer|traduire|corriger|expliquer|aider)|"
-    r"(?:résume|traduis|corrige|raccourcis)[- ](?:le|la|les|moi|ce|cette)|aide[- ]moi à (?:répondre|écrire)|"
+    r"(?:résume|traduis|corrige|raccourcis)[- ](?:le|la|les|moi|ce|cette)|"
+    r"aide[- ]moi à (?:répondre|écrire)|"
     r"qu['\u2019]est-ce que ça veut dire|"
     r"我(?:应该|该|要)?(?:怎么|如何)(?:回复|回答|回信|回|答复)|(?:请|帮我|请帮我|麻烦)(?:总结|翻译|回复|修改|润色|概括|解释)|"
     r"这是(?:不是)?(?:垃圾邮件|诈骗|骗局)|(?:怎么|如何)(?:回复|回他|回她)|(?:这|他|她)(?:个)?是什么意思)",
@@ -294,11 +331,14 @@ STRONG_COMMENT = re.compile(
 )
 """The beginning of a sentence with which a user comments on a text that was pasted before it."""
 WEAK_COMMENT = re.compile(
-    r"(?:so |ok,? |and |well,? |please |pls )?(?:what (?:do|would) you (?:think|say|make)|any (?:ideas?|thoughts|advice)|"
+    r"(?:so |ok,? |and |well,? |please |pls )?(?:what (?:do|would) you (?:think|say|make)|"
+    r"any (?:ideas?|thoughts|advice)|"
     r"thoughts\?|opinions?\?|(?:can|could|would) you |what now|what(?:'s| is) (?:this|that)|"
-    r"what should i do|how do i |thank(?:s| you)[.!]?\s?$|was (?:meinst|denkst|hältst|soll ich)|(?:kannst|könntest|würdest) du |"
+    r"what should i do|how do i |thank(?:s| you)[.!]?\s?$|was (?:meinst|denkst|hältst|soll ich)|"
+    r"(?:kannst|könntest|würdest) du |"
     r"\u00bf?qué (?:opinas|piensas|te parece|hago)|\u00bf?(?:puedes|podrías) |"
-    r"qu['\u2019]en penses|qu['\u2019]est-ce que tu|(?:peux|pourrais)[- ]tu |que (?:faire|dois-je faire)|"
+    r"qu['\u2019]en penses|qu['\u2019]est-ce que tu|(?:peux|pourrais)[- ]tu |que (?:faire|"
+    r"dois-je faire)|"
     r"你(?:怎么看|觉得|认为)|怎么办|(?:能|可以)(?:帮我|不能)|请问)",
     re.IGNORECASE,
 )

@@ -11,7 +11,17 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 
 from memguard.conversations import passage_cues as cues
-from memguard.conversations.pasted_chats import chat_at, stamped
+from memguard.conversations.mail_lines import (
+    announcement,
+    closes,
+    closes_formally,
+    header_of,
+    is_name,
+    kind_of,
+    name_of,
+    writer_of,
+)
+from memguard.conversations.pasted_chats import chat_at, read_labels
 from memguard.conversations.pasted_text import (
     COMMENT_LINE,
     SHOUTED_SYSTEM,
@@ -22,10 +32,11 @@ from memguard.conversations.pasted_text import (
     Span,
     is_code,
     is_log,
+    is_yaml,
     object_end,
     separator_of,
 )
-from memguard.conversations.text_lines import Line, split_lines
+from memguard.conversations.text_lines import split_lines
 from memguard.schema.memory import PassageKind
 
 _FENCE = re.compile(r"^\s{0,8}(?:>\s)?(`{3,}|~{3,})")
@@ -40,7 +51,6 @@ _TRIPLE = re.compile("\"\"\"|'''")
 _OBJECT = re.compile(
     r'^\s{0,40}(?:\[\s{0,4})?\{\s{0,40}(?:"[^"\n]{1,80}"\s{0,4}:|$)|^\s{0,40}\[\s{0,4}["\[{]'
 )
-_NOT_NAME = re.compile(r"\s{0,4}[<(\[\u300a].{0,200}$|[\"'*_]")
 _ADDRESS = re.compile(r"[\w.+-]{1,64}@[\w-]{1,64}\.\w")
 _SIGNATURE_LINE = re.compile(
     r"^\s{0,8}(?![Ii]\s|I['\u2019]|Ich\s|Je\s|Yo\s|我)[^\s.!?\u3002][^?\u3002\uff1f]{0,70}$"
@@ -48,18 +58,12 @@ _SIGNATURE_LINE = re.compile(
 _SENTENCE_IN = re.compile(r"[.!?\u2026][\"\u201d')]?\s+\S|[\u3002\uff01\uff1f]\S")
 _COLON = re.compile(r":(?=\s|$)|\uff1a")
 _ENDS = tuple(".!?\u3002\uff01\uff1f")
-_NAME = re.compile(
-    r"^[A-Z\u00c0-\u00de\u3400-\u9fff][\w'.-]{0,30}(?:\s[A-Z\u00c0-\u00de][\w'.-]{0,30}){0,3}$"
-)
-_MAX_NAME = 60
-_KINDS: dict[str, PassageKind] = {
-    "mail": "mail", "transcript": "transcript", "code": "code", "log": "log", "table": "table"
-}  # fmt: skip
 _CLAUSE = 160
 """Characters before a colon that may announce a text."""
 _MAX_HEADERS = 14
 _MAX_SIGNATURE = 6
 _MIN_ROWS = 2
+_KEY = re.compile(r"^[a-z][\w-]{0,40}:(?:\s|$)")
 _CODE_GAP = 2
 """Lines of prose between two lines of code that are taken for code too, such as comments."""
 _MAX_LEADING = 5
@@ -84,6 +88,9 @@ class _Scanner:
         self.speaker = speaker
         self.lines = split_lines(text)
         count = len(self.lines)
+        self.labels = read_labels(self.lines)
+        self.headers = [None if line.blank else header_of(line.text) for line in self.lines]
+        self.code = [not line.blank and is_code(line.text) for line in self.lines]
         # One entry more than lines: after the last one nothing closes or begins.
         self.closings = [count] * (count + 1)
         self.heads = [count] * (count + 1)
@@ -91,16 +98,25 @@ class _Scanner:
         self.texts = [count] * (count + 1)
         for index in range(count - 1, -1, -1):
             line = self.lines[index]
-            self.texts[index] = self.texts[index + 1] if line.blank else index
-            self.closings[index] = index if _closes(line.text) else self.closings[index + 1]
+            if line.blank:
+                self._mark_blank(index)
+                continue
+            self.texts[index] = index
+            self.closings[index] = index if closes(line.text) else self.closings[index + 1]
             self.heads[index] = index if self._begins(index) else self.heads[index + 1]
-            self.paragraphs[index] = index if line.blank else self.paragraphs[index + 1]
+            self.paragraphs[index] = self.paragraphs[index + 1]
         self.comments = [
             match.start()
             for match in cues.SENTENCE_START.finditer(text)
             if cues.STRONG_COMMENT.match(text, match.start())
         ]
         self.unclosed: set[str] = set()
+
+    def _mark_blank(self, index: int) -> None:
+        """Note that nothing begins or closes at a blank line, and a paragraph ends."""
+        for following in (self.texts, self.closings, self.heads):
+            following[index] = following[index + 1]
+        self.paragraphs[index] = index
 
     def spans(self) -> Iterator[Span]:
         """The blocks in order."""
@@ -121,13 +137,18 @@ class _Scanner:
 
     def _block_at(self, at: int, own_from: int) -> tuple[list[Span], int]:
         """The passages of the block that begins at a line, and the line after it."""
-        line = self.lines[at]
-        if line.blank:
+        if self.lines[at].blank:
             return [], at
+        spans, after = self._marked_block_at(at, own_from)
+        return (spans, after) if spans else self._announced(at)
+
+    def _marked_block_at(self, at: int, own_from: int) -> tuple[list[Span], int]:
+        """As `_block_at`, for a block that the form of its lines shows."""
+        line = self.lines[at]
         for find in (self._fence, self._enclosed, self._system, self._quoted, self._mail_head):
             if (span := find(at)) is not None:
                 return [span], at + 1
-        chat = chat_at(self.lines, at, speaker=self.speaker, announced=False)
+        chat = chat_at(self.labels, at, speaker=self.speaker, announced=False)
         if chat is not None:
             after, spans = chat
             return spans, after
@@ -136,17 +157,17 @@ class _Scanner:
                 return [span], at + 1
         if cues.DEVICE.match(line.text) or line.text.rstrip() == "--":
             return [self._signed(at, own_from)], at + 1
-        return self._announced(at)
+        return [], at
 
     def _begins(self, at: int) -> bool:
         """Whether a block begins at a line that ends an earlier one."""
         text = self.lines[at].text
         if cues.FORWARDED.match(text) or cues.WROTE.match(text):
             return True
-        match = cues.HEADER.match(text)
-        if match is not None and match.lastgroup and match.group("from") is not None:
+        header = self.headers[at]
+        if header is not None and header[0] == "from":
             return self._headers(at) is not None
-        return stamped(text) is not None
+        return self.labels.stamped[at] is not None
 
     # Blocks with marks of their own
 
@@ -155,9 +176,9 @@ class _Scanner:
         if match is None:
             return None
         mark = match[1][:3]
-        for line in self.lines[at + 1 :]:
-            if line.text.lstrip("> ").startswith(mark):
-                return Span(self.lines[at].start, line.end, "code")
+        for index in range(at + 1, len(self.lines)):
+            if self.lines[index].text.lstrip("> ").startswith(mark):
+                return Span(self.lines[at].start, self.lines[index].end, "code")
         # Without an end it takes the rest: what follows may be code.
         return Span(self.lines[at].start, len(self.text), "code")
 
@@ -197,10 +218,8 @@ class _Scanner:
         end = None
         for index in range(at, len(self.lines)):
             line = self.lines[index]
-            last = None
-            for last in SYSTEM_TOKEN.finditer(line.text):
-                pass
-            if last is not None:
+            if tokens := list(SYSTEM_TOKEN.finditer(line.text)):
+                last = tokens[-1]
                 closes = "end" in last[0] or "/" in last[0]
                 opened = self.lines[self._last_of_paragraph(index)].end
                 end = line.start + last.end() if closes else opened
@@ -218,9 +237,9 @@ class _Scanner:
         ):
             if not self.lines[index].blank:
                 last = index
-                match = cues.HEADER.match(self.lines[index].text)
-                if match is not None and match["from"] is not None:
-                    kind, author = "mail", author or _name_of(match["value"])
+                header = self.headers[index]
+                if header is not None and header[0] == "from":
+                    kind, author = "mail", author or name_of(header[1])
             index += 1
         return Span(self.lines[at].start, self.lines[last].end, kind, author)
 
@@ -233,13 +252,13 @@ class _Scanner:
         if wrote is not None:
             quoted = self._next_text(at + 1)
             if quoted is not None and (span := self._quoted(quoted)) is not None:
-                return Span(line.start, span.end, "mail", _writer(line.text) or span.author)
+                return Span(line.start, span.end, "mail", writer_of(line.text) or span.author)
         if mark is not None or wrote is not None or cues.FORWARDED.match(line.text):
             following = self._next_text(at + 1)
             head = None if following is None else self._headers(following)
             inside = line.start + mark.end() if mark is not None else line.end - 1
             if head is None:
-                return self._mail(line.start, at + 1, _writer(line.text), inside)
+                return self._mail(line.start, at + 1, writer_of(line.text), inside)
             return self._mail(line.start, *head)
         head = self._headers(at)
         return None if head is None else self._mail(line.start, *head)
@@ -258,19 +277,18 @@ class _Scanner:
         address = False
         index = at
         while index < min(len(self.lines), at + _MAX_HEADERS):
-            match = cues.HEADER.match(self.lines[index].text)
-            if match is None:
+            header = self.headers[index]
+            if header is None:
                 break
-            role = next(name for name, _ in cues.HEADERS if match[name] is not None)
-            value = match["value"] or ""
+            role, value = header
             roles.add(role)
             address = address or bool(_ADDRESS.search(value))
-            author = author or (_name_of(value) if role == "from" else "")
+            author = author or (name_of(value) if role == "from" else "")
             index += 1
         is_head = bool(roles & {"subject", "sent", "copy"}) and len(roles) > 1
         is_head = is_head or ("from" in roles and address)
         # "From: Porto", "To: Lisbon" is a journey, and "From: Kim" before a text is not.
-        is_head = is_head or (roles == {"from"} and _is_name(author) and self._has_text(index))
+        is_head = is_head or (roles == {"from"} and is_name(author) and self._has_text(index))
         is_head = is_head or (roles == {"subject"} and self._has_letter(index))
         return (index, author) if is_head else None
 
@@ -292,21 +310,21 @@ class _Scanner:
         """A text between a salutation and a closing, without any other mark."""
         line = self.lines[at]
         greeting = cues.SALUTATION.match(line.text)
-        if _closes(line.text):
+        if closes(line.text):
             return None
         if greeting is None:
             closing = cues.LETTER_IN_A_LINE.match(self.text, line.start, line.end)
             return (
                 None
                 if closing is None
-                else Span(line.start, line.end, "mail", _name_of(closing["name"]))
+                else Span(line.start, line.end, "mail", name_of(closing["name"]))
             )
         closing = self.closings[at + 1]
         if closing >= min(len(self.lines), self.heads[at + 1]):
             return None
         name = greeting["name"].strip()
         named = bool(name) and name.casefold() not in {"there", "you"}
-        formal = _closes_formally(self.lines[closing].text)
+        formal = closes_formally(self.lines[closing].text)
         if cues.ASSISTANT_NAMES.search(name) or not (greeting["formal"] or named or formal):
             return None
         # A user may write to the assistant as in a letter, and then asks it something.
@@ -337,13 +355,13 @@ class _Scanner:
         match = cues.FORMAL_CLOSING.match(self.lines[closing].text) or cues.PLAIN_CLOSING.match(
             self.lines[closing].text
         )
-        name = _name_of(match["name"]) if match is not None and match["name"] else ""
+        name = name_of(match["name"]) if match is not None and match["name"] else ""
         following = self._next_text(closing + 1)
-        if following is not None and _closes(self.lines[following].text):
+        if following is not None and closes(self.lines[following].text):
             following = self._next_text(following + 1)
         if not name and following is not None and self.lines[following].start < end:
-            name = _name_of(self.lines[following].text)
-        return name if _is_name(name) else ""
+            name = name_of(self.lines[following].text)
+        return name if is_name(name) else ""
 
     def _end_of_text(self, at: int, *, first: int) -> int:
         """Where a pasted text ends that begins at a line; `first` is its first character."""
@@ -356,7 +374,7 @@ class _Scanner:
             begin = self.lines[closing].start
             comment = self._comment(first, begin, strong=True)
             # "Thanks, Ana" may be the user's own end of a comment, "Kind regards, Karl" is not.
-            if comment is not None and not _closes_formally(self.lines[closing].text):
+            if comment is not None and not closes_formally(self.lines[closing].text):
                 return comment
             return self._after_signature(closing)
         comment = self._comment(first, stop, strong=True)
@@ -385,7 +403,7 @@ class _Scanner:
         named = match is not None and bool(match["name"])
         if at < len(self.lines) and self.lines[at].blank and not named:
             following = self._next_text(at)
-            if following is not None and _is_name(self.lines[following].text.strip()):
+            if following is not None and is_name(self.lines[following].text.strip()):
                 at = following
         lines = 0
         while at < len(self.lines) and lines < _MAX_SIGNATURE and self._is_signature(at):
@@ -427,6 +445,8 @@ class _Scanner:
                 self._run(at, lambda i: TABLE_ROW.match(self.lines[i].text) is not None),
                 "table",
             )
+        if at + 1 < len(self.lines) and is_yaml(line.text, self.lines[at + 1].text):
+            return Span(line.start, self._run(at, self._is_indented_or_key), "code")
         row = separator_of(line.text)
         if row is not None:
             end = self._run(at, lambda i: separator_of(self.lines[i].text) == row)
@@ -444,9 +464,12 @@ class _Scanner:
     def _is_indented(self, at: int) -> bool:
         return self.lines[at].text.startswith(("  ", "\t"))
 
+    def _is_indented_or_key(self, at: int) -> bool:
+        return self._is_indented(at) or _KEY.match(self.lines[at].text) is not None
+
     def _code(self, at: int) -> Span | None:
         """Adjacent lines of code, with the comments and blank lines between them."""
-        if not (is_code(self.lines[at].text) or COMMENT_LINE.match(self.lines[at].text)):
+        if not (self.code[at] or COMMENT_LINE.match(self.lines[at].text)):
             return None
         last: int | None = None
         count = gap = 0
@@ -456,7 +479,7 @@ class _Scanner:
             if last is None and index - at > _MAX_LEADING:
                 break
             text = self.lines[index].text
-            if is_code(text) or STRONG_CODE.match(text):
+            if self.code[index] or STRONG_CODE.match(text):
                 strong = strong or STRONG_CODE.match(text) is not None
                 last, count, gap = index, count + 1, 0
             elif COMMENT_LINE.match(text) or self._is_indented(index):
@@ -476,7 +499,7 @@ class _Scanner:
         line = self.lines[at]
         for match in _COLON.finditer(line.text):
             before = line.text[max(0, match.start() - _CLAUSE) : match.start()]
-            kind, author = _announcement(cues.CLAUSE_END.split(before)[-1])
+            kind, author = announcement(cues.CLAUSE_END.split(before)[-1])
             rest = line.text[match.end() :]
             if kind is None or rest[:1].isdigit():
                 continue
@@ -507,7 +530,7 @@ class _Scanner:
         if kind == "task":
             end = self.lines[self._last_of_paragraph(at)].end
             return [Span(start, self._comment(start, end, strong=True) or end, "quotation", author)]
-        return [Span(start, self._end_of_text(at + 1, first=start), _kind(kind), author)]
+        return [Span(start, self._end_of_text(at + 1, first=start), kind_of(kind), author)]
 
     def _announced_below(self, at: int, kind: str, author: str) -> tuple[list[Span], int | None]:
         """The text that begins on a line after its announcement."""
@@ -515,20 +538,20 @@ class _Scanner:
         if first is None:
             return [], None
         if kind == "transcript":
-            chat = chat_at(self.lines, first, speaker=self.speaker, announced=True)
+            chat = chat_at(self.labels, first, speaker=self.speaker, announced=True)
             if chat is not None:
                 return chat[1], chat[0]
         # A block with marks of its own knows its end better.
-        spans, after = self._block_at(first, first)
+        spans, after = self._marked_block_at(first, first)
         if spans:
             return spans, after
         start = self.lines[first].start
         if kind in {"code", "log", "table"}:
             return [
-                Span(start, self.lines[self._last_of_paragraph(first)].end, _kind(kind), author)
+                Span(start, self.lines[self._last_of_paragraph(first)].end, kind_of(kind), author)
             ], first + 1
         end = self._end_of_text(first, first=start)
-        return [Span(start, end, _kind(kind), author or self._signer(first, end))], first + 1
+        return [Span(start, end, kind_of(kind), author or self._signer(first, end))], first + 1
 
     # Lines
 
@@ -539,58 +562,3 @@ class _Scanner:
 
     def _last_of_paragraph(self, at: int) -> int:
         return max(at, self.paragraphs[at] - 1)
-
-
-# What single lines and clauses say
-
-
-def _closes(line: str) -> bool:
-    """Whether a line is the closing of a mail."""
-    return _closes_formally(line) or cues.PLAIN_CLOSING.match(line) is not None
-
-
-def _closes_formally(line: str) -> bool:
-    """Whether a line is a closing that people do not write to an assistant."""
-    return (
-        cues.FORMAL_CLOSING.match(line) is not None
-        or cues.DEVICE.match(line) is not None
-        or line.rstrip() == "--"
-    )
-
-
-def _name_of(value: str | None) -> str:
-    """The name in a header or a signature, without address and marks."""
-    name = _NOT_NAME.sub("", (value or "").split(",")[0]).strip(" .,;:-\u2013\u3002\uff0c")
-    return name if 0 < len(name) <= _MAX_NAME and "@" not in name else ""
-
-
-def _is_name(text: str) -> bool:
-    return _NAME.match(text) is not None
-
-
-def _writer(line: str) -> str:
-    """The name in a line such as "On 3 May 2024 at 10:12, Karl Meier <k@x.org> wrote:"."""
-    match = cues.WRITER.search(line)
-    return _name_of(match["name"] or match["german"] or match["chinese"]) if match else ""
-
-
-def _announcement(clause: str) -> tuple[str | None, str]:
-    """What a clause before a colon announces: a kind of passage, `said`, `task` or nothing."""
-    if cues.NOT_A_TEXT.search(clause):
-        return None, ""
-    if cues.TASK.search(clause):
-        return "task", ""
-    # "I wrote to her: ..." are the user's own words.
-    if cues.BY_USER.search(clause) and not cues.WITH_OTHER.search(clause):
-        return None, ""
-    match = cues.SPEAKER.search(clause)
-    author = _name_of(match["name"] or match["sender"]) if match else ""
-    if cues.INTRODUCED.search(clause):
-        kind = next((kind for kind, noun in cues.NOUN_KINDS if noun.search(clause)), "quotation")
-        return kind, author
-    return ("said", author) if cues.SAID.search(clause) else (None, "")
-
-
-def _kind(name: str) -> PassageKind:
-    """The kind of a passage that a phrase announced."""
-    return _KINDS.get(name, "quotation")

@@ -28,7 +28,7 @@ from memguard.prompts import Prompt, load_prompt, resolve_prompt
 from memguard.quoting import named_turns, quote_turns
 from memguard.schema.base import Frozen, GraphInput, is_blank
 from memguard.schema.decision import Inconclusive, InconclusiveReason
-from memguard.schema.memory import CandidateMemory, speaker_roles, turn_time
+from memguard.schema.memory import CandidateMemory, SourceRole, speaker_roles, turn_time
 from memguard.schema.receipt import Usage
 
 
@@ -169,7 +169,9 @@ def build_reader(model: ModelLike, *, spec: Writer, prompt: Prompt | None = None
         return LocalReader()
     shipped = _PROMPTS["memguard" if prompt is not None else spec.prompts]
     return ModelReader(
-        model=resolve_model(model), prompt=resolve_prompt("writer", shipped, override=prompt)
+        model=resolve_model(model),
+        prompt=resolve_prompt("writer", shipped, override=prompt),
+        sources=spec.sources,
     )
 
 
@@ -179,6 +181,8 @@ class ModelReader:
 
     model: Model
     prompt: Prompt
+    sources: tuple[SourceRole, ...] = ("user",)
+    """Whose words are sources of facts; of pasted text, the prompt says whether it is one."""
 
     @property
     def fingerprint(self) -> str:
@@ -188,8 +192,8 @@ class ModelReader:
     async def read(self, chunk: Pass, *, conversation_id: str) -> PassResult:
         """Ask the model for the facts of one pass."""
         shown = {
-            "earlier": quote_turns(chunk.earlier),
-            "turns": quote_turns(chunk.new, first=len(chunk.earlier) + 1),
+            "earlier": quote_turns(chunk.earlier, sources=self.sources),
+            "turns": quote_turns(chunk.new, first=len(chunk.earlier) + 1, sources=self.sources),
         }
         # The paper's prompt has no earlier turns, and asks for a list of sentences.
         cites_turns = "earlier" in self.prompt.slots
