@@ -45,6 +45,7 @@ def name_of(value: str | None) -> str:
 
 
 def is_name(text: str) -> bool:
+    """Whether a text may be the name of a person: one to four words with a capital."""
     return _NAME.match(text) is not None
 
 

@@ -164,9 +164,11 @@ FORWARDED = re.compile(
     r"^\s{0,8}(?:>\s?){0,3}(?:"
     r"[-_*]{2,20}\s{0,3}(?:original message|forwarded message|urspr\u00fcngliche nachricht|"
     r"original-?nachricht|weitergeleitete nachricht|mensaje (?:original|reenviado)|"
-    r"message (?:d['\u2019]origine|original|transf\u00e9r\u00e9)|原始邮件|转发的?邮件|转发邮件|邮件原件)|"
+    r"message (?:d['\u2019]origine|original|transf\u00e9r\u00e9)|原始邮件|转发的?邮件|转发邮件|"
+    r"邮件原件)|"
     r"begin forwarded message|anfang der weitergeleiteten|inicio del mensaje reenviado|"
-    r"d\u00e9but du message (?:transf\u00e9r\u00e9|r\u00e9exp\u00e9di\u00e9)|以下是转发的?邮件|开始转发)",
+    r"d\u00e9but du message (?:transf\u00e9r\u00e9|r\u00e9exp\u00e9di\u00e9)|"
+    r"以下是转发的?邮件|开始转发)",
     re.IGNORECASE,
 )
 FORWARD_MARK = re.compile(
@@ -251,8 +253,8 @@ PLAIN_CLOSING = re.compile(
     re.IGNORECASE,
 )
 LETTER_IN_A_LINE = re.compile(
-    r"^\s{0,8}(?:dear|sehr geehrte[rs]?|liebe[rs]?|estimad[oa]s?|querid[oa]s?|ch[eè]re?s?|尊敬的|亲爱的)"
-    r"[^\n]{8,3000}?(?<=[\s.!?\u3002])(?:(?:kind|best|warm) regards|regards|yours \w{4,12}|"
+    r"^\s{0,8}(?:dear|sehr geehrte[rs]?|liebe[rs]?|estimad[oa]s?|querid[oa]s?|ch[eè]re?s?|"
+    r"尊敬的|亲爱的)[^\n]{8,3000}?(?<=[\s.!?\u3002])(?:(?:kind|best|warm) regards|regards|yours \w{4,12}|"
     r"sincerely|best|"
     r"mit freundlichen grüßen|(?:viele|liebe|beste) grüße|lg|vg|(?:un )?saludos?|atentamente|"
     r"un abrazo|"

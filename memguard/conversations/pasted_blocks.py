@@ -271,7 +271,7 @@ class _Scanner:
         return Span(start, end, "mail", author or self._signer(first, end))
 
     def _headers(self, at: int) -> tuple[int, str] | None:
-        """The line after the headers of a mail, and the sender; `None` if a line is not a header."""
+        """The line after the headers of a mail, and the sender; `None` without headers."""
         roles: set[str] = set()
         author = ""
         address = False
