@@ -254,8 +254,8 @@ PLAIN_CLOSING = re.compile(
 )
 LETTER_IN_A_LINE = re.compile(
     r"^\s{0,8}(?:dear|sehr geehrte[rs]?|liebe[rs]?|estimad[oa]s?|querid[oa]s?|ch[eè]re?s?|"
-    r"尊敬的|亲爱的)[^\n]{8,3000}?(?<=[\s.!?\u3002])(?:(?:kind|best|warm) regards|regards|yours \w{4,12}|"
-    r"sincerely|best|"
+    r"尊敬的|亲爱的)[^\n]{8,3000}?(?<=[\s.!?\u3002])(?:(?:kind|best|warm) regards|regards|"
+    r"yours \w{4,12}|sincerely|best|"
     r"mit freundlichen grüßen|(?:viele|liebe|beste) grüße|lg|vg|(?:un )?saludos?|atentamente|"
     r"un abrazo|"
     r"cordialement|bien à (?:vous|toi)|amicalement|此致|祝好)[,.!\uff0c]?\s{1,3}"

@@ -16,10 +16,8 @@ class Line(NamedTuple):
     text: str
     """Its beginning, without the line break; as long as any form needs."""
 
-    @property
-    def blank(self) -> bool:
-        """Whether nothing is visible on it."""
-        return not self.text.strip()
+    blank: bool
+    """Whether nothing is visible on it."""
 
 
 def split_lines(text: str) -> list[Line]:
@@ -29,6 +27,7 @@ def split_lines(text: str) -> list[Line]:
     while start < len(text):
         stop = text.find("\n", start)
         end = len(text) if stop < 0 else stop + 1
-        lines.append(Line(start, end, text[start : min(end, start + _CLIP)].rstrip("\r\n")))
+        form = text[start : min(end, start + _CLIP)].rstrip("\r\n")
+        lines.append(Line(start, end, form, not form.strip()))
         start = end
     return lines
