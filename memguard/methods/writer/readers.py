@@ -22,13 +22,14 @@ from memguard.llm.models import LOCAL, Model, ModelLike, resolve_model
 from memguard.llm.parsing import parse_json
 from memguard.llm.texts import without_reasoning
 from memguard.local.statements import read_statements
+from memguard.methods.authorship import roles_behind
 from memguard.methods.writer.config import Writer
 from memguard.methods.writer.rules import Pass
 from memguard.prompts import Prompt, load_prompt, resolve_prompt
 from memguard.quoting import named_turns, quote_turns
 from memguard.schema.base import Frozen, GraphInput, is_blank
 from memguard.schema.decision import Inconclusive, InconclusiveReason
-from memguard.schema.memory import CandidateMemory, speaker_roles, turn_time
+from memguard.schema.memory import CandidateMemory, SourceRole, speaker_roles, turn_time
 from memguard.schema.receipt import Usage
 
 
@@ -169,7 +170,9 @@ def build_reader(model: ModelLike, *, spec: Writer, prompt: Prompt | None = None
         return LocalReader()
     shipped = _PROMPTS["memguard" if prompt is not None else spec.prompts]
     return ModelReader(
-        model=resolve_model(model), prompt=resolve_prompt("writer", shipped, override=prompt)
+        model=resolve_model(model),
+        prompt=resolve_prompt("writer", shipped, override=prompt),
+        sources=spec.sources,
     )
 
 
@@ -179,6 +182,8 @@ class ModelReader:
 
     model: Model
     prompt: Prompt
+    sources: tuple[SourceRole, ...] = ("user",)
+    """Whose words are sources of facts; of pasted text, the prompt says whether it is one."""
 
     @property
     def fingerprint(self) -> str:
@@ -188,8 +193,8 @@ class ModelReader:
     async def read(self, chunk: Pass, *, conversation_id: str) -> PassResult:
         """Ask the model for the facts of one pass."""
         shown = {
-            "earlier": quote_turns(chunk.earlier),
-            "turns": quote_turns(chunk.new, first=len(chunk.earlier) + 1),
+            "earlier": quote_turns(chunk.earlier, sources=self.sources),
+            "turns": quote_turns(chunk.new, first=len(chunk.earlier) + 1, sources=self.sources),
         }
         # The paper's prompt has no earlier turns, and asks for a list of sentences.
         cites_turns = "earlier" in self.prompt.slots
@@ -262,14 +267,15 @@ def _candidate(fact: ExtractedFact, *, chunk: Pass, conversation_id: str) -> Can
     # The prompt shows the numbers in brackets, and some models copy these.
     turn_ids = named_turns([str(number).strip("[] ") for number in fact.turns], turns)
     sources = tuple(turn for turn in turns if turn.id in turn_ids)
-    return CandidateMemory(
+    candidate = CandidateMemory(
         text=fact.text.strip(),
         turn_ids=turn_ids,
         subject=fact.about,
-        said_by=speaker_roles(sources),
         said_at=turn_time(sources),
         conversation_id=conversation_id,
     )
+    # By its words: a model may cite the user's line for what a pasted mail says.
+    return candidate.model_copy(update={"said_by": roles_behind(candidate, sources)})
 
 
 @dataclass(frozen=True, kw_only=True)
