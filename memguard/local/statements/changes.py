@@ -129,11 +129,30 @@ def _same_frame(earlier: Spoken, later: str, grammar: Grammar) -> bool:
             continue
         if _squeezed(new["rest"]) == _squeezed(old["rest"]):
             continue
-        # "My sister is a nurse" and "my sister is 30" are both true.
-        kinds = _kinds(new["rest"], grammar) ^ _kinds(old["rest"], grammar)
-        if not kinds:
+        if _excludes(new, old, grammar):
             return True
     return False
+
+
+def _excludes(new: re.Match[str], old: re.Match[str], grammar: Grammar) -> bool:
+    """Whether two values of one frame cannot both be true.
+
+    "My sister is a nurse" and "my sister is 30" are both true, and so are "I have two dogs" and
+    "I have three cats"; nobody lives in two towns or has two favourite colours.
+    """
+    if len(new["frame"].split()) <= 1:
+        return True
+    kinds = _kinds(new["rest"], grammar)
+    if kinds != _kinds(old["rest"], grammar):
+        return False
+    if not kinds:
+        return grammar.single.search(new["frame"]) is not None
+    first, second = (_plain_content(hit["rest"], grammar) for hit in (new, old))
+    return not first or not second or bool(first & second)
+
+
+def _plain_content(text: str, grammar: Grammar) -> frozenset[str]:
+    return _content(grammar.value.sub(" ", text), grammar)
 
 
 def _negated(
@@ -142,8 +161,8 @@ def _negated(
     """The earlier sentences with a value that this one says is no longer so."""
     targets: list[int] = []
     for hit in grammar.negated.finditer(later):
-        old = _content(hit["old"], grammar)
         # The value is the first words behind "not".
+        old = frozenset(_content_words(hit["old"], grammar)[:_MIN_SHARED])
         targets += [
             at
             for at in earlier
@@ -170,15 +189,19 @@ def _alike(earlier: Spoken, later: str, grammar: Grammar, *, shared: int) -> boo
 
 def _content(text: str, grammar: Grammar) -> frozenset[str]:
     """Stems of the words with content; pairs of characters in Chinese."""
+    return frozenset(_content_words(text, grammar))
+
+
+def _content_words(text: str, grammar: Grammar) -> list[str]:
     if _CHINESE.search(text):
         plain = grammar.stop.sub(" ", text)
-        return frozenset(
+        return [
             plain[at : at + 2]
             for at in range(len(plain) - 1)
             if _CHINESE.match(plain[at]) and _CHINESE.match(plain[at + 1])
-        )
+        ]
     words = _WORD.findall(text.replace("\u2019", "'").lower())
-    return frozenset(stem(word) for word in words if not grammar.stop.fullmatch(word))
+    return [stem(word) for word in words if not grammar.stop.fullmatch(word)]
 
 
 def _kinds(text: str, grammar: Grammar) -> frozenset[str]:

@@ -70,6 +70,8 @@ class Grammar:
     """A finite verb behind another subject."""
     clause: Pattern
     """What joins two clauses, before a subject of the first person or a request."""
+    because: Pattern
+    """A conjunction of cause at the start of a clause, which states it as so."""
     start: Pattern
     """A subject at the start whose referent is in another sentence."""
     person: Pattern
@@ -102,6 +104,8 @@ class Grammar:
     """Words without content of their own."""
     value: Pattern
     """A weekday, month, number or time."""
+    single: Pattern
+    """What somebody has one of, so that another value replaces it: a name, a birthday."""
     frames: tuple[Pattern, ...]
     """Statements of which only one can be true at a time: the group `frame` says of what."""
 
