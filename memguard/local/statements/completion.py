@@ -29,7 +29,7 @@ _CLAUSE = re.compile(
 )
 _VERBS = {
     "ich": re.compile(
-        r"(?:\w{2,}e|bin|hab|kann|muss|darf|mag|will|soll|wei\u00df|war|hatte)$", re.I
+        r"(?:\w{2,}e|bin|hab|kann|muss|darf|mag|will|soll|wei\u00df|war|hatte)$", re.IGNORECASE
     ),
     "wir": re.compile(r"(?:\w{2,}en|sind|tun)$", re.IGNORECASE),
 }

@@ -43,14 +43,14 @@ _RIGHTS = re.compile(
     re.IGNORECASE,
 )
 _YES_OR_NO = re.compile(
-    r"(?:yes|no|nope|yeah|yep|nah|ja|nein|doch|s\u00ed|oui|non|si|\u662f\u7684?|\u5bf9|\u6ca1\u6709|\u6709|\u4e0d)"
-    r"(?![^\W_]|[\u3400-\u9fff]{3})",
+    r"(?:yes|no|nope|yeah|yep|nah|ja|nein|doch|s\u00ed|oui|non|si|\u662f\u7684?|\u5bf9|"
+    r"\u6ca1\u6709|\u6709|\u4e0d)(?![^\W_]|[\u3400-\u9fff]{3})",
     re.IGNORECASE,
 )
 _OFFER = re.compile(
-    r"\b(?:shall|should|would|want|like|need|can i|may i|soll|m\u00f6chtest|willst|m\u00f6chten|brauchst|"
-    r"darf ich|quieres|necesitas|puedo|veux|voulez|besoin|puis-je|souhait\w+|anything|ready|sure)\b|"
-    r"[\u8981\u60f3]|\u9700\u8981|\u5417\u6211",
+    r"\b(?:shall|should|would|want|like|need|can i|may i|soll|m\u00f6chten?s?t?|willst|brauchst|"
+    r"darf ich|quieres|necesitas|puedo|veux|voulez|besoin|puis-je|souhait\w+|anything|ready|"
+    r"sure)\b|[\u8981\u60f3]|\u9700\u8981|\u5417\u6211",
     re.IGNORECASE,
 )
 _PRESUPPOSED = re.compile(
