@@ -27,6 +27,7 @@ from memguard.local.adjudicator import (
     situation,
     topics,
 )
+from memguard.local.statements import changes, completion, reading, sentences
 from memguard.local.statements.grammar import grammar_of
 from memguard.local.verifier import numbers, units, words
 from memguard.methods.adjudication import rendering
@@ -38,7 +39,8 @@ from tests.regex_steps import OutOfStepsError, attacks, count_steps
 from tests.work import count_work
 
 MODULES = (
-    quoting, failures, parsing, texts, pieces, statements, attributes, cues, decomposer, demands,
+    quoting, failures, parsing, texts, pieces, attributes, cues, decomposer, demands,
+    changes, completion, reading, sentences,
     languages, people, relations, situation, topics, numbers, units, words, rendering, base, memory,
 )  # fmt: skip
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -67,7 +69,9 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
         [Turn(id="1", role="user", content=text)], spec=Writer()
     ),
     "find_statements": statements.find_statements,
-    "is_statement": statements.is_statement,
+    "read_statements": lambda text: statements.read_statements(
+        [Turn(id="1", role="user", content=text)]
+    ),
     "looks_like_safety": pieces.looks_like_safety,
     "looks_like_preference": pieces.looks_like_preference,
     "problem_of": lambda text: pieces.problem_of(pieces.whole(text).pieces * 9, source=text),
@@ -127,7 +131,7 @@ def test_twice_the_text_takes_at_most_twice_the_work(name: str) -> None:
         ("parse_json", '{"a":1,}'),
         ("find_statements", "p.m. "),
         ("split_candidate", "Dr. X "),
-        ("is_statement", "\u201c"),
+        ("read_statements", "\u201c"),
         ("cut_sections", "<memguard-memory>"),
         ("read_words", "one "),
         ("problem_of", "not tea "),
@@ -165,7 +169,7 @@ def _patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
             patterns = (value,) if isinstance(value, re.Pattern) else value
             for at, pattern in enumerate(patterns):
                 suffix = f"[{at}]" if len(patterns) > 1 else ""
-                yield f"memguard.local.statements.{language}.{field.name}{suffix}", pattern
+                yield f"{grammar.__module__}.{language}.{field.name}{suffix}", pattern
 
 
 def _literal_patterns(module: Any) -> list[tuple[str, re.Pattern[str]]]:
@@ -187,7 +191,7 @@ PATTERNS = dict(_patterns())
 
 
 def test_the_patterns_of_the_package_are_collected() -> None:
-    assert {"memguard.llm.parsing._NUMBER", "memguard.local.statements.en.question"} <= set(
+    assert {"memguard.llm.parsing._NUMBER", "memguard.local.statements.grammar.en.question"} <= set(
         PATTERNS
     )
 

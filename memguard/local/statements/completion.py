@@ -23,18 +23,18 @@ _SOMEBODY = re.compile(
 _POSSESSIVE = re.compile("'s?\\b|\u2019s?\\b|\u7684")
 # Behind "meine Frau", a capital may belong to her name or to the object.
 _CLAUSE = re.compile(
-    r"(?P<subject>(?i:ich|wir)|(?i:meine?|unsere?) \w+(?= [^A-Z\u00c4\u00d6\u00dc])) (?P<rest>.+) "
+    r"^(?P<subject>(?i:ich|wir)|(?i:meine?|unsere?) \w+(?= [^A-Z\u00c4\u00d6\u00dc])) (?P<rest>.{1,300}) "
     r"(?!(?:um|an|auf|aus|ein|ab|zu|vor|mit|nach|her|hin|weg|los|zur\u00fcck)\w{3})"
     r"(?P<verb>\w+)(?P<end>[\s.!]*)$"
 )
 _VERBS = {
     "ich": re.compile(
-        r"(?:\w{2,}e|bin|hab|kann|muss|darf|mag|will|soll|wei\u00df|war|hatte)$", re.IGNORECASE
+        r"^(?:\w{2,}e|bin|hab|kann|muss|darf|mag|will|soll|wei\u00df|war|hatte)$", re.IGNORECASE
     ),
-    "wir": re.compile(r"(?:\w{2,}en|sind|tun)$", re.IGNORECASE),
+    "wir": re.compile(r"^(?:\w{2,}en|sind|tun)$", re.IGNORECASE),
 }
 _OTHER_VERB = re.compile(
-    r"(?:\w{2,}t|ist|kann|muss|darf|mag|will|soll|war|hatte|wurde)$", re.IGNORECASE
+    r"^(?:\w{2,}t|ist|kann|muss|darf|mag|will|soll|war|hatte|wurde)$", re.IGNORECASE
 )
 _END = " .!\u3002\uff01\u2026\t\n"
 

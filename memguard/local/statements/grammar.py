@@ -11,8 +11,24 @@ from memguard.local.languages import Language
 
 Pattern = re.Pattern[str]
 
-# A leading space of a line belongs to the pattern, if it is the only one.
 _LINE_BREAK = re.compile(r"\n")
+_AT_START = frozenset(
+    {
+        "filler",
+        "demand",
+        "question",
+        "imperative",
+        "small_talk",
+        "remark",
+        "conversational",
+        "ellipsis",
+        "because",
+        "start",
+        "completed",
+        "correction",
+    }
+)
+"""The patterns for the start of a sentence, or for a whole one."""
 _NOTHING = r"(?!)"
 
 
@@ -129,7 +145,8 @@ def _compiled(table: dict[str, str | list[str]]) -> Grammar:
         # An entry that a language does not need matches nothing.
         source = table.get(field.name, _NOTHING)
         if isinstance(source, str):
-            patterns[field.name] = _pattern(source)
+            anchor = "^" if field.name in _AT_START else ""
+            patterns[field.name] = _pattern(f"{anchor}(?:{source.strip()})")
         else:
             patterns[field.name] = tuple(_pattern(one) for one in source)
     return Grammar(**patterns)

@@ -59,7 +59,9 @@ _PRESUPPOSED = re.compile(
     r"\b(?:mis?|nuestr\w+) [^,.?!]{1,40}, que\b",
     re.IGNORECASE,
 )
-_PAUSE = re.compile("[,.:;!\u2013\u2014\uff0c\u3002\uff1a\uff01-]\\s*|\\s+[\u2013\u2014-]\\s+")
+_PAUSE = re.compile(
+    "[,.:;!\u2013\u2014\uff0c\u3002\uff1a\uff01-]\\s{0,5}|\\s[\u2013\u2014-]\\s"
+)
 _SEPARATORS = " \t\n,;:.!\u2013\u2014-\u2026\uff0c\u3001\u3002\uff01\uff1a"
 _MAX_FILLERS = 5
 _MIN_CHINESE = 4
@@ -304,21 +306,22 @@ def _core(plain: str, grammar: Grammar) -> tuple[int, int, bool]:
     if after and after.start() > 0:
         end, demanded = after.start(), True
     for _ in range(_MAX_FILLERS):
-        hit = grammar.demand.match(plain, start, end)
+        rest = plain[start:end]
+        hit = grammar.demand.match(rest)
         demanded = demanded or hit is not None
-        hit = hit or grammar.filler.match(plain, start, end) or _taken_back(plain, start, grammar)
-        if not hit or hit.end() == start:
+        hit = hit or grammar.filler.match(rest) or _taken_back(rest, grammar)
+        if not hit or not hit.end():
             break
-        start = hit.end()
+        start += hit.end()
     while start < end and plain[start] in _SEPARATORS:
         start += 1
     return start, end, demanded
 
 
-def _taken_back(plain: str, start: int, grammar: Grammar) -> re.Match[str] | None:
+def _taken_back(rest: str, grammar: Grammar) -> re.Match[str] | None:
     """Words at the start that take back the sentence before, up to the comma behind them."""
-    hit = grammar.retraction.match(plain, start)
-    return _PAUSE.match(plain, hit.end()) if hit else None
+    hit = grammar.retraction.match(rest)
+    return _PAUSE.match(rest, hit.end()) if hit else None
 
 
 def _has_content(core: str, grammar: Grammar) -> bool:
@@ -422,16 +425,15 @@ def _clauses(
     starts = [0, *(end for _, end in ends)]
     stops = [*(start for start, _ in ends), len(core)]
     for opening, stop, following in zip(starts, stops, [*starts[1:], len(core)], strict=True):
-        because = grammar.because.match(core, opening, stop)
-        start = because.end() if because else opening
+        because = grammar.because.match(core[opening:stop])
+        start = opening + (because.end() if because else 0)
         clause = core[start:stop].rstrip("?\uff1f!. ")
         # Behind a condition, or "my boss says", everything is said under it.
         if grammar.hypothetical.search(clause) or grammar.reported.search(clause):
             return
         # What limits a clause, such as an "if" or a "that", is no part that can be left out.
-        after = core[following:]
-        asks = grammar.request.match(after)
-        if not asks and (_SUBORDINATOR.match(after) or grammar.hypothetical.match(after)):
+        limits = _SUBORDINATOR.match(core, following) or grammar.hypothetical.match(core, following)
+        if limits and not grammar.request.match(core, following):
             continue
         if not grammar.subject.match(clause) and not grammar.first_person.match(clause):
             continue
