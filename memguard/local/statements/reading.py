@@ -449,6 +449,6 @@ def _may_carry_a_fact(core: str, grammar: Grammar, doubt: str) -> bool:
     if doubt != doubts.FRAGMENT:
         return True
     if _CHINESE.search(core):
-        return len(_CHINESE.findall(core)) >= _MIN_CHINESE
+        return bool(grammar.value.search(core)) or len(_CHINESE.findall(core)) >= _MIN_CHINESE
     words = [word for word in _WORD.findall(core) if not grammar.stop.fullmatch(word)]
     return len(words) >= 1
