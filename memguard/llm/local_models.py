@@ -135,8 +135,8 @@ def list_local_models() -> tuple[StoredModel, ...]:
     Raises:
         ModelConfigurationError: If the record of a model of your own cannot be read.
     """
-    own = sorted(path.stem for path in models_folder().glob("*.json"))
-    names = [*_catalogue(), *(name for name in own if name not in _catalogue())]
+    custom = sorted(path.stem for path in models_folder().glob("*.json"))
+    names = [*_catalogue(), *(name for name in custom if name not in _catalogue())]
     return tuple(_stored(_model(name)) for name in names)
 
 
@@ -256,9 +256,9 @@ def _model(name: str) -> LocalModel:
     Raises:
         ModelConfigurationError: If there is none of this name.
     """
-    known = _catalogue().get(name) or _own_model(name)
-    if known is not None:
-        return known
+    model = _catalogue().get(name) or _own_model(name)
+    if model is not None:
+        return model
     msg = (
         f"there is no local model {name!r}: `memguard models` lists them. To add one of your own: "
         f"memguard models pull NAME --url ADDRESS --sha256 DIGEST, or --from FILE.gguf"
@@ -340,15 +340,15 @@ def _requested(name: str, *, url: str | None, sha256: str | None, file: Path | N
     problem = _problem_of(name, url=url, digest=digest, file=file)
     if problem:
         raise InvalidInputError(problem, code=ErrorCode.INPUT_INVALID)
-    known = _catalogue().get(name)
-    if known is None and url is None and file is None:
-        known = _model(name)
-    if known is None:
+    model = _catalogue().get(name)
+    if model is None and url is None and file is None:
+        model = _model(name)
+    if model is None:
         return LocalModel(name=name, url=url or "", sha256=digest)
-    if digest and digest != known.sha256:
-        msg = f"{name!r} has the sha256 {known.sha256}: choose another name for another file"
+    if digest and digest != model.sha256:
+        msg = f"{name!r} has the sha256 {model.sha256}: choose another name for another file"
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
-    return known.model_copy(update={"url": url}) if url else known
+    return model.model_copy(update={"url": url}) if url else model
 
 
 def _problem_of(name: str, *, url: str | None, digest: str, file: Path | None) -> str:
