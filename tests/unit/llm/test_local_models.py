@@ -367,9 +367,22 @@ def test_a_disk_that_fills_up() -> None:
     assert caught.value.code == ErrorCode.MODEL_SPACE
 
 
-def test_a_folder_that_cannot_be_created(folder: Path, tmp_path: Path) -> None:
-    folder.write_text("a file")
-    refused(ErrorCode.FILE_UNREADABLE, file=tmp_path / "x.gguf")
+@pytest.mark.usefixtures("listed")
+@pytest.mark.parametrize("is_folder", [True, False], ids=["with another folder in it", "a file"])
+def test_a_folder_that_cannot_be_used(folder: Path, part: Part, is_folder: bool) -> None:
+    if is_folder:
+        part.path.mkdir(parents=True)
+    else:
+        folder.write_text("a file")
+    assert "MEMGUARD_MODELS" in refused(ErrorCode.FILE_UNREADABLE).message
+
+
+@pytest.mark.usefixtures("listed")
+def test_a_file_that_cannot_be_deleted(folder: Path, part: Part) -> None:
+    part.write(CONTENT[:7])
+    (folder / f"{NAME}.json").mkdir()
+    with pytest.raises(InvalidInputError, match="cannot be used"):
+        remove_model(NAME)
 
 
 @pytest.mark.usefixtures("listed")
@@ -623,6 +636,18 @@ def test_remove(part: Part, folder: Path) -> None:
         remove_model(NAME)
     assert remove_model(NAME) == len(CONTENT)
     assert names(folder) == set()
+
+
+def test_files_of_somebody_else_are_no_models(tmp_path: Path, folder: Path) -> None:
+    folder.mkdir()
+    (folder / "Notes about models.json").write_text("{}")
+    listed_names = [entry.model.name for entry in list_local_models()]
+    source = tmp_path / "source.gguf"
+    source.write_bytes(CONTENT)
+    pull_model(NAME, file=source)
+    record = (folder / f"{NAME}.json").read_text().replace(f'"{NAME}"', '"../outside"')
+    (folder / f"{NAME}.json").write_text(record)
+    assert [entry.model.name for entry in list_local_models()] == [*listed_names, NAME]
 
 
 def test_a_damaged_record(tmp_path: Path, folder: Path) -> None:
