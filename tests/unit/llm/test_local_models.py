@@ -221,6 +221,14 @@ def test_failures_that_pass(server: FileServer) -> None:
     ]  # fmt: skip
 
 
+def test_all_bytes_came_before_the_connection_failed(server: FileServer) -> None:
+    # Chunks without the last, empty one.
+    chunks = b"%x\r\n%s\r\n" % (len(CONTENT), CONTENT)
+    server.acts.append(body(chunks, stated=-1, Transfer_Encoding="chunked"))
+    assert pull_model(NAME, url=server.url, sha256=SHA256).path.read_bytes() == CONTENT
+    assert len(server.requests) == 1
+
+
 @pytest.mark.usefixtures("listed")
 def test_progress_forgives_failures(server: FileServer) -> None:
     piece = len(CONTENT) // 20
