@@ -23,6 +23,7 @@ from filelock import FileLock
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memguard import create_consistency_gate_graph
 from memguard.errors import (
     ErrorCode,
     GuardError,
@@ -33,7 +34,7 @@ from memguard.errors import (
 from memguard.llm import download as download_module
 from memguard.llm import local_models
 from memguard.llm.download import Expectation, PartialFile, PullProgress
-from memguard.llm.llamacpp import LlamaCppChat
+from memguard.llm.llamacpp import LlamaCppChat, close_engines
 from memguard.llm.local_models import (
     LocalModel,
     StoredModel,
@@ -47,7 +48,7 @@ from memguard.llm.local_models import (
 from memguard.llm.models import resolve_model
 from memguard.methods.consistency_gate.config import ConsistencyGate
 from tests.unit.llm.file_server import FileServer, body, redirect, status
-from tests.unit.llm.test_llamacpp import smollm
+from tests.unit.llm.test_llamacpp import Engine, smollm
 
 CONTENT = b"GGUF" + bytes(range(256)) * 1200
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -630,6 +631,20 @@ def test_a_model_that_is_pulled(monkeypatch: pytest.MonkeyPatch) -> None:
     assert model.name == f"local:{NAME}"
     assert isinstance(model.chat, LlamaCppChat)
     assert model.chat.path == stored.path
+
+
+@pytest.mark.usefixtures("listed")
+async def test_a_gate_runs_it_and_the_receipt_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    await apull_model(NAME)
+    engine = Engine()
+    monkeypatch.setitem(sys.modules, "xllamacpp", engine.module())
+    gate: Any = create_consistency_gate_graph(f"local:{NAME}", spec=ConsistencyGate(k=2))
+    out = await gate.ainvoke({"candidate": "Ana rows.", "context": "I row."})
+    await asyncio.to_thread(close_engines)
+    assert out["decision"].outcome == "reject"  # the stand-in answers 0.5
+    assert f"local:{NAME}" in out["receipt"].reports[0].models.values()
+    (loaded,) = engine.loads
+    assert loaded.model.path == str(await asyncio.to_thread(path_of_model, NAME))
 
 
 @pytest.mark.usefixtures("listed")
