@@ -151,8 +151,8 @@ def _head(
         },
         "bias": round(float(theta[-1]), 4),
         "other": round(float(np.quantile(_logits(topics, theta, label=1), 1.0 - _KEPT)), 4),
-        # In training relevant memories and others weigh the same, so this is a chance of one half.
-        "never_other": 0.0,
+        # A chance of 44 %, as relevant memories and others weigh the same in training.
+        "never_other": -0.25,
         "direct": round(float(np.quantile(_logits(others, theta, label=0), 1.0 - _DIRECT)), 4),
     }
 

@@ -2,7 +2,7 @@
 
 import re
 
-from memguard.local.verifier import lexicon
+from memguard.local.relevance.topics import language_of
 from memguard.local.verifier.words import looks_foreign, split_words
 
 # `?` and full stops of Chinese and Japanese too.
@@ -98,18 +98,4 @@ def continues(query: str) -> bool:
 
 def is_foreign(text: str) -> bool:
     """Whether a text does not seem to be English."""
-    words = {span.text.casefold() for span in split_words(text)}
-    abroad = words & (_ABROAD | lexicon.ABROAD)
-    english = words & (lexicon.STOP - _ABROAD - lexicon.ABROAD)
-    return looks_foreign(text) or len(abroad) > len(english)
-
-
-# Words of requests and of memories that are not English, in addition to `lexicon.ABROAD`.
-_ABROAD = lexicon.word_set(
-    "was wie wo wer wann warum welche welcher welches welchen ich du mir mich mein meine meinen "
-    "meinem meiner soll kann könnte im zum zur nach schreib schreibe plane hilf finde empfiehl "
-    "nutzer nutzerin kein keine qué cómo dónde cuándo quién cuál por mi mis me puedo debo al "
-    "usuario usuaria tiene está para su sus muy que quoi comment où quand quel quelle quels "
-    "quelles pourquoi je tu mon ma mes dois puis peux utilisateur utilisatrice aime du au aux "
-    "pas ne très sa son ses ce cette"
-) - lexicon.word_set("was me son her die")
+    return language_of(text) != "en" or looks_foreign(text)

@@ -51,8 +51,11 @@ def _read_close() -> dict[str, frozenset[str]]:
     return {topic: frozenset(others) for topic, others in close.items()}
 
 
+_NONE: frozenset[str] = frozenset()
 # A beginning of fewer letters is shared by too many words.
-_MIN_PREFIX = 3
+_MIN_START = 3
+# A word of English of this length means the same in another language: "laptop".
+_MIN_LOAN = 5
 # German joins words: "Wochenendausflug". A part this long is a word of its own.
 _MIN_PART = 5
 _CJK = re.compile("[\u3400-\u9fff]")
@@ -95,39 +98,49 @@ def language_of(text: str) -> str:
     return max(votes, key=lambda language: votes[language])
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=8192)
 def topics_of(text: str) -> frozenset[str]:
     """The topics that a text has a word of; empty if it has none."""
     language = language_of(text)
-    table = _read_words()[language]
     if language == "zh":
-        return _joined(topics for word, topics in table.items() if word in text.casefold())
-    found = [_topics_of_word(span.text.casefold(), table) for span in split_words(text)]
-    if language == "de":
-        found += [_topics_inside(span.text.casefold(), table) for span in split_words(text)]
-    return _joined(found)
+        entries = _read_words()["zh"].items()
+        return _joined(topics for word, topics in entries if word in text.casefold())
+    return _joined(_topics_of_word(span.text.casefold(), language) for span in split_words(text))
 
 
 def _joined(topics: Iterable[frozenset[str]]) -> frozenset[str]:
-    return frozenset[str]().union(*topics)
+    return _NONE.union(*topics)
 
 
-def _topics_of_word(word: str, table: Mapping[str, frozenset[str]]) -> frozenset[str]:
+def _topics_of_word(word: str, language: str) -> frozenset[str]:
     # French joins an article by an apostrophe: "l'avion".
-    word = word.replace("\u2019", "'").split("'")[-1] if word[1:2] in {"'", "\u2019"} else word
-    whole = table.get(f"{word}.", frozenset())
-    ends = range(_MIN_PREFIX, len(word) + 1)
-    return whole.union(*(table.get(word[:end], frozenset()) for end in ends))
+    word = word.replace("\u2019", "'")
+    word = word[2:] if word[1:2] == "'" else word
+    table = _read_words()[language]
+    whole = table.get(f"{word}.", _NONE) | table.get(word, _NONE)
+    # The longest beginning decides: "seafood" has nothing to do with the sea.
+    starts = (word[:end] for end in range(len(word) - 1, _MIN_START - 1, -1))
+    topics = whole or next((table[start] for start in starts if start in table), _NONE)
+    if language == "de" and not topics:
+        topics = _topics_inside(word, table)
+    if language != "en" and not topics and len(word) >= _MIN_LOAN:
+        return _topics_of_word(word, "en")
+    return topics
 
 
 def _topics_inside(word: str, table: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    starts = range(_MIN_PREFIX, len(word) - _MIN_PART + 1)
-    parts = (
-        table.get(word[start:end], frozenset())
-        for start in starts
-        for end in range(start + _MIN_PART, len(word) + 1)
-    )
-    return _joined(parts)
+    """The topics of a part of a German compound, the last one first: what it is, then of what."""
+    for start in range(len(word) - _MIN_PART, _MIN_START - 1, -1):
+        for end in range(len(word), start + _MIN_PART - 1, -1):
+            topics = table.get(word[start:end], _NONE) | table.get(f"{word[start:end]}.", _NONE)
+            if topics:
+                return topics
+    return _NONE
+
+
+def are_apart(first: str, second: str) -> bool:
+    """Whether two texts have topics that have nothing to do with each other."""
+    return share_topic(first, second) is False
 
 
 def share_topic(first: str, second: str) -> bool | None:
@@ -140,6 +153,3 @@ def share_topic(first: str, second: str) -> bool | None:
     if not mine or not others:
         return None
     return any(topic in others or _read_close().get(topic, _NONE) & others for topic in mine)
-
-
-_NONE: frozenset[str] = frozenset()
