@@ -1,10 +1,11 @@
 """How the texts of one read relate to one another, by their words and cosines.
 
-`measure_nearness` and `relevance_of` relate units to the query. `contradict` and `replaces` relate units to each other, and `read_stances` relates them
-to the evidence that came with the query. The thresholds are ours, chosen on hand-written examples.
+`measure_nearness` and `relevance_of` relate units to the query. `contradict` and `replaces` relate
+units to each other, and `read_stances` relates them to the evidence that came with the query. The thresholds are ours, chosen on hand-written examples.
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,9 +18,9 @@ from memguard.local.adjudicator.attributes import is_update
 from memguard.local.adjudicator.cues import without_label
 from memguard.local.adjudicator.languages import FUNCTION_WORDS, language_of
 from memguard.local.adjudicator.people import same_owner
-from memguard.local.adjudicator.topics import are_apart, share_topic, topics_of
 from memguard.local.encoder import LocalEmbeddings, Matrix
 from memguard.local.relevance import CLEARLY_OTHER, DIRECT, RelevanceModel
+from memguard.local.relevance.topics import share_topic, topics_of
 from memguard.local.statements import split_sentences
 from memguard.local.verifier import lexicon
 from memguard.local.verifier.support import SupportVerifier
@@ -38,9 +39,8 @@ Stance = Literal["confirms", "contradicts"]
 
 DISTANT = 0.15
 """Below this score, a common word or topic is no sign of relevance."""
-SOMEWHAT = 0.4
-"""Minimum score of a unit that is kept although its topics and the query's are apart; for a
-preference or a constraint, which need not be about the same thing, it is `CLEARLY_OTHER`."""
+# A word that no more texts of a read have tells something about each of them.
+_MIN_COMMON = 3
 # Pairs of a minimum score and a number of shared content stems that together make a unit direct.
 _DIRECT_BY_WORDS = ((0.45, 1), (0.3, 2))
 # Maximum number of characters that are embedded; the model reads about a thousand.
@@ -146,8 +146,21 @@ def measure_nearness(
     return Nearness(
         query=relevance.score(case.query, texts, dialogue=case.dialogue),
         between=units @ units.T,
-        shared=tuple(content & content_stems(text) for text in texts),
+        shared=_shared_stems(content, [content_stems(text) for text in texts]),
     )
+
+
+def _shared_stems(
+    query: frozenset[str], texts: Sequence[frozenset[str]]
+) -> tuple[frozenset[str], ...]:
+    """The stems that each text shares with the query, without those that most of them have.
+
+    Where a third of the memories is about the person who is asked about, that name tells nothing.
+    """
+    counts = Counter(word for text in texts for word in text & query)
+    limit = max(_MIN_COMMON, len(texts) / 3)
+    telling = frozenset(word for word in query if counts[word] <= limit)
+    return tuple(text & telling for text in texts)
 
 
 def _topic(text: str, *, names: frozenset[str]) -> str:
@@ -187,33 +200,19 @@ def relevance_of(
     Returns:
         `none` only for what is clearly about something else.
     """
-    # The scores are those of a model for English, unless both texts are in it.
-    is_english = language_of(query) == language_of(text) == "en"
-    if score >= DIRECT and is_english:
-        return "direct"
-    if is_english and any(score >= low and len(shared) >= n for low, n in _DIRECT_BY_WORDS):
+    if score >= DIRECT or any(score >= low and len(shared) >= n for low, n in _DIRECT_BY_WORDS):
         return "direct"
     # "Where shall we eat?" shares no word with a peanut allergy.
     if kind == "safety" and is_shared_matter(query):
         return "direct"
-    if not is_english:
-        return _relevance_by_topic(query, text, shared)
-    minimum = CLEARLY_OTHER if kind in {"preference", "constraint"} else SOMEWHAT
-    if are_apart(query, text) and score < minimum and not shared:
-        return "none"
+    same = share_topic(query, text)
     if score >= CLEARLY_OTHER:
-        return "indirect"
+        # Where neither words nor topics tell anything of another language, nothing is known.
+        is_english = language_of(query) == language_of(text) == "en"
+        return "indirect" if is_english or same or shared else "uncertain"
     # A constraint applies to much that it shares no word with.
-    akin = score >= DISTANT and (share_topic(query, text) or bool(shared))
-    return "indirect" if kind == "constraint" or akin else "none"
-
-
-def _relevance_by_topic(query: str, text: str, shared: frozenset[str]) -> Relevance:
-    if len(shared) > 1 or (shared and share_topic(query, text)):
-        return "direct"
-    if share_topic(query, text) or shared:
-        return "indirect"
-    return "none" if are_apart(query, text) else "uncertain"
+    is_limit = kind == "constraint" and same is not False
+    return "indirect" if is_limit and score >= DISTANT else "none"
 
 
 def is_shared_matter(query: str) -> bool:
