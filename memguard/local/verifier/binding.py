@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memguard.local.owners import Clause
-from memguard.local.owners.words import RELATIONS
+from memguard.local.owners.words import RELATIONS, word_set
 from memguard.local.verifier.alignment import Alignment
 from memguard.local.verifier.numbers import values_of
 from memguard.local.verifier.ownership import ClauseMap
@@ -25,8 +25,8 @@ Binding = Literal["bound", "misbound", "denied"]
 
 _RIVAL_COSINE = 0.35
 _REACH = 3
-_REPLACED = frozenset("not instead rather except unlike longer formerly".split())
-_CHANGES = frozenset("mov switch chang chan transfer relocat swap go went upgrad convert".split())
+_REPLACED = word_set("not instead rather except unlike longer formerly")
+_CHANGES = word_set("mov switch chang chan transfer relocat swap go went upgrad convert trad")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,9 @@ class BindingCheck:
     """Whether details belong together, and which do not."""
 
     binding: Binding
+    """`misbound`: they are stated of different things. `denied`: one is stated as not so."""
     words: tuple[str, ...] = ()
+    """The words that are not bound, or are denied."""
 
 
 def check_binding(
@@ -66,7 +68,14 @@ def check_binding(
         for second in rows:
             if first == second:
                 continue
-            if _is_misbound(first, second, stated, rivals, segments, alignment):
+            if _is_misbound(
+                first,
+                second,
+                stated=stated,
+                rivals=rivals,
+                segments=segments,
+                alignment=alignment,
+            ):
                 pair = sorted((first, second))
                 return BindingCheck("misbound", tuple(words.spans[row].text for row in pair))
     return BindingCheck("bound")
@@ -93,7 +102,7 @@ def _columns(alignment: Alignment, row: int) -> NDArray[np.int64]:
 
 
 def _segments(alignment: Alignment, clause_map: ClauseMap) -> NDArray[np.int64]:
-    """The number of the segment of every context word: pauses, conjunctions and subjects end one."""
+    """The number of the segment of every context word: pauses and subjects begin one."""
     clause = np.concatenate([source.encoded.words.clause for source in alignment.sources])
     change = (
         (np.diff(alignment.unit) != 0) | (np.diff(clause) != 0) | (np.diff(clause_map.columns) != 0)
@@ -131,6 +140,7 @@ def _rivals(
 def _is_misbound(
     first: int,
     second: int,
+    *,
     stated: dict[int, NDArray[np.int64]],
     rivals: dict[int, Flags],
     segments: NDArray[np.int64],

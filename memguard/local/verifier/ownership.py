@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from memguard.local.encoder import Matrix
 from memguard.local.owners import UNKNOWN, USER, WORLD, Clause
 from memguard.local.owners.reader import split
-from memguard.local.owners.words import RELATIONS
+from memguard.local.owners.words import RELATIONS, word_set
 from memguard.local.verifier.alignment import Alignment
 from memguard.local.verifier.numbers import is_stated, values_of
 from memguard.local.verifier.units import TextUnit
@@ -31,7 +31,7 @@ _MAX_UNCLEAR = 0.34
 _SIMILAR = 0.45
 _MAX_BETWEEN = 2
 _ROLES = {"user": USER, "assistant": "assistant", "tool": "tool", "document": "document"}
-_GENERIC = frozenset("speaker user assistant system tool document the mr mrs dr".split())
+_GENERIC = word_set("speaker user assistant system tool document the mr mrs dr")
 _OBJECT_ME = re.compile(r"\b(?:me|us|myself)\b", re.IGNORECASE)
 _PRONOUN = re.compile(r"\b(?:it|them|one|ones|that|mine|this)\b", re.IGNORECASE)
 _UNREAL = re.compile(
@@ -359,7 +359,9 @@ def _check_clause(
     return OwnerCheck("same")
 
 
-def _compare(claim: Clause, owned: OwnedClause, clause_map: ClauseMap) -> int:
+def _compare(
+    claim: Clause, owned: OwnedClause, clause_map: ClauseMap
+) -> int:
     """Whether a clause of the context is about the owner of a clause of the candidate."""
     clause = owned.clause
     if claim.name and clause.name and claim.name != clause.name:

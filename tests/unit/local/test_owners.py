@@ -139,7 +139,7 @@ def check(text: str, clauses: tuple[Clause, ...]) -> None:
 WORDS = sorted(
     {word for grammar in GRAMMARS.values() for word in grammar.first | grammar.breaks}
     | {word for table in RELATIONS.values() for word in table}
-    | {name.capitalize() for name in list(sorted(NAMES))[::40]}
+    | {name.capitalize() for name in sorted(NAMES)[::40]}
     | {"my", "the", "user's", "wife's", "who", ",", ".", '"', "is", "mein", "mi", "ma", "des", "of"}
 )
 
