@@ -302,11 +302,19 @@ class _Sentence(PhraseReader):
         low = self.low(index)
         if not low:
             return False
+        token = self.tokens[index]
         if low in _TAIL:
             return True
-        token = self.tokens[index]
         gap = low in self.grammar.prepositions or token.text[0].isdigit()
-        return has_subject and gap and low not in self.grammar.of
+        if not has_subject or not gap or low in self.grammar.of:
+            return False
+        # `I see my therapist on Tuesdays and my dentist on Fridays`: an object like the first.
+        earlier = range(self.drafts[-1].first, index - 3)
+        return not any(
+            self.low(at) in self.grammar.mine
+            and self.tokens[at].start >= self.drafts[-1].subject_end
+            for at in earlier
+        )
 
     def _has_more(self, index: int) -> bool:
         """Whether words follow before the next pause or conjunction."""
@@ -354,8 +362,9 @@ class _Sentence(PhraseReader):
     def _is_thing_gap(self, first: int, index: int) -> bool:
         """Whether the verb is left out: `my car is in Elm Street, my bike in Oak Street`."""
         owned = self.low(first) in self.grammar.mine and self.low(first - 1) in {",", "and", ";"}
-        preposition = self.low(index) in self.grammar.prepositions - self.grammar.of
-        return owned and preposition and index > first + 1 and self.subject is not None
+        if not owned or index <= first + 1 or self.subject is None:
+            return False
+        return self._is_gap(index, has_subject=True)
 
     def _finish(self) -> None:
         if self.quoted:
@@ -380,6 +389,7 @@ class _Sentence(PhraseReader):
             owner = self.speech.me
         if agrees:
             owner = self.speech.me
+        is_noun = subject is not None and subject.kind in {"person", "thing"}
         gap = bool(rest) and (rest[0] in self.grammar.prepositions or rest[0][0].isdigit())
         repeats = ""
         if (agrees or elided) and before is not None:
@@ -395,7 +405,7 @@ class _Sentence(PhraseReader):
                 name=subject.name if subject else "",
                 repeats=repeats,
                 is_elided=agrees or elided,
-                shares_verb=gap and subject is not None and before is not None,
+                shares_verb=gap and is_noun and before is not None,
                 is_carried=is_carried,
             )
         )
@@ -412,7 +422,8 @@ class _Sentence(PhraseReader):
                 return self.speech.me, False
             if self.speech.language == "es" and self.speech.people:
                 return self.speech.people[-1][0], True
-            if before is None and self.speech.language == "en":
+            alone = before is None or before.owner in {UNKNOWN, WORLD, self.speech.me}
+            if alone and self.speech.language == "en" and self._is_sentence_start(text):
                 return self._without_subject(text), False
             # German and French sentences have a subject, and this one's is not a person.
             if before is None and self.speech.language in {"de", "fr"} and len(words) > _MAX_BARE:
