@@ -139,7 +139,8 @@ def map_clauses(alignment: Alignment, units: Sequence[TextUnit], *, about_user: 
     people: tuple[str, ...] = ()
     for index, (unit, source) in enumerate(zip(units, alignment.sources, strict=True)):
         label = _label(unit.speaker)
-        views = names | {label} if about_user and label not in _ROLES.values() else names
+        is_user = unit.by_user and label not in _ROLES.values()
+        views = names | {label} if about_user and is_user else names
         others = [_label(other) for other in labels if other != unit.speaker]
         listener = others[0] if len(others) == 1 else ""
         split_unit = split(unit.text, label, views, listener, people)
@@ -177,7 +178,7 @@ def is_of_user(owner: str) -> bool:
 
 
 def _user_names(units: Sequence[TextUnit]) -> frozenset[str]:
-    labels = {_label(unit.speaker) for unit in units} - {"", *_ROLES.values()}
+    labels = {_label(unit.speaker) for unit in units if unit.by_user} - {"", *_ROLES.values()}
     return frozenset(labels) if len(labels) == 1 else frozenset()
 
 

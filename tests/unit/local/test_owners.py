@@ -8,8 +8,8 @@ from memguard.local.owners import Clause, aliases_of, owner_of, split_clauses
 from memguard.local.owners.words import GRAMMARS, NAMES, RELATIONS
 
 
-def owners(text: str, **options: str) -> list[str]:
-    return [clause.owner for clause in split_clauses(text, **options)]
+def owners(text: str, *, speaker: str = "") -> list[str]:
+    return [clause.owner for clause in split_clauses(text, speaker=speaker)]
 
 
 @pytest.mark.parametrize(
