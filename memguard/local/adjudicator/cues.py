@@ -44,7 +44,8 @@ CONSTRAINT = _any(r"""
     (?:avoids?|avoiding) (?:meat|dairy|gluten|alcohol|sugar|nuts|pork)
     never (?:\w+s|eat|drink|use|work|fly|schedule|sign|pay|accept|buy|book|order|lend|answer|share)
     (?:under|at most|up to|no more than|less than|below|within) (?:\w+ )?[$€£]? ?\d[\d.,]*
-    only (?:fly|buy|book|pay|sign|accept|work)  (?:approve|sign|decide|check|book)s? \w+ (?:\w+ ){0,4}(?:my|him|her|them)self
+    only (?:fly|buy|book|pay|sign|accept|work)
+    (?:approve|sign|decide|check)s? \w+ (?:\w+ ){0,4}(?:my|him|her|them)self
     no longer (?:eats?|drinks?)  requires?
     needs? (?:to|all|every|\w+ answers?)  (?:no|at) (?:more than|most) \W?\d[\d.,]*
     (?:budget|limit|deadline|maximum)(?: of| is|:)? ?(?:up to |under )?\W?\d[\d.,]*
@@ -71,7 +72,7 @@ BELIEF = _any(r"""
     feels? (?:that|strongly|\w+ (?:is|are|should|has|have)|\w+ \w+ (?:is|are|should|has|have))
     considers? [\w -]{1,60} (?:to be|as|an?)  (?:views?|sees?|regards?) [\w' -]{1,60} as
     in (?:my|the user['\u2019]s|their|his|her) (?:opinion|view)  maintains? that  assumes?
-    (?:vocal|staunch|firm|strong|outspoken|passionate|ardent) (?:proponent|advocate|supporter|critic|believer|opponent)\w*
+    (?:vocal|staunch|firm|strong|outspoken|passionate|ardent) (?:supporter|critic|believer)\w*
     (?:proponent|advocate|critic|opponent) (?:of|for)  dismiss(?:es|ed)?  rejects?  (?:is|am) adamant
     believing  swears by  (?:central )?thesis  credit(?:s|ed)  preaches  disagrees
     of the (?:opinion|view)  opinion (?:is )?that  philosophy is  stance

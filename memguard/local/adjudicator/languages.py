@@ -1,4 +1,4 @@
-# ruff: noqa: RUF001 - tables of words in several scripts
+# ruff: noqa: E501, RUF001 - tables of words in several scripts
 """The wordings that the local adjudicator matches, in German, Spanish, French and Chinese.
 
 English has its own, finer patterns in `cues`. `language_of` tells by function words which table

@@ -15,22 +15,22 @@ from memguard.local.adjudicator.languages import WORDINGS, language_of
 from memguard.local.owners import UNKNOWN, USER, WORLD, Clause, aliases_of, split_clauses
 from memguard.local.owners.words import BARE, NAME_AND_WORD, NAMES, RELATIONS
 from memguard.local.safety import looks_like_safety
+from memguard.local.verifier.lexicon import word_set
 from memguard.schema.units import Subject
 
 About = Literal["user", "other", "world"]
 """Whom a text is about, independent of a query."""
 
-HOUSEHOLD = frozenset(
+HOUSEHOLD = word_set(
     "son daughter child baby wife husband partner girlfriend boyfriend fiance fiancee roommate "
-    "stepson stepdaughter".split()
+    "stepson stepdaughter"
 )
 """Relations who may share the user's table without being mentioned."""
-SERVICES = frozenset(
-    "doctor dentist therapist teacher coach landlord lawyer accountant nanny nurse assistant "
-    "tenant".split()
+SERVICES = word_set(
+    "doctor dentist therapist teacher coach landlord lawyer accountant nanny nurse assistant tenant"
 )
 """Relations who serve the user: what is said of them is a fact of the user's life."""
-_PARTNERS = frozenset("wife husband partner girlfriend boyfriend fiance fiancee".split())
+_PARTNERS = word_set("wife husband partner girlfriend boyfriend fiance fiancee")
 _MEMBERS: dict[str, frozenset[str]] = {
     "child": frozenset({"son", "daughter", "baby", "child", "stepson", "stepdaughter"}),
     "baby": frozenset({"child"}),
@@ -53,7 +53,7 @@ _GROUPS: dict[str, frozenset[str]] = {
 """Who belongs to a group of which a query speaks."""
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _HAN = re.compile("[\u3400-\u9fff]")
-_NO_PERSON = frozenset("family guest".split())
+_NO_PERSON = word_set("family guest")
 _WHO = re.compile(
     r"\b(?:who|whom|anyone|anybody|somebody|wer|wen|wem|jemand\w*|qui[eé]n\w*|alguien|qui|"
     r"quelqu['\u2019]un)\b|谁|哪位",
@@ -61,7 +61,8 @@ _WHO = re.compile(
 )
 _MIN_OWN_WORDS = 3
 _OF_USER = re.compile(
-    r"\b(?:user|i|i['\u2019]\w+|my|me|our|ich|mein\w{0,2}|mir|mich|nutzer\w*|yo|mi|mis|me|usuari[oa]|je|"
+    r"\b(?:user|i|i['\u2019]\w+|my|me|our|ich|mein\w{0,2}|mir|mich|nutzer\w*|yo|mi|mis|"
+    r"usuari[oa]|je|"
     r"j['\u2019]\w+|mon|ma|mes|moi|utilisat\w+)\b|我|用户",
     re.IGNORECASE,
 )
@@ -117,6 +118,12 @@ def owner_of_unit(text: str, names: frozenset[str] = frozenset()) -> str:
     if persons:
         return persons[0]
     return WORLD if WORLD in owners else UNKNOWN
+
+
+def _without_owner(text: str, *, is_world: bool) -> Subject:
+    if is_world:
+        return "world"
+    return "user" if _OF_USER.search(text) else "uncertain"
 
 
 def about_whom(text: str, *, user_names: frozenset[str] = frozenset()) -> About:
@@ -177,21 +184,19 @@ class Addressees:
     def subject_of(self, text: str, *, of_safety: bool) -> Subject:
         """The subject of a unit."""
         owner = owner_of_unit(text, self.names)
-        if owner == UNKNOWN:
-            return "user" if _OF_USER.search(text) else "uncertain"
         if owner == USER or owner in self.names or owner in SERVICES:
             return "user"
-        if owner == WORLD:
-            return "world"
+        if owner in {WORLD, UNKNOWN}:
+            return _without_owner(text, is_world=owner == WORLD)
         if self._includes(owner) or _WHO.search(self.query):
             return "third_party"
+        at_table = of_safety and HOUSEHOLD & self._called(owner) and self._is_at_home
         # The user's own words in it may not be lost with what they say of somebody else.
-        if self._has_own_words(text):
-            return "uncertain"
-        is_near = HOUSEHOLD & self._called(owner)
-        if of_safety and is_near and _AT_HOME.search(self.query) and not self._is_alone:
-            return "uncertain"
-        return "bystander"
+        return "uncertain" if at_table or self._has_own_words(text) else "bystander"
+
+    @property
+    def _is_at_home(self) -> bool:
+        return _AT_HOME.search(self.query) is not None and not self._is_alone
 
     def _has_own_words(self, text: str) -> bool:
         own = (c.text for c in clauses_of(text, self.names) if c.owner == USER and not c.is_elided)

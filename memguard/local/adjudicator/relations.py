@@ -1,7 +1,8 @@
 """How the texts of one read relate to one another, by their words and cosines.
 
-`measure_nearness` and `relevance_of` relate units to the query. `contradict` and `replaces` relate units to each other, and `read_stances` relates them
-to the evidence that came with the query. The thresholds are ours, chosen on hand-written examples.
+`measure_nearness` and `relevance_of` relate units to the query. `contradict` and `replaces` relate
+units to each other, and `read_stances` relates them to the evidence that came with the query. The
+thresholds are ours, chosen on hand-written examples.
 """
 
 import re
@@ -65,21 +66,23 @@ _DISLIKING = stems_of("dislike hate detest avoid refuse quit stopped allergic")
 _MEANINGLESS = _DISLIKING | stems_of(
     " ".join(lexicon.POSITIVE) + " prefers likes wants fond into user now longer anymore really"
 )
-_NEGATIONS = lexicon.NEGATIONS | frozenset(
+_NEGATIONS = lexicon.NEGATIONS | lexicon.word_set(
     "nicht kein keine keinen keinem keiner nie niemals ohne pas jamais aucun aucune sans nunca "
-    "ningún ninguna sin".split()
+    "ningún ninguna sin"
 )
 _EMPTY = lexicon.STOP | lexicon.NEGATIONS
 _HAN = re.compile("[\u3400-\u9fff]+")
-_HAN_STOP = frozenset("用户 我的 我们 什么 怎么 多少 现在 一个 今天 喜欢 是什".split())
+_HAN_STOP = lexicon.word_set("用户 我的 我们 什么 怎么 多少 现在 一个 今天 喜欢 是什")
 _I = re.IGNORECASE
 # Facts that have one value at a time: two values of one slot contradict each other.
 _SLOTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "home",
         re.compile(
-            r"\b(?i:lives? in|moved to|based in|resides? in|(?:wohn|leb)[te](?: jetzt| nun)? in|"
-            r"viv[eo](?: ahora)? en|(?:habite|vis|vit)(?: maintenant| désormais)? à) "
+            r"\b(?i:lives? in|moved to|based in|resides? in|"
+            r"(?:wohn|leb)[te](?: jetzt| nun)? in|"
+            r"viv[eo](?: ahora)? en|"
+            r"(?:habite|vis|vit)(?: maintenant| désormais)? à) "
             r"([A-ZÀ-Þ][\w' -]*)|"
             r"(?:住在|搬到)([\u3400-\u9fff]{2,6})"
         ),
@@ -187,25 +190,21 @@ def relevance_of(
     Returns:
         `none` only for what is clearly about something else.
     """
-    # The scores are those of a model for English, unless both texts are in it.
-    is_english = language_of(query) == language_of(text) == "en"
-    if score >= DIRECT and is_english:
-        return "direct"
-    if is_english and any(score >= low and len(shared) >= n for low, n in _DIRECT_BY_WORDS):
-        return "direct"
     # "Where shall we eat?" shares no word with a peanut allergy.
     if kind == "safety" and is_shared_matter(query):
         return "direct"
-    if not is_english:
+    # The scores are those of a model for English, unless both texts are in it.
+    if not language_of(query) == language_of(text) == "en":
         return _relevance_by_topic(query, text, shared)
+    by_words = any(score >= low and len(shared) >= count for low, count in _DIRECT_BY_WORDS)
+    if score >= DIRECT or by_words:
+        return "direct"
     minimum = CLEARLY_OTHER if kind in {"preference", "constraint"} else SOMEWHAT
     if are_apart(query, text) and score < minimum and not shared:
         return "none"
-    if score >= CLEARLY_OTHER:
-        return "indirect"
     # A constraint applies to much that it shares no word with.
     akin = score >= DISTANT and (share_topic(query, text) or bool(shared))
-    return "indirect" if kind == "constraint" or akin else "none"
+    return "indirect" if score >= CLEARLY_OTHER or kind == "constraint" or akin else "none"
 
 
 def _relevance_by_topic(query: str, text: str, shared: frozenset[str]) -> Relevance:

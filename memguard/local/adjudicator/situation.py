@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - question marks of Chinese
 """What a query asks for: the situation, by its words, in five languages."""
 
 import re
@@ -29,10 +30,12 @@ FOREIGN = (
 _ADVICE = frozenset({"recommendation", "planning"})
 _QUESTION = re.compile(r"[?？]\s*$|[吗呢]\s*[。]?\s*$|什么|哪里|哪儿|多少|几点|谁|何时")
 _FOR_NAME = re.compile(
-    r"(?:\b(?:for|to|give|buy|tell|advise|about|für|para|pour|à)|[给送为替]) ?([A-ZÀ-Þ\u3400-\u9fff]\w+)"
+    r"(?:\b(?:for|to|give|buy|tell|advise|about|für|para|pour|à)|[给送为替]) ?"
+    r"([A-ZÀ-Þ\u3400-\u9fff]\w+)"
 )
 _AND_ME = re.compile(
-    r"\b(?:and|und|y|et) (?:me|i|myself|mich|ich|yo|moi)\b|\b(?:me|mich|moi|us|uns) (?:and|und|et)\b"
+    r"\b(?:and|und|y|et) (?:me|i|myself|mich|ich|yo|moi)\b|"
+    r"\b(?:me|mich|moi|us|uns) (?:and|und|et)\b"
     r"|和我|跟我",
     re.IGNORECASE,
 )

@@ -1,4 +1,4 @@
-# ruff: noqa: E501, RUF001 - tables of words in several scripts
+# ruff: noqa: E501 - tables of words
 """The topics that a text touches, by words in English, German, Spanish, French and Chinese.
 
 Cosines of an English model say little about other languages, and nothing across languages; these
@@ -145,16 +145,14 @@ TOPICS: dict[str, str] = {
 }
 """Beginnings of words by topic and language."""
 
-_AKIN: frozenset[frozenset[str]] = frozenset(
-    frozenset(pair.split())
-    for pair in (
-        "food health|food travel|food gift|food home|travel transport|travel money|travel sport|"
-        "travel nature|work study|work money|work technology|work transport|health sport|music film|"
-        "music art|film books|film art|books art|books study|home money|home animals|home gift|"
-        "gift books|gift music|gift art|gift money|gift film|gift sport|sport transport|"
-        "nature study|study technology|music gift|travel art|travel home"
-    ).split("|")
+_PAIRS = (
+    "food health|food travel|food gift|food home|travel transport|travel money|travel sport|"
+    "travel nature|work study|work money|work technology|work transport|health sport|music film|"
+    "music art|film books|film art|books art|books study|home money|home animals|home gift|"
+    "gift books|gift music|gift art|gift money|gift film|gift sport|sport transport|"
+    "nature study|study technology|travel art|travel home"
 )
+_AKIN: frozenset[frozenset[str]] = frozenset(frozenset(pair.split()) for pair in _PAIRS.split("|"))
 """Pairs of topics of which one often bears on the other."""
 _WORD = re.compile(r"[^\W\d_]+")
 
