@@ -73,7 +73,8 @@ BELIEF = _any(r"""
     considers? [\w -]{1,60} (?:to be|as|an?)  (?:views?|sees?|regards?) [\w' -]{1,60} as
     in (?:my|the user['\u2019]s|their|his|her) (?:opinion|view)  maintains? that  assumes?
     (?:vocal|staunch|firm|strong|outspoken|passionate|ardent) (?:supporter|critic|believer)\w*
-    (?:proponent|advocate|critic|opponent) (?:of|for)  dismiss(?:es|ed)?  rejects?  (?:is|am) adamant
+    (?:proponent|advocate|critic|opponent) (?:of|for)  dismiss(?:es|ed)?  rejects?
+    (?:is|am) adamant
     believing  swears by  (?:central )?thesis  credit(?:s|ed)  preaches  disagrees
     of the (?:opinion|view)  opinion (?:is )?that  philosophy is  stance
 """)
@@ -154,7 +155,8 @@ PLANNING = _any(r"""
 RECOMMENDATION = _any(r"""
     recommend(?:ed|ation|ations)?  suggest(?:ed|ion|ions)?
     (?:what|where|which|who)(?: \w+){0,2} (?:should|shall|could) (?:i|we)  should i
-    what (?:do|shall) (?:i|we) (?:cook|make|eat|wear|get|give|bring|serve|watch|read|buy|drink|do)  ideas?  advice  advise  where can i
+    what (?:do|shall) (?:i|we) (?:cook|make|eat|wear|get|give|bring|serve|watch|read|buy|drink|do)
+    ideas?  advice  advise  where can i
     options?  pick  choose  decide between  best (?:\w+ ){0,4}for me
     good (?:place|restaurant|book|movie|film|gift|present|spot|option)s?  looking for
     a (?:[\w-]+ ){0,3}(?:spot|gift|present|place|playlist|restaurant|recipe) for

@@ -67,7 +67,8 @@ _OF_USER = re.compile(
     re.IGNORECASE,
 )
 _AT_HOME = re.compile(
-    r"\b(?:cook|bak(?:e|ing)|dinner|recipe|grocer|shopping list|koch|back|abendessen|rezept|einkauf|"
+    r"\b(?:cook|bak(?:e|ing)|dinner|recipe|grocer|shopping list|koch|back|abendessen|rezept|"
+    r"einkauf|"
     r"cocin|cena|receta|prepar|cuisin|dîner|recette|prépar)|[做煮烤]",
     re.IGNORECASE,
 )

@@ -92,7 +92,8 @@ _SLOTS: tuple[tuple[str, re.Pattern[str]], ...] = (
         "employer",
         re.compile(
             r"\b(?:works? (?:at|for)|employed by|arbeitet?e?(?: jetzt| nun)? bei|"
-            r"trabaj[ao](?: ahora)? (?:en|para)|travaille(?: maintenant| désormais)? (?:chez|pour)) "
+            r"trabaj[ao](?: ahora)? (?:en|para)|"
+            r"travaille(?: maintenant| désormais)? (?:chez|pour)) "
             r"([\w' -]+)|在([\u3400-\u9fff]{2,6})(?:工作|上班)",
             _I,
         ),
