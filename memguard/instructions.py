@@ -30,6 +30,21 @@ _CLAUSE = re.compile(r"[.!?;\n\u2026\u3002\uff01\uff1f\uff1b]+|:(?=\s)|\uff1a|\s
 _MARKUP = re.compile('[*_#>`"\u201c\u201d\u201e\u00ab\u00bb()\\[\\]{}<|]+')
 _SPACELESS = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 _LABEL = re.compile(r"^[\w'. -]{1,40}: (?=\S)")
+# Folded like the clauses: no accents, no capitals.
+_REMEMBER = re.compile(
+    r"^(?:please,? |kindly |bitte |por favor,? |s'il (?:te|vous) plait,? )?"
+    r"(?:(?:can|could) you |kannst du |puedes |peux-tu )?(?:please |bitte )?"
+    r"(?:(?:always )?remember|note|keep in mind|(?:do not|don't|never) forget|bear in mind|"
+    r"(?:merke?|notiere?)(?: dir)?(?: bitte)?|vergiss (?:bitte )?nicht|denk daran|"
+    r"(?:recuerda|recuerde|ten en cuenta|no olvides|anota)|"
+    r"(?:souviens-toi|souvenez-vous|rappelle-toi|n'oubliez? pas|notez?|retiens|retenez))"
+    r"(?:,? (?:that|dass|que|qu'))?[,:]? ?"
+    r"(?=(?:i|i'm|i've|my|we|our|ich|mein\w*|wir|yo|mi|mis|soy|tengo|vivo|je|j'\w+|mon|ma|mes|nous)"
+    r"(?!\w))|"
+    "^(?:请|麻烦)?(?:你)?(?:记住|记下|记得|别忘了)"
+    "(?:,|\uff0c)?(?=我)"
+)
+"""A request to remember what the speaker then states: the statement alone is read."""
 _REMOTE = re.compile(r"https?://|\bwww\.|[\w.+-]{1,64}@[\w-]{1,64}\.\w")
 """A web or mail address, which makes any demand to act or to show one to be withheld."""
 
@@ -151,5 +166,7 @@ def _clauses(text: str) -> Iterator[str]:
     statement = _LABEL.sub("", fold(text), count=1)
     for part in _CLAUSE.split(statement):
         clause = " ".join(_MARKUP.sub(" ", part).split()).strip(" ,-")
+        # "Remember that I always send invoices" states; "remember that you must" does not.
+        clause = _REMEMBER.sub("", clause, count=1)
         if clause:
             yield clause

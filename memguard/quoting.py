@@ -7,10 +7,10 @@ these escapes. A section of memories is delimited by tags for the same reason.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
-from memguard.schema.memory import Turn
+from memguard.schema.memory import Role, Turn
 
 # Shared, because `json.dumps` builds a new encoder for every text.
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
@@ -28,12 +28,17 @@ def quote(text: str) -> str:
     return literal.replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def quote_turn(turn: Turn, *, number: int) -> str:
+def quote_turn(turn: Turn, *, number: int, is_source: bool = False) -> str:
     """One line: `[3] user "Ana", Tuesday 2025-12-30 22:40-05:00: "..."`.
 
-    The time has the speaker's offset, because a word such as "tomorrow" is relative to it.
+    The time has the speaker's offset, because a word such as "tomorrow" is relative to it. Of text
+    that a user pasted, the line says so: `[4] document "Karl", mail pasted by the user: "..."`, and
+    with `is_source` that it is a source of facts.
     """
     who = f"{turn.role} {quote(turn.speaker)}" if turn.speaker else turn.role
+    if turn.pasted_as != "own":
+        kind = "system-like text" if turn.pasted_as == "system" else turn.pasted_as
+        who += f", {kind} pasted by the user{', a source' if is_source else ''}"
     when = f", {quote_time(turn.at)}" if turn.at is not None else ""
     return f"[{number}] {who}{when}: {quote(turn.content)}"
 
@@ -44,9 +49,18 @@ def quote_time(at: datetime) -> str:
     return f"{_WEEKDAYS[at.weekday()]} {at.isoformat(sep=' ', timespec='minutes')}"
 
 
-def quote_turns(turns: Iterable[Turn], *, first: int = 1) -> str:
-    """The turns as lines numbered from `first`; `(none)` when there are none."""
-    lines = [quote_turn(turn, number=number) for number, turn in enumerate(turns, start=first)]
+def quote_turns(turns: Iterable[Turn], *, first: int = 1, sources: Collection[Role] = ()) -> str:
+    """The turns as lines numbered from `first`; `(none)` when there are none.
+
+    Args:
+        turns: The turns in order.
+        first: The number of the first turn.
+        sources: The roles that are sources of facts; of pasted text, the line says if it is one.
+    """
+    lines = [
+        quote_turn(turn, number=number, is_source=turn.role in sources)
+        for number, turn in enumerate(turns, start=first)
+    ]
     return "\n".join(lines) or "(none)"
 
 

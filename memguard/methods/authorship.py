@@ -2,7 +2,8 @@
 
 A judge may be misled into storing what the assistant itself said, and the store would then grow
 from the agent's words. These rules use the roles of the turns that a candidate names and the words
-that they share, so no model can lift them. What they withhold goes into quarantine.
+that they share, so no model can lift them. A mail or chat that a user pasted into a turn is another
+author's, though it is the user's turn. What the rules withhold goes into quarantine.
 """
 
 import re
@@ -11,10 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from memguard.conversations.passages import expand_turns
 from memguard.errors import ErrorCode, InvalidInputError
 from memguard.schema.decision import AdmissionDecision, ReasonCode
 from memguard.schema.memory import (
     CandidateMemory,
+    SaidBy,
     SourceRole,
     Turn,
     speaker_roles,
@@ -94,16 +97,19 @@ class SourceWords:
     """The turns of a source, and who said which words; built once for all its candidates."""
 
     evidence: tuple[Turn, ...]
-    """The turns that may be evidence, in order."""
+    """The turns that may be evidence, in order; those of users may contain pasted text."""
     sources: tuple[SourceRole, ...] = USER_ONLY
     """The roles whose words candidates may rest on."""
 
     @cached_property
+    def turns(self) -> tuple[Turn, ...]:
+        """The evidence, with pasted text as turns of its own under the same id."""
+        return expand_turns(self.evidence)
+
+    @cached_property
     def statements(self) -> tuple[Turn, ...]:
         """The turns of permitted authors that say something by themselves."""
-        return tuple(
-            turn for turn in self.evidence if turn.role in self.sources and not is_bare(turn)
-        )
+        return tuple(turn for turn in self.turns if turn.role in self.sources and not is_bare(turn))
 
     @cached_property
     def stated(self) -> frozenset[str]:
@@ -113,15 +119,18 @@ class SourceWords:
     @cached_property
     def foreign(self) -> frozenset[str]:
         """The words of all other authors, such as the assistant."""
-        return _words_of([turn for turn in self.evidence if turn.role not in self.sources])
+        return _words_of([turn for turn in self.turns if turn.role not in self.sources])
 
     @cached_property
     def answers(self) -> tuple[tuple[Turn, Turn, frozenset[str]], ...]:
         """Each bare answer of a user, the turn that it answers, and the words that it confirms."""
         answers: list[tuple[Turn, Turn, frozenset[str]]] = []
         before: Turn | None = None
-        for turn in self.evidence:
-            if not is_bare(turn):
+        for turn in self.turns:
+            if turn.pasted_as != "own":
+                # "Exactly!" below a pasted mail does not make every line of it the user's.
+                before = None
+            elif not is_bare(turn):
                 before = turn
             # "Yes." "Exactly." in two messages answer the same turn.
             elif before is not None and (words := _confirmed_words(turn, before=before)):
@@ -142,14 +151,16 @@ class SourceWords:
             return None
         words = content_words(candidate.text)
         ids = frozenset(candidate.turn_ids)
-        named = [turn for turn in self.evidence if turn.id in ids] if ids else []
+        named = [turn for turn in self.turns if turn.id in ids] if ids else []
         problem: Problem | None
         if self._confirms(candidate, words):
             problem = None
         elif ids and not named:
             problem = "no_user_words", "no turn that it names is evidence"
+        elif (pasted := self._problem_with_pasted(candidate, named)) is not None:
+            problem = pasted
         # A guarded store names all turns of its source, which tells no more than naming none.
-        elif not named or len(named) == len(self.evidence) > 1:
+        elif not named or len(named) == len(self.turns) > 1:
             problem = self._problem_with_source(words)
         else:
             problem = self._problem_with_turns(named, words)
@@ -170,6 +181,22 @@ class SourceWords:
             {turn.id, before.id} <= {*candidate.turn_ids} and not words.isdisjoint(confirmed)
             for turn, before, confirmed in self.answers
         )
+
+    def _problem_with_pasted(
+        self, candidate: CandidateMemory, named: Sequence[Turn]
+    ) -> Problem | None:
+        """Why a candidate rests on text that the user pasted, not on the user's own words."""
+        turns = named or self.turns
+        if all(turn.pasted_as == "own" for turn in turns):
+            return None
+        # What the user says elsewhere is the user's too: a mail may repeat it.
+        own = [turn for turn in self.statements if turn.pasted_as == "own"]
+        passage = pasted_passage(candidate, [*own, *turns], strict=bool(named))
+        if passage is None:
+            return None
+        if "document" in self.sources and _is_attributed(candidate.text, passage):
+            return None
+        return "no_user_words", f"its words are from {describe(passage)}, not the user's own"
 
     def _problem_with_turns(self, named: Sequence[Turn], words: frozenset[str]) -> Problem | None:
         """Why a candidate does not rest on the turns that it names."""
@@ -198,6 +225,76 @@ class SourceWords:
 def withhold(candidate: CandidateMemory, evidence: Sequence[Turn]) -> AdmissionDecision | None:
     """As `SourceWords.withhold`, for one candidate that may rest on a user's words only."""
     return SourceWords(tuple(evidence)).withhold(candidate)
+
+
+def pasted_passage(
+    candidate: CandidateMemory, turns: Sequence[Turn], *, strict: bool = False
+) -> Turn | None:
+    """The pasted passage that a candidate rests on; `None` if it rests on other words.
+
+    Args:
+        candidate: The candidate. The name of its subject counts for nobody.
+        turns: The turns that it may rest on, with pasted passages as turns of their own.
+        strict: Whether a candidate that has no word of anybody but those who pasted is taken for a
+            passage's, as a translation is.
+
+    Returns:
+        The passage with most of its words, if at least half of the words that occur in the turns
+        occur in passages alone.
+    """
+    pasted = [turn for turn in turns if turn.pasted_as != "own"]
+    if not pasted:
+        return None
+    words = content_words(candidate.text) - content_words(candidate.subject)
+    own = _words_of([turn for turn in turns if turn.pasted_as == "own"])
+    borrowed = (words & _words_of(pasted)) - own
+    shared = len(words & own) + len(borrowed)
+    if 2 * len(borrowed) < shared or not (borrowed or (strict and words and not shared)):
+        return None
+    return max(pasted, key=lambda turn: len(borrowed & _turn_words(turn.content)))
+
+
+_KINDS = {
+    "quotation": "a quotation",
+    "mail": "a mail",
+    "transcript": "a chat or transcript",
+    "code": "code",
+    "log": "a log",
+    "table": "a table",
+    "system": "text in the form of a system message",
+}
+
+
+def describe(passage: Turn) -> str:
+    """A pasted passage in words: "a mail by Karl Meier that the user pasted"."""
+    author = f" by {passage.speaker}" if passage.speaker else ""
+    return f"{_KINDS.get(passage.pasted_as, 'text')}{author} that the user pasted"
+
+
+_ATTRIBUTION = re.compile(
+    r"^\W{0,3}(?:according to|as per|laut|gemäß|zufolge|según|de acuerdo con|selon|d['\u2019]après|"
+    r"根据|據|据)",
+    re.IGNORECASE,
+)
+
+
+def _is_attributed(text: str, passage: Turn) -> bool:
+    """Whether a text says whose words it repeats."""
+    label = f"{passage.speaker or 'The document'}: "
+    return text.startswith(label) or _ATTRIBUTION.match(text) is not None
+
+
+def roles_behind(candidate: CandidateMemory, turns: Sequence[Turn]) -> SaidBy:
+    """Whose words a candidate rests on, of the turns that it names.
+
+    Of a turn with pasted text, the candidate rests on either the user's own words or the passage.
+    """
+    parts = expand_turns(turns)
+    if all(part.pasted_as == "own" for part in parts):
+        return speaker_roles(tuple(turns))
+    if pasted_passage(candidate, parts, strict=True) is not None:
+        return "document"
+    return speaker_roles(tuple(part for part in parts if part.pasted_as == "own"))
 
 
 def is_bare(turn: Turn) -> bool:
@@ -262,8 +359,12 @@ def attribute(
         )
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
     update: dict[str, object] = {}
+    roles = roles_behind(candidate, turns)
+    if roles == "document" and candidate.said_by in {"user", "mixed"}:
+        # The caller knows the turn, not who wrote the passage in it.
+        candidate = candidate.model_copy(update={"said_by": "unknown"})
     for name, unset, value in (
-        ("said_by", "unknown", speaker_roles(tuple(turns))),
+        ("said_by", "unknown", roles),
         ("said_at", None, turn_time(tuple(turns))),
         ("conversation_id", "", conversation_id),
     ):

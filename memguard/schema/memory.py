@@ -17,6 +17,9 @@ Role = Literal["user", "assistant", "system", "tool", "document"]
 """The role of a speaker, as in chat protocols; `document` is a text that nobody in the conversation
 wrote."""
 
+PassageKind = Literal["own", "quotation", "mail", "transcript", "code", "log", "table", "system"]
+"""What a part of a turn is: the speaker's own words, or text that the speaker pasted."""
+
 SourceRole = Literal["user", "tool", "document"]
 """A role whose words may be a source of memories. What the assistant says never is."""
 
@@ -34,6 +37,10 @@ Moment = Annotated[datetime | None, AfterValidator(_aware)]
 """A time with its offset; a naive time is read as UTC; `None` if it is unknown."""
 
 
+def _is_own(kind: PassageKind) -> bool:
+    return kind == "own"
+
+
 class Turn(Frozen):
     """One utterance of a conversation."""
 
@@ -49,6 +56,8 @@ class Turn(Frozen):
     """The time of the turn, with the speaker's offset."""
     rendered: bool = False
     """Whether memguard wrote this text into the prompt; it is then never used as evidence."""
+    pasted_as: PassageKind = Field(default="own", exclude_if=_is_own)
+    """Of a `document` that a user pasted into a turn: what it is. `own` for every other turn."""
 
     @property
     def is_evidence(self) -> bool:

@@ -54,7 +54,7 @@ async def plan_passes(
     earlier = await backing.extractions.aof_turns(keys, writer_digest=digest)
     read_keys = {key for extraction in earlier for key in extraction.turn_keys}
     new = {index for index, key in enumerate(keys) if key not in read_keys}
-    if not conversation.has_words_of(spec.sources):
+    if not readable.has_words_of(spec.sources):
         # No candidate can be admitted: a memory must rest on the words of a permitted source.
         new = set[int]()
     # Chunks contain every new turn once and in order, so their keys can be dealt out in order.
@@ -68,6 +68,12 @@ async def plan_passes(
             keys=tuple(next(new_keys) for _ in chunk.new),
         )
         for chunk in plan_chunks(turns, new=new, spec=spec)
+    )
+    # A pass of pasted text alone is not read: no candidate of it can be admitted.
+    passes = tuple(
+        planned
+        for planned in passes
+        if Pass(earlier=(), new=planned.new.turns).has_source(spec.sources)
     )
     return passes, _earlier_proposals(earlier, readable, keys=keys, spec=spec)
 

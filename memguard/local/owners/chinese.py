@@ -15,7 +15,9 @@ _PERSON = re.compile(
     rf"(?:(?:家|的)?(?:大|小|最好的|前)?(?P<one>{_NOUN}))?(?:的?(?P<two>{_NOUN}))?"
     rf"|(?P<bare>{_NOUN})(?:的(?P<three>{_NOUN}))?"
 )
-_NAME = re.compile(rf"^(?P<name>小[\u4e00-\u9fff]|[\u4e00-\u9fff]{{2,3}}?)是(?:我|我们)的?(?P<of>{_NOUN})")
+_NAME = re.compile(
+    rf"^(?P<name>小[\u4e00-\u9fff]|[\u4e00-\u9fff]{{2,3}}?)是(?:我|我们)的?(?P<of>{_NOUN})"
+)
 _NAMED = re.compile(
     r"^(?P<name>小[\u4e00-\u9fff]|老[\u4e00-\u9fff]|[王李张刘陈杨赵黄周吴徐孙胡朱高林何郭马罗梁宋郑谢韩唐冯于董萧程曹袁邓许傅沈曾彭吕苏卢蒋蔡贾丁魏薛叶阎余潘杜戴夏钟汪田任姜范方石姚谭廖邹熊金陆郝孔白崔康毛邱秦江史顾侯邵孟龙万段][\u4e00-\u9fff]{1,2}?)"
     r"(?=住|在|是|喜欢|不|有|对|爱|想|说|会|也|的|吃|喝|讨厌|今年|去|来|养|每|从|做|学|教|没)"
@@ -27,9 +29,13 @@ _OPENING = re.compile(
     r"还有|平时|周末|每天|最近|嗯|对了)*"
 )
 _AGREES = re.compile(r"^我也(?:是|不是|一样|不|喜欢|没有)?$|^(?:我)?同(?:样|感)$")
-_ELIDED = re.compile(r"^[^，]{1,8}?(?:也是|不是|不|也不|不吃|吃|没有|有|是|会|不会|喜欢|不喜欢|也)$")
+_ELIDED = re.compile(
+    r"^[^，]{1,8}?(?:也是|不是|不|也不|不吃|吃|没有|有|是|会|不会|喜欢|不喜欢|也)$"
+)
 # A clause that begins with one of these has dropped its subject.
-_VERBS = re.compile(r"^(?:对|不|没|喜欢|住|在|是|有|想|会|要|从|每|吃|喝|爱|讨厌|做|去|学|养|也|都|很|已经)")
+_VERBS = re.compile(
+    r"^(?:对|不|没|喜欢|住|在|是|有|想|会|要|从|每|吃|喝|爱|讨厌|做|去|学|养|也|都|很|已经)"
+)
 _THIRD = {"他": "m", "她": "f", "他们": "p", "她们": "p"}
 
 
@@ -47,7 +53,9 @@ def read_chinese(text: str, start: int, end: int, *, me: str, you: str) -> list[
         is_new = bool(_STOP.search(text, last_end, begin)) or not clauses
         last_end = begin + len(words)
         clauses.append(
-            _clause(words, begin, clauses, is_new=is_new, me=me, you=you, people=people, names=names)
+            _clause(
+                words, begin, clauses, is_new=is_new, me=me, you=you, people=people, names=names
+            )
         )
     return clauses
 

@@ -29,5 +29,7 @@ class Clause:
     """The statement that an elided clause completes: `me too`, `Tomas doesn't, I do`."""
     is_elided: bool = False
     """Whether it says nothing by itself; `repeats` is empty if the statement is in another turn."""
+    shares_verb: bool = False
+    """Whether its verb is that of the clause before: `I am from Porto, my wife from Lyon`."""
     is_carried: bool = False
     """Whether the owner is that of the clause before, since it has no subject, or `it`."""

@@ -25,7 +25,7 @@ RELATIONS: dict[str, dict[str, str]] = {
         ex-husband | fiance: fiancé fiance | mother: mother mum mom mama mommy mummy mothers |
         father: father dad papa daddy fathers | parent: parents parent folks | sister: sister
         sisters sis | brother: brother brothers bro | sibling: sibling siblings twin | son: son sons
-        | daughter: daughter daughters | child: child children kid kids toddler |
+        | daughter: daughter daughters | child: child children kid kids toddler eldest youngest twins |
         baby: baby babies newborn | grandmother: grandmother grandma granny nana gran |
         grandfather: grandfather grandpa granddad grandad | grandparent: grandparents grandparent |
         grandson: grandson grandsons | granddaughter: granddaughter granddaughters |
@@ -41,7 +41,7 @@ RELATIONS: dict[str, dict[str, str]] = {
         teammates | boss: boss supervisor | manager: manager | neighbour: neighbour neighbours
         neighbor neighbors | roommate: roommate roommates flatmate flatmates housemate housemates |
         landlord: landlord landlady | tenant: tenant tenants | doctor: doctor gp physician |
-        dentist: dentist | therapist: therapist physiotherapist | teacher: teacher teachers
+        dentist: dentist | optician: optician | cleaner: cleaner | mechanic: mechanic | therapist: therapist physiotherapist physio shrink | teacher: teacher teachers
         professor tutor | coach: coach trainer | client: client clients customer customers |
         student: student students pupil pupils | classmate: classmate classmates | intern: intern
         trainee apprentice | assistant: secretary | nanny: nanny babysitter | nurse: nurse |

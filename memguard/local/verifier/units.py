@@ -14,6 +14,7 @@ from datetime import date
 import numpy as np
 
 from memguard.conversations.messages import ConversationLike, read_conversation
+from memguard.conversations.passages import evidence_of
 from memguard.local.verifier.alignment import Alignment, EncodedUnit, align
 from memguard.local.verifier.encoded import EncodedText
 from memguard.local.verifier.words import Flags, idf_of, read_words, split_words, stem
@@ -89,7 +90,7 @@ def read_context(context: ConversationLike) -> TurnContext:
         units = _units_of_text(context)
         lines = 1 + max((unit.turn for unit in units), default=-1)
         return TurnContext(units=units, turn_ids=("",) * lines)
-    turns = read_conversation(context).evidence
+    turns = evidence_of(read_conversation(context))
     units = [unit for index, turn in enumerate(turns) for unit in _units_of_turn(turn, index)]
     return TurnContext(units=tuple(units), turn_ids=tuple(turn.id for turn in turns))
 

@@ -20,6 +20,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite, Send
 
+from memguard.conversations.passages import evidence_of
 from memguard.errors import ErrorCode, JudgeError
 from memguard.llm.models import ModelLike
 from memguard.methods.admission import refuse_source, refuse_text
@@ -93,7 +94,7 @@ async def generate_probes(
         "tie_break": None,
         "reason": None,
     }
-    evidence = state.context.evidence
+    evidence = evidence_of(state.context)
     refusal = refuse_text(state.candidate.text, max_chars=spec.max_candidate_chars) or (
         refuse_source(evidence, required=True)
     )

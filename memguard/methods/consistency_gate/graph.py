@@ -21,6 +21,7 @@ from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore
 from pydantic import JsonValue
 
+from memguard.conversations.passages import evidence_of
 from memguard.errors import ConfigurationError, ErrorCode, JudgeError
 from memguard.llm.call import call_metadata
 from memguard.llm.models import ModelLike
@@ -69,7 +70,7 @@ async def judge(
     Raises:
         ConfigurationError: If the spec needs stored memories and there is no store.
     """
-    spec, evidence = asker.spec, state.context.evidence
+    spec, evidence = asker.spec, evidence_of(state.context)
     # With `both`, stored memories may support what no turn does, so no source is required.
     refusal = refuse_text(state.candidate.text) if alone else None
     if refusal is None and spec.context != "memory":

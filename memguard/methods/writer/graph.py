@@ -16,9 +16,11 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite, Send
 
+from memguard.conversations.passages import expand_turns
 from memguard.llm.models import ModelLike
 from memguard.methods.writer.config import Writer
 from memguard.methods.writer.readers import (
+    ModelReader,
     Reader,
     WriterInput,
     WriterOutput,
@@ -58,12 +60,18 @@ def _plan(state: WriterState, *, spec: Writer) -> tuple[Pass, ...]:
     before = readable_turns(state.conversation.turns[: state.new_from], spec=spec)
     after = readable_turns(state.conversation.turns[state.new_from :], spec=spec)
     new = frozenset(range(len(before), len(before) + len(after)))
-    return plan_chunks((*before, *after), new=new, spec=spec)
+    chunks = plan_chunks((*before, *after), new=new, spec=spec)
+    return tuple(chunk for chunk in chunks if chunk.has_source(spec.sources))
 
 
-async def read(state: WriterPassState, *, reader: Reader) -> dict[str, Any]:
+async def read(state: WriterPassState, *, reader: Reader, spec: Writer) -> dict[str, Any]:
     """Extract the candidates of one pass."""
-    return {"written": [await reader.read(state.chunk, conversation_id=state.conversation_id)]}
+    chunk = state.chunk
+    # A model sees where pasted text begins and ends. Rules read statements, and take every turn
+    # that they get for a source.
+    if not isinstance(reader, ModelReader):
+        chunk = chunk.without_pasted(sources=spec.sources)
+    return {"written": [await reader.read(chunk, conversation_id=state.conversation_id)]}
 
 
 async def collect(state: WriterState) -> dict[str, Any]:
@@ -79,14 +87,16 @@ async def collect(state: WriterState) -> dict[str, Any]:
 
 
 def readable_turns(turns: Sequence[Turn], *, spec: Writer) -> tuple[Turn, ...]:
-    """The turns that a writer reads, long ones in parts.
+    """The turns that a writer reads, each with the words of one author, long ones in parts.
 
-    Those of the permitted sources and of the assistant, without text that memguard put into the
-    prompt.
+    Those of the permitted sources and of the assistant, and what users pasted, without text that
+    memguard put into the prompt.
     """
-    # What users say is often unclear without the assistant's questions, which are no source.
+    # What users say is often unclear without the assistant's questions, which are no source, and
+    # without the mail that they talk about, which is none either.
     roles = {*spec.sources, "user", "assistant"}
     spoken = [turn for turn in turns if turn.is_evidence and turn.role in roles]
+    spoken = expand_turns(spoken)
     return split_long_turns(spoken, max_chars=spec.chars_per_chunk)
 
 
@@ -112,7 +122,9 @@ def build_writer_graph(reader: Reader, *, spec: Writer) -> CompiledStateGraph[An
     """The graph around a reader that exists already."""
     builder = StateGraph(WriterState, input_schema=WriterInput, output_schema=WriterOutput)
     builder.add_node("plan", dual(plan))
-    builder.add_node("read", dual(partial(read, reader=reader)), input_schema=WriterPassState)
+    builder.add_node(
+        "read", dual(partial(read, reader=reader, spec=spec)), input_schema=WriterPassState
+    )
     builder.add_node("collect", dual(collect))
     builder.add_edge(START, "plan")
     builder.add_conditional_edges("plan", partial(passes, spec=spec), ["read", "collect"])

@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 
 from memguard.methods.writer.config import Writer
 from memguard.schema.base import Frozen, Namespace
-from memguard.schema.memory import Conversation, Turn
+from memguard.schema.memory import Conversation, SourceRole, Turn
 
 
 class Pass(Frozen):
@@ -25,6 +25,20 @@ class Pass(Frozen):
     def turns(self) -> tuple[Turn, ...]:
         """All turns of the pass, in order."""
         return (*self.earlier, *self.new)
+
+    def has_source(self, sources: Sequence[SourceRole]) -> bool:
+        """Whether it is more than text that users pasted, where documents are no source."""
+        return "document" in sources or any(turn.pasted_as == "own" for turn in self.new)
+
+    def without_pasted(self, *, sources: Sequence[SourceRole]) -> "Pass":
+        """The pass without text that users pasted, unless documents are permitted sources."""
+        if "document" in sources:
+            return self
+        own = [
+            tuple(turn for turn in turns if turn.pasted_as == "own")
+            for turns in (self.earlier, self.new)
+        ]
+        return Pass(earlier=own[0], new=own[1])
 
 
 def split_long_turns(turns: Sequence[Turn], *, max_chars: int) -> tuple[Turn, ...]:
@@ -71,13 +85,16 @@ def plan_chunks(turns: Sequence[Turn], *, new: AbstractSet[int], spec: Writer) -
             continue
         # The first turn always fits, since no turn is longer than a pass.
         end, chars = start, 0
+        ids: set[str] = set()
         while (
             end < len(turns)
             and end in new
-            and end - start < spec.turns_per_chunk
+            # A turn with pasted passages is several parts, but one turn to pay for.
+            and len(ids | {turns[end].id}) <= spec.turns_per_chunk
             and (end == start or chars + len(turns[end].content) <= spec.chars_per_chunk)
         ):
             chars += len(turns[end].content)
+            ids.add(turns[end].id)
             end += 1
         chunks.append(Pass(earlier=_earlier(turns[:start], spec), new=tuple(turns[start:end])))
         start = end
@@ -89,10 +106,13 @@ def _earlier(before: Sequence[Turn], spec: Writer) -> tuple[Turn, ...]:
     # Context is paid for in every pass, so it must stay small compared with the new turns.
     # Backwards from the pass: the nearest turns explain a pronoun, older ones seldom do.
     context: list[Turn] = []
+    ids: set[str] = set()
     room = spec.chars_per_chunk // 4
-    for turn in reversed(before[-spec.context_turns :] if spec.context_turns else ()):
-        room -= len(turn.content)
-        if room < 0:
+    for turn in reversed(before):
+        ids.add(turn.id)
+        # Every part has a character, so this ends soon, however many parts there are.
+        room -= max(1, len(turn.content))
+        if room < 0 or len(ids) > spec.context_turns:
             break
         context.append(turn)
     return tuple(reversed(context))
