@@ -84,6 +84,7 @@ PREFERENCE = _any(r"""
     prefers?  preferred  preferences?  likes?  liked  loves?  loved  enjoys?  enjoyed  adores?
     favou?rites?  favou?rs?  dislikes?  disliked  hates?  hated  detests?  fan of  fond of
     keen on  passionate about  would rather  (?:can['\u2019]t|cannot|can not) stand  interested in
+    (?:bor|stress|annoy|calm|relax|fascinat)e?s me  appeals? to (?:me|the user)  comfort food
     drawn to  appreciates?  wants?  values?  soft spot  taste in
     (?:does|do)(?: not|n['\u2019]t) (?:like|enjoy|want)
 """)
@@ -168,17 +169,13 @@ DOING = re.compile(
     r"rewrite|proofread|compose|create|generate|make|prepare|review|improve|debug|convert|calculate|explain)\b",
     _I,
 )
-SMALL_TALK = re.compile(
-    r"^(?:hi|hey|hello|good (?:morning|evening|night|afternoon)|thanks?|thank you|ok(?:ay)?|great|"
-    r"bye|goodbye|cool|nice|sure|yes|no)\b[\s\w,]{0,20}[!.\s]*$",
-    _I,
-)
 FOR_OTHER = re.compile(
     r"\b(?:for|about|advise|tell|buy|give|get) (?:my|our|a|an|the|his|her|their) "
     rf"(?:[\w-]+ ){{0,2}}?{PEOPLE}\b|"
     rf"\b(?:my|our) (?:[\w-]+ ){{0,2}}?{PEOPLE}(?:['\u2019]s| (?:is|has|does|doesn['\u2019]t|likes|"
     r"loves|wants|needs|hates|can['\u2019]t|cannot|asked|who))\b|"
     rf"\b(?:could|can|should|would|does|will|might|did) (?:my|our) (?:[\w-]+ ){{0,1}}?{PEOPLE}\b|"
+    r"\b(?:get|give|buy|bring|make|cook|tell|ask|send|surprise) (?:him|her|them)\b(?! (?:out|to))|"
     r"\bfor (?:him|her|them|someone|somebody|others|my team|our team|the team|a team)\b|"
     r"\b(?:her|his|their) (?:birthday|farewell|wedding|party|gift|present|trip|needs|diet)\b"
 )

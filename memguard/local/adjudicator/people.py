@@ -60,6 +60,10 @@ _WHO = re.compile(
     re.IGNORECASE,
 )
 _MIN_OWN_WORDS = 3
+_FORMER = re.compile(r"\b(?:former|ex|ehemalig\w*|antigu[oa]|ancien(?:ne)?)\b|前", re.IGNORECASE)
+_POSSESSIVES = frozenset({"her", "his", "their"})
+# "Anke, the user's cousin, reads": what stands between the commas tells that it is a person.
+_APPOSED = re.compile(r"^([A-ZÀ-Þ][\w-]{1,40}), [^,.]{1,60},")
 _OF_USER = re.compile(
     r"\b(?:user|i|i['\u2019]\w+|my|me|our|ich|mein\w{0,2}|mir|mich|nutzer\w*|yo|mi|mis|"
     r"usuari[oa]|je|"
@@ -108,6 +112,9 @@ def owner_of_unit(text: str, names: frozenset[str] = frozenset()) -> str:
     A clause about safety decides before the others, since it is what must not be lost. The user
     decides before another person if both have a clause of their own.
     """
+    named = _APPOSED.match(text)
+    if named is not None and relations_in(named[0]):
+        return named[1].casefold()
     clauses = clauses_of(text, names)
     # "Ana: I love tea" was copied by the local writer from what Ana, the user, said.
     spoken = [clause for clause in clauses if not clause.is_elided] or list(clauses)
@@ -118,7 +125,17 @@ def owner_of_unit(text: str, names: frozenset[str] = frozenset()) -> str:
     persons = [owner for owner in owners if owner not in {WORLD, UNKNOWN}]
     if persons:
         return persons[0]
-    return WORLD if WORLD in owners else UNKNOWN
+    return _named_at_start(text) or (WORLD if WORLD in owners else UNKNOWN)
+
+
+def _named_at_start(text: str) -> str:
+    """A person whom a text begins with: a common first name, or a relation of somebody else."""
+    first, _, rest = text.partition(" ")
+    word = first.strip(",").casefold()
+    if word in _POSSESSIVES:
+        relations = relations_in(" ".join(rest.split()[:2]), "en")
+        return next(iter(sorted(relations)), "")
+    return word if first[:1].isupper() and word in NAMES - NAME_AND_WORD else ""
 
 
 def _without_owner(text: str, *, is_world: bool) -> Subject:
@@ -189,7 +206,7 @@ class Addressees:
             return "user"
         if owner in {WORLD, UNKNOWN}:
             return _without_owner(text, is_world=owner == WORLD)
-        if self._includes(owner) or _WHO.search(self.query):
+        if self._includes(owner, text) or _WHO.search(self.query):
             return "third_party"
         at_table = of_safety and HOUSEHOLD & self._called(owner) and self._is_at_home
         # The user's own words in it may not be lost with what they say of somebody else.
@@ -209,7 +226,7 @@ class Addressees:
         alias = self.aliases.get(owner)
         return frozenset({owner, *names} | ({alias} if alias else set()))
 
-    def _includes(self, owner: str) -> bool:
+    def _includes(self, owner: str, text: str) -> bool:
         called = self._called(owner)
         if called & (self.mentioned | self.relations):
             return True
@@ -218,7 +235,8 @@ class Addressees:
             return True
         if any(called & _GROUPS[group] for group in _GROUPS.keys() & relations_in(self.query)):
             return True
-        return self._is_together and not self._is_alone and bool(self._may_join(called))
+        is_former = _FORMER.search(text) is not None
+        return self._is_together and not self._is_alone and not is_former and self._may_join(called)
 
     def _may_join(self, called: frozenset[str]) -> bool:
         """Whether a person may be one of several whom the query does not name."""

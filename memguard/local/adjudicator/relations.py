@@ -37,7 +37,9 @@ from memguard.schema.units import Kind, Relevance, Unit
 Stance = Literal["confirms", "contradicts"]
 """What evidence says about a unit."""
 
-DISTANT = 0.15
+FAR = 0.15
+"""Below this score, even what is wanted is clearly about something else."""
+DISTANT = 0.1
 """Below this score, a common word or topic is no sign of relevance."""
 SOMEWHAT = 0.4
 """Minimum score of a unit that is kept although its topics and the query's are apart; for a
@@ -71,6 +73,9 @@ _NEGATIONS = lexicon.NEGATIONS | lexicon.word_set(
     "ningún ninguna sin"
 )
 _EMPTY = lexicon.STOP | lexicon.NEGATIONS
+# Numbers in words; two values of one statement differ in them alone.
+_COUNTS = stems_of(" ".join([*lexicon.SMALL_NUMBERS, *lexicon.TENS, *lexicon.OTHER_NUMBERS]))
+_DIGIT = re.compile(r"\d")
 _HAN = re.compile("[\u3400-\u9fff]+")
 _HAN_STOP = lexicon.word_set("用户 我的 我们 什么 怎么 多少 现在 一个 今天 喜欢 是什")
 _I = re.IGNORECASE
@@ -177,7 +182,13 @@ def content_stems(text: str) -> frozenset[str]:
 
 
 def relevance_of(
-    score: float, *, kind: Kind, query: str, text: str, shared: frozenset[str]
+    score: float,
+    *,
+    kind: Kind,
+    query: str,
+    text: str,
+    shared: frozenset[str],
+    is_wanted: bool = False,
 ) -> Relevance:
     """How relevant a unit of some kind is to a query.
 
@@ -187,6 +198,7 @@ def relevance_of(
         query: What the user asks.
         text: The unit.
         shared: The content stems that the two have in common.
+        is_wanted: Whether such units bear on much: wishes where advice is asked for.
 
     Returns:
         `none` only for what is clearly about something else.
@@ -200,12 +212,13 @@ def relevance_of(
     by_words = any(score >= low and len(shared) >= count for low, count in _DIRECT_BY_WORDS)
     if score >= DIRECT or by_words:
         return "direct"
-    minimum = CLEARLY_OTHER if kind in {"preference", "constraint"} else SOMEWHAT
-    if are_apart(query, text) and score < minimum and not shared:
+    if are_apart(query, text) and score < (CLEARLY_OTHER if is_wanted else SOMEWHAT) and not shared:
         return "none"
     # A constraint applies to much that it shares no word with.
     akin = score >= DISTANT and (share_topic(query, text) or bool(shared))
-    return "indirect" if score >= CLEARLY_OTHER or kind == "constraint" or akin else "none"
+    if score >= CLEARLY_OTHER or kind == "constraint" or akin:
+        return "indirect"
+    return "uncertain" if is_wanted and score >= FAR else "none"
 
 
 def _relevance_by_topic(query: str, text: str, shared: frozenset[str]) -> Relevance:
@@ -265,7 +278,7 @@ def replaces(later: str, earlier: str, *, kinds: tuple[Kind, Kind], cosine: floa
 @lru_cache(maxsize=4096)
 def _content(text: str) -> frozenset[str]:
     stems = content_stems(without_label(text)) - _MEANINGLESS
-    return frozenset(word for word in stems if not any(char.isdigit() for char in word))
+    return frozenset(word for word in stems if word not in _COUNTS and not _DIGIT.search(word))
 
 
 @lru_cache(maxsize=4096)

@@ -58,6 +58,7 @@ from memguard.schema.units import (
 
 # Minimum cosine of two units to be compared. Our own choice: below it we found no contradictions.
 _COMPARED = 0.35
+_ADVICE = frozenset({"recommendation", "planning"})
 _MAX_SLOT = 40
 # How many units must begin with a name for it to be the user's.
 _MIN_NAME_COUNT = 3
@@ -298,6 +299,11 @@ class _AttributeRules:
         return "uncertain" if self._asks_past else "superseded"
 
     @property
+    def _is_advice(self) -> bool:
+        situation = self._situation
+        return isinstance(situation, Situation) and situation.mode in _ADVICE
+
+    @property
     def _is_about_facts(self) -> bool:
         situation = self._situation
         return (
@@ -313,13 +319,18 @@ class _AttributeRules:
         temporality = wording.temporality_of(unit.text, said_at=unit.said_at, now=self._case.now)
         if temporality == "superseded" and (self._asks_past or kind == "safety"):
             temporality = "uncertain"
-        relevance = self._relevance(unit, kind=kind, score=score, shared=shared)
+        subject = self._addressees.subject_of(unit.text, of_safety=kind == "safety")
+        is_wish = kind in {"preference", "constraint"}
+        is_wanted = is_wish and (self._is_advice or subject == "third_party")
+        relevance = self._relevance(
+            unit, kind=kind, score=score, shared=shared, is_wanted=is_wanted
+        )
         # A view on the very fact that is asked for invites agreement with it.
         if kind == "belief" and relevance == "direct" and self._is_about_facts:
             relevance = "indirect"
         return UnitAttributes(
             kind=kind,
-            subject=self._subject(unit, kind=kind, relevance=relevance),
+            subject=self._subject(subject, kind=kind, relevance=relevance),
             epistemic=wording.epistemic_of(unit.text),
             temporality=temporality,
             relevance=relevance,
@@ -340,22 +351,26 @@ class _AttributeRules:
         )
 
     def _relevance(
-        self, unit: Unit, *, kind: Kind, score: float, shared: frozenset[str]
+        self, unit: Unit, *, kind: Kind, score: float, shared: frozenset[str], is_wanted: bool
     ) -> Relevance:
         if self._small_talk:
             return "none"
         if isinstance(self._situation, Inconclusive) or not language_of(unit.text):
             return "uncertain"
         relevance = relevance_of(
-            score, kind=kind, query=self._case.query, text=unit.text, shared=shared
+            score,
+            kind=kind,
+            query=self._case.query,
+            text=unit.text,
+            shared=shared,
+            is_wanted=is_wanted,
         )
         # "Always answer in German" shares no word with what is asked.
         if relevance == "none" and kind == "constraint" and cues.ANSWER_FORM.search(unit.text):
             return "indirect"
         return relevance
 
-    def _subject(self, unit: Unit, *, kind: Kind, relevance: Relevance) -> Subject:
-        subject = self._addressees.subject_of(unit.text, of_safety=kind == "safety")
+    def _subject(self, subject: Subject, *, kind: Kind, relevance: Relevance) -> Subject:
         situation = self._situation
         is_look_up = isinstance(situation, Situation) and (
             situation.mode == "factual" and situation.target == "world"

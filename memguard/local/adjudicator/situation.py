@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memguard.local.adjudicator import cues
-from memguard.local.adjudicator.languages import WORDINGS, Wordings, language_of
+from memguard.local.adjudicator.languages import WORDINGS, Wordings, is_greeting, language_of
 from memguard.local.adjudicator.people import names_in, relations_in
 from memguard.local.relevance.requests import last_request, points_back
 from memguard.schema.decision import Inconclusive
@@ -51,7 +51,6 @@ class _Cues:
     doing: re.Pattern[str]
     view: re.Pattern[str]
     self: re.Pattern[str]
-    greeting: re.Pattern[str]
     asks_past: re.Pattern[str]
 
     @classmethod
@@ -62,7 +61,6 @@ class _Cues:
             words.doing,
             words.view,
             words.self,
-            words.greeting,
             words.asks_past,
         )
 
@@ -73,7 +71,6 @@ _ENGLISH = _Cues(
     cues.DOING,
     cues.VIEW,
     cues.FIRST_PERSON,
-    cues.SMALL_TALK,
     cues.ASKS_PAST,
 )
 _CUES = {language: _Cues.of(words) for language, words in WORDINGS.items()}
@@ -107,8 +104,7 @@ def recent_user_text(dialogue: Sequence[Turn]) -> str:
 
 def is_small_talk(query: str) -> bool:
     """Whether a query asks nothing: a greeting, thanks."""
-    text = query.strip()
-    return any(words.greeting.fullmatch(text) for words in (_ENGLISH, *_CUES.values()))
+    return is_greeting(query)
 
 
 def asks_about_past(query: str) -> bool:

@@ -49,7 +49,7 @@ TOPICS: dict[str, str] = {
         zh: 学习 大学 学校 考试 课程 学位 论文 作业 学生 专业
     """,
     "health": """
-        en: health doctor medic pain headache symptom illness sick therapy diet sleep dentist appointment hospital pill tablet blood
+        en: knee ankle shoulder wrist injur health doctor medic pain headache symptom illness sick therapy diet sleep dentist appointment hospital pill tablet blood
         vaccin surgery injur allerg diabet warfarin ibuprofen remed wheelchair hormone weight
         de: gesund arzt ärzt schmerz krank therapie schlaf zahnarzt medikament impf verletz allerg abnehmen
         es: salud médic dolor enferm terapia dormir dentista medicament vacuna lesión alerg remedio
@@ -57,7 +57,7 @@ TOPICS: dict[str, str] = {
         zh: 健康 医生 疼 头痛 症状 病 治疗 睡眠 牙医 药 疫苗 受伤 过敏
     """,
     "sport": """
-        en: sport run running =ran marathon gym workout train training exercise swim pool football soccer tennis golf row cycl bike yoga team match world cup
+        en: knee ankle shoulder sport run running =ran marathon gym workout train training exercise swim pool football soccer tennis golf row cycl bike yoga team match world cup
         climb ski fitness jog kilomet
         de: sport lauf fitness joggen schwimm fußball tennis radfahr fahrrad verein trainier klettern
         es: deporte correr corrí maratón gimnasio nadar fútbol tenis entren bicicleta equipo
@@ -108,7 +108,7 @@ TOPICS: dict[str, str] = {
         zh: 钱 银行 预算 投资 股票 存款 税 贷款 保险 价格 欧元 支付 付款 发票 账户
     """,
     "transport": """
-        en: =car cars drive driving driver volvo vehicle =bus train station traffic parking tyre tire petrol motorbike scooter commute metro subway
+        en: garage =car cars drive driving driver volvo vehicle =bus train station traffic parking tyre tire petrol motorbike scooter commute metro subway
         de: =auto autos fahre fährt golf wagen bahnhof verkehr parken reifen zug fahrrad
         es: coche conduzco conduc autobús tren estación tráfico aparcar rueda
         fr: voiture condui renault =bus gare trafic parking pneu train
