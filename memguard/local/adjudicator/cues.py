@@ -116,7 +116,7 @@ DENIED = _any(r"""
 """)
 # "was liked by" is passive and says nothing about the user's past.
 PAST = _any(r"""
-    used to  formerly  previously  in the past  back then  years ago  until recently
+    used to  formerly  previously  in the past  back then  until recently
     as a (?:child|kid|teenager|student)  once (?:lived|worked|loved|liked|was|had)  outgr[eo]w\w*
     (?:was|were) (?:once|originally|initially)  originally  initially  at (?:one|that|the) time
     had (?:liked|loved|preferred|enjoyed|planned|wanted|been)
@@ -147,6 +147,7 @@ UNTIL = re.compile(
 )
 VIEW = _any(r"""
     what (?:do|did) i (?:think|believe|say|feel)  my (?:view|opinion|take|stance|belief)s?
+    (?:how|what) (?:do|does|did) \w+ (?:\w+ )?(?:feel|think|view|believe|consider|see)
     do i (?:believe|think)  what i (?:think|believe)
 """)
 PLANNING = _any(r"""
@@ -197,6 +198,13 @@ ASKS_PAST = _any(r"""
     (?:have|had) i (?:told|said|mentioned)  was my  were my  in the past  originally
 """)
 """Requests for what was once."""
+ASKS_RECORD = re.compile(
+    r"^\s*(?:when|where|why|how|who|which|what)?(?: \w+){0,3} ?\b(?:did|was|were|has|have|had)\b|"
+    r"\bwhen\b|\b(?:wann|hat|hatte|habe|war|wurde)\b|\b(?:cuándo|fue|hizo|hice)\b|\bquand\b|"
+    r"什么时候|何时",
+    _I,
+)
+"""Questions about an event or a time."""
 # Wide on purpose: a constraint shown without need costs a line, a missing one may cost more.
 HEALTH = _any(r"""
     eat\w*  food\w*  meals?  dinners?  lunch\w*  breakfasts?  snacks?  recipes?  cook\w*

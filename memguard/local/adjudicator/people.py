@@ -224,7 +224,9 @@ class Addressees:
         """The owner by name and by relation."""
         names = {name for name, relation in self.aliases.items() if relation == owner}
         alias = self.aliases.get(owner)
-        return frozenset({owner, *names} | ({alias} if alias else set()))
+        # Whoever asks about Ana may mean what is said of Ana's mother.
+        possessor = owner.partition("'s ")[0]
+        return frozenset({owner, possessor, *names} | ({alias} if alias else set()))
 
     def _includes(self, owner: str, text: str) -> bool:
         called = self._called(owner)

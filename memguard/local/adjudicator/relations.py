@@ -17,7 +17,7 @@ from memguard.local.adjudicator import cues
 from memguard.local.adjudicator.attributes import is_update
 from memguard.local.adjudicator.cues import without_label
 from memguard.local.adjudicator.languages import FUNCTION_WORDS, language_of
-from memguard.local.adjudicator.people import same_owner
+from memguard.local.adjudicator.people import names_in, same_owner
 from memguard.local.adjudicator.topics import are_apart, share_topic, topics_of
 from memguard.local.encoder import LocalEmbeddings, Matrix
 from memguard.local.relevance import CLEARLY_OTHER, DIRECT, RelevanceModel
@@ -151,7 +151,9 @@ def measure_nearness(
     topics = [_topic(text, names=names) for text in texts[:MAX_RELATED]]
     rows = embeddings.embed_documents(topics) if topics else []
     units = np.array(rows, dtype=np.float32) if topics else np.zeros((0, 1), dtype=np.float32)
-    content = content_stems(case.query)
+    # A name that a question and all memories have in common tells nothing about the topic.
+    named = names_in(case.query, tuple(names)) | names
+    content = content_stems(case.query) - stems_of(" ".join(named))
     return Nearness(
         query=relevance.score(case.query, texts, dialogue=case.dialogue),
         between=units @ units.T,
@@ -277,7 +279,8 @@ def replaces(later: str, earlier: str, *, kinds: tuple[Kind, Kind], cosine: floa
 # Every unit is compared with all the others, so what these find in one text is cached.
 @lru_cache(maxsize=4096)
 def _content(text: str) -> frozenset[str]:
-    stems = content_stems(without_label(text)) - _MEANINGLESS
+    # A name says whose statement it is, which is compared elsewhere.
+    stems = content_stems(without_label(text)) - _MEANINGLESS - stems_of(" ".join(names_in(text)))
     return frozenset(word for word in stems if word not in _COUNTS and not _DIGIT.search(word))
 
 

@@ -16,7 +16,7 @@ from memguard.local.adjudicator import attributes as wording
 from memguard.local.adjudicator import cues
 from memguard.local.adjudicator.cues import NAME, WEAKER
 from memguard.local.adjudicator.languages import language_of
-from memguard.local.adjudicator.people import Addressees, aliases_in, same_owner
+from memguard.local.adjudicator.people import Addressees, aliases_in, owner_of_unit, same_owner
 from memguard.local.adjudicator.relations import (
     Nearness,
     contradict,
@@ -29,6 +29,7 @@ from memguard.local.adjudicator.relations import (
 from memguard.local.adjudicator.situation import (
     FOREIGN,
     asks_about_past,
+    asks_for_record,
     is_small_talk,
     points_back,
     read_situation,
@@ -109,9 +110,14 @@ class AdjudicationRules:
 
     def judge(self, case: ReadCase, units: Sequence[Unit], scheme: Scheme) -> Adjudication:
         """Judge the situation, then every unit in order; see `memguard.protocols.Adjudicator`."""
-        situation = read_situation(case.query, dialogue=case.dialogue)
         names = _user_names(case, units)
         texts = [unit.text for unit in units]
+        situation = read_situation(
+            case.query,
+            dialogue=case.dialogue,
+            user_names=names,
+            persons=frozenset(owner_of_unit(text, names) for text in texts),
+        )
         near = measure_nearness(
             case, texts, names=names, embeddings=self._embeddings, relevance=self._relevance
         )
@@ -284,6 +290,7 @@ class _AttributeRules:
         self._situation = situation
         self._small_talk = is_small_talk(case.query)
         self._asks_past = asks_about_past(case.query)
+        self._asks_record = asks_for_record(case.query)
         self._names = names
         # What a query points back to tells whom the answer is for.
         back = f" {recent_user_text(case.dialogue)}" if points_back(case.query) else ""
@@ -317,7 +324,7 @@ class _AttributeRules:
     ) -> UnitAttributes:
         """The attributes of one unit, regardless of other units and of evidence."""
         temporality = wording.temporality_of(unit.text, said_at=unit.said_at, now=self._case.now)
-        if temporality == "superseded" and (self._asks_past or kind == "safety"):
+        if temporality == "superseded" and (self._asks_record or kind == "safety"):
             temporality = "uncertain"
         subject = self._addressees.subject_of(unit.text, of_safety=kind == "safety")
         is_wish = kind in {"preference", "constraint"}

@@ -16,6 +16,7 @@ from memguard.schema.read import Mode, Situation, Target
 __all__ = [
     "FOREIGN",
     "asks_about_past",
+    "asks_for_record",
     "is_small_talk",
     "last_request",
     "points_back",
@@ -76,11 +77,18 @@ _ENGLISH = _Cues(
 _CUES = {language: _Cues.of(words) for language, words in WORDINGS.items()}
 
 
-def read_situation(query: str, *, dialogue: Sequence[Turn] = ()) -> Situation | Inconclusive:
+def read_situation(
+    query: str,
+    *,
+    dialogue: Sequence[Turn] = (),
+    user_names: frozenset[str] = frozenset(),
+    persons: frozenset[str] = frozenset(),
+) -> Situation | Inconclusive:
     """The situation of a query.
 
     The last question decides, or the last sentence if there is no question. If the query points
     back ("the situation we discussed"), the user's last turns in `dialogue` are read as well.
+    `user_names` and `persons` are case-folded names of the user, and of others in the memories.
 
     Returns:
         The situation, or `Inconclusive` if the query is in a language without rules.
@@ -92,6 +100,8 @@ def read_situation(query: str, *, dialogue: Sequence[Turn] = ()) -> Situation | 
     ask = last_request(query)
     mode = _mode(ask, query=query, words=words)
     target = _target(ask, query=query, mode=mode, dialogue=dialogue, words=words)
+    if target == "world" and mode == "factual":
+        target = _named_target(query, user_names=user_names, persons=persons)
     # Chinese and casual English write no capital letters that would matter.
     asks_view = words.view.search(query.casefold()) is not None
     return Situation(target=target, mode=mode, asks_view=asks_view)
@@ -105,6 +115,11 @@ def recent_user_text(dialogue: Sequence[Turn]) -> str:
 def is_small_talk(query: str) -> bool:
     """Whether a query asks nothing: a greeting, thanks."""
     return is_greeting(query)
+
+
+def asks_for_record(query: str) -> bool:
+    """Whether a question is about an event or a time, which a record answers after its date."""
+    return cues.ASKS_RECORD.search(query) is not None or asks_about_past(query)
 
 
 def asks_about_past(query: str) -> bool:
@@ -132,6 +147,13 @@ def _target(ask: str, *, query: str, mode: Mode, dialogue: Sequence[Turn], words
         return "third_party"
     # "What should I give my sister?" is about the sister, so this is tried second.
     return "user" if mode in _ADVICE or words.self.search(ask) else "world"
+
+
+def _named_target(query: str, *, user_names: frozenset[str], persons: frozenset[str]) -> Target:
+    """Whom a question of fact is about by name: "Which foods does Audrey like?"."""
+    if names_in(query, tuple(user_names)) & user_names:
+        return "user"
+    return "third_party" if names_in(query, tuple(persons)) & persons else "world"
 
 
 def _is_for_other(text: str, *, words: _Cues) -> bool:
