@@ -13,6 +13,8 @@ os.environ["ANONYMIZED_TELEMETRY"] = "false"
 # Every HTTP client reads a certificate store, and no test speaks TLS: one certificate is read in
 # no time, where the store of the system takes up to 0.1 s. Child processes inherit it.
 os.environ["SSL_CERT_FILE"] = str(Path(__file__).parent / "data" / "no_authority.pem")
+# A folder that does not exist: no test finds a model that was pulled on this machine.
+os.environ["MEMGUARD_MODELS"] = str(Path(__file__).parent / "data" / "no_models")
 
 import pytest
 from blockbuster import blockbuster_ctx

@@ -19,6 +19,7 @@ from memguard.cli import (
     doctor,
     explain,
     graph,
+    models,
     presets,
     quarantine,
     recall,
@@ -82,6 +83,7 @@ app.add_typer(quarantine.app, name="quarantine")
 app.command("rescore")(rescore.rescore)
 app.command("scrub")(scrub.scrub)
 app.command("demo")(demo.demo)
+app.add_typer(models.app, name="models")
 app.command("presets")(presets.presets)
 app.command("calibrate")(calibrate.calibrate)
 app.command("doctor")(doctor.doctor)

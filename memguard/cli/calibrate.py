@@ -55,14 +55,14 @@ def calibrate(
     ] = 0.1,
     limit: Annotated[int, typer.Option("--limit", min=2, help="Number of memories to judge.")] = 60,
     threads: Annotated[
-        int | None, typer.Option("--threads", min=1, help="Threads, for a llamacpp: model.")
+        int | None, typer.Option("--threads", min=1, help="Threads, for a model in this process.")
     ] = None,
     max_tokens: Annotated[
         int | None,
         typer.Option(
             "--max-tokens",
             min=1,
-            help="Maximum length of an answer in tokens, for a llamacpp: model.",
+            help="Maximum length of an answer in tokens, for a model in this process.",
         ),
     ] = None,
     as_json: JsonOption = False,
@@ -108,9 +108,12 @@ def _tuned(judge: "Model | str", **settings: int | None) -> "Model | str":
     overrides = {name: value for name, value in settings.items() if value is not None}
     if not overrides:
         return judge
-    if isinstance(judge, str) or not judge.name.startswith("llamacpp:"):
+    if isinstance(judge, str) or not judge.name.startswith(("llamacpp:", "local:")):
         name = judge if isinstance(judge, str) else judge.name
-        msg = f"--threads and --max-tokens are for a llamacpp: model, not for {name!r}: omit them"
+        msg = (
+            "--threads and --max-tokens are for a model in this process (llamacpp:FILE or "
+            f"local:NAME), not for {name!r}: omit them"
+        )
         raise InvalidInputError(msg, code=ErrorCode.SPEC_INVALID)
     # A copy, because other users of the same model keep its settings.
     return replace(judge, chat=judge.chat.model_copy(update=overrides))

@@ -1,6 +1,8 @@
-"""`memguard demo`: write a small example conversation into a temporary store."""
+"""`memguard demo`: a conversation, planted errors, and a request with and without a guard."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,23 +14,40 @@ from memguard.cli.output import (
     OUTCOME_STYLES,
     console,
     counts_line,
-    print_decisions,
     print_indented,
     print_json,
     total_counts,
 )
 
 if TYPE_CHECKING:
+    from memguard.llm.models import Model
+    from memguard.schema.read import ReadReport
     from memguard.schema.receipt import Receipt
+    from memguard.stores import ChromaStore
     from memguard.write.report import WriteReport
 
-_INDENT = 39
-"""Columns before the text of a planted memory: its outcome and its kind."""
+_NAMESPACE = ("memories", "demo")
+_RECALLED = 8
+"""Memories that both sides recall; the read guard recalls safety constraints in addition."""
+_SHORT = {
+    "APPLY_CONSTRAINT": "constraint",
+    "PERSONALIZE": "preference",
+    "MENTION_VIEW": "view",
+    "CONTEXT": "context",
+    "CONTEXT_UNCERTAIN": "uncertain",
+}
+"""A word for each permission of what is in the prompt."""
+# The dinner is on 14 March 2026. The clock's date would turn it into the past.
+_NOW = datetime(2026, 3, 3, 9, tzinfo=UTC)
+_WIDE = 100
+"""Columns of a terminal from which the verdicts of two judges fit on a line with the source."""
+_INDENT = 12
+"""Columns before a text: its outcome."""
 _WITHOUT_MODEL = """\
 No language model is set, so everything runs on this machine, without a key.
 The local writer copies what a user states, word for word; it cannot rephrase.
-The local judge is weaker than a strong model. It quarantines what it doubts,
-misses details swapped within one turn, and knows English only. With a model:
+The local judge quarantines whatever it doubts, and true statements are among
+it. With a model:
   make demo MODEL=openai:NAME [BASE_URL=http://localhost:11434/v1]
 """
 
@@ -51,8 +70,9 @@ def demo(
 ) -> None:
     """Run memguard on a small example conversation.
 
-    It needs no key and no network. With a model, that model writes and judges, and the verdicts
-    of the local judge are printed next to its own.
+    It needs no key and no network. It writes the conversation, offers planted errors to the judge,
+    and shows what one request gets from memory with and without a guard. With a model, that model
+    writes, judges and answers, and the verdicts of the local judge are printed next to its own.
     """
     import tempfile
 
@@ -63,10 +83,14 @@ def demo(
         reports = _run(
             file or demo_conversation(), judge=judge, store=opened, with_planted=file is None
         )
+        comparison = None
+        if file is None:
+            comparison = _compare(reports, judge=judge, store=opened, embed=embed)
     if as_json:
-        print_json(reports)
+        request = {} if comparison is None else {"request": comparison.to_json()}
+        print_json({**reports, **request})
         return
-    _show(reports, folder=folder, local=judge == "local")
+    _show(reports, comparison, folder=folder, is_local=judge == "local")
 
 
 def demo_conversation() -> Path:
@@ -74,7 +98,9 @@ def demo_conversation() -> Path:
     return Path(__file__).with_name("demo.json")
 
 
-def _run(file: Path, *, judge: Any, store: Any, with_planted: bool) -> "dict[str, WriteReport]":
+def _run(
+    file: Path, *, judge: "Model | str", store: "ChromaStore", with_planted: bool
+) -> "dict[str, WriteReport]":
     """Write the conversation, then offer the planted candidates to every judge."""
     from memguard.conversations import load_conversation
     from memguard.journal.journal import Journal
@@ -82,16 +108,14 @@ def _run(file: Path, *, judge: Any, store: Any, with_planted: bool) -> "dict[str
 
     def create_guard(model: Any, **storage: Any) -> Any:
         # If the model fails half-way, the demo still shows what was decided before.
-        return create_write_guard(
-            model, namespace=("memories", "demo"), on_failure="report", **storage
-        )
+        return create_write_guard(model, namespace=_NAMESPACE, on_failure="report", **storage)
 
     parts = load_conversation(file)
     written = [create_guard(judge, store=store).invoke({"conversation": part}) for part in parts]
     reports = {f"session {n}": part["writes"] for n, part in enumerate(written, start=1)}
     if not with_planted:
         return reports
-    planted = [{key: entry[key] for key in ("text", "turn_ids")} for entry in _planted()]
+    planted = [{key: entry[key] for key in ("text", "turn_ids")} for entry in _shipped("planted")]
     offered = {"conversation": parts[0], "candidates": planted}
     reports["planted"] = create_guard(judge, store=store).invoke(offered)["writes"]
     if judge != "local":
@@ -104,64 +128,265 @@ def _run(file: Path, *, judge: Any, store: Any, with_planted: bool) -> "dict[str
     return reports
 
 
-def _planted() -> list[dict[str, Any]]:
+def _shipped(key: str) -> Any:
     import json
 
-    return json.loads(demo_conversation().read_text(encoding="utf-8"))["planted"]
+    return json.loads(demo_conversation().read_text(encoding="utf-8"))[key]
 
 
-def _show(reports: "dict[str, WriteReport]", *, folder: str, local: bool) -> None:
+@dataclass(frozen=True, kw_only=True)
+class _Comparison:
+    """What one request gets from memory, with and without a guard."""
+
+    query: str
+    without: tuple[str, ...]
+    """The nearest of all candidates, as a memory that stores them all recalls them."""
+    read: "ReadReport"
+    """The guarded read."""
+    section: str
+    """The section of the guarded read."""
+    answers: tuple[str, str] | None
+    """A model's answers without and with a guard; `None` without a model."""
+
+    @property
+    def admitted(self) -> tuple[tuple[str, str], ...]:
+        """What the guard lets into the prompt: text, and permission in one word."""
+        shown = self.read.ledger.shown if self.read.ledger else ()
+        return tuple((verdict.unit.text, _SHORT[verdict.permission]) for verdict in shown)
+
+    def to_json(self) -> dict[str, Any]:
+        """The comparison for programs."""
+        answers = dict(zip(("without", "with"), self.answers, strict=True)) if self.answers else {}
+        return {
+            "query": self.query,
+            "without": list(self.without),
+            "with": self.read,
+            "answers": answers,
+        }
+
+
+def _compare(
+    reports: "dict[str, WriteReport]",
+    *,
+    judge: "Model | str",
+    store: "ChromaStore",
+    embed: str | None,
+) -> _Comparison:
+    from memguard.read.graph import create_read_guard
+    from memguard.schema.read import Recall
+
+    query = _shipped("request")["query"]
+    guard = create_read_guard(
+        judge,
+        store=store,
+        namespace=_NAMESPACE,
+        recall=Recall(k=_RECALLED),
+        clock=lambda: _NOW,
+    )
+    output = guard.invoke({"query": query})
+    names = [name for name in reports if not name.endswith("local judge")]
+    candidates = [r.candidate.text for name in names for r in reports[name].receipts]
+    without = _nearest(list(dict.fromkeys(candidates)), query=query, embed=embed)
+    section = output["memory_context"]
+    return _Comparison(
+        query=query,
+        without=without,
+        read=output["read"],
+        section=section,
+        answers=None if isinstance(judge, str) else _answers(judge, query, without, section),
+    )
+
+
+def _nearest(texts: Sequence[str], *, query: str, embed: str | None) -> tuple[str, ...]:
+    """What a memory without a guard recalls: it stores everything, and ranks by similarity."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder, open_store(folder, embed=embed) as opened:
+        for number, text in enumerate(texts):
+            opened.put(("unguarded",), str(number), {"content": text}, index=["content"])
+        items = opened.search(("unguarded",), query=query, limit=_RECALLED)
+        return tuple(item.value["content"] for item in items)
+
+
+def _answers(model: "Model", query: str, without: Sequence[str], section: str) -> tuple[str, str]:
+    """The model's answers to the request without and with a guard."""
+    from langchain_core.messages import HumanMessage, SystemMessage
+
+    from memguard.llm.call import TEMPERATURE_ZERO, request
+    from memguard.llm.limits import Meter
+    from memguard.portal import run_sync
+    from memguard.schema.receipt import Budget
+
+    async def answer(memory: str) -> str:
+        system = f"Answer in at most 60 words.\n\n{memory}"
+        messages = [SystemMessage(system), HumanMessage(query)]
+        reply = await request(
+            model, messages, settings=TEMPERATURE_ZERO, meter=Meter(Budget()), name="demo"
+        )
+        if reply.failure is not None:
+            return f"(no answer: {reply.failure.detail})"
+        return reply.messages[0].text
+
+    listed = "\n".join(f"- {text}" for text in without)
+    unguarded = f"What is remembered about the user:\n{listed}"
+    return run_sync(answer(unguarded)), run_sync(answer(section))
+
+
+def _show(
+    reports: "dict[str, WriteReport]",
+    comparison: _Comparison | None,
+    *,
+    folder: str,
+    is_local: bool,
+) -> None:
     out = console()
-    if local:
+    if is_local:
         out.print(_WITHOUT_MODEL)
     sessions = [report for name, report in reports.items() if name.startswith("session")]
-    receipts = [receipt for report in sessions for receipt in report.receipts]
-    print_decisions(receipts, title="1. Candidates from the conversation")
+    _show_written([receipt for report in sessions for receipt in report.receipts])
     if "planted" in reports:
         _show_planted(reports)
     for failure in (failure for report in reports.values() for failure in report.failures):
         out.print(f"not done: {failure.step}: {failure.message}")
-    counts = counts_line(total_counts(reports.values()))
-    out.print(f"\nIn all: {counts}. Nothing is lost: what is in quarantine can be released,")
-    out.print("and what was rejected stays on its receipt. Try:")
-    for command in (
-        "search 'What may Ines not eat?' --user demo",
-        "quarantine list",
-        "receipts list",
-    ):
-        out.print(f"  memguard {command} --store {folder}")
+    if comparison is not None:
+        _show_comparison(comparison, reports)
+    stored = [report for name, report in reports.items() if not name.endswith("local judge")]
+    out.print(f"\nIn all: {counts_line(total_counts(stored))}. Nothing is lost: what is")
+    out.print("in quarantine can be released, and what was rejected stays on its receipt. Try:")
+    for command in ("search 'What may Ines not eat?' --user demo", "quarantine list"):
+        # A path that is broken over two lines cannot be copied.
+        out.print(f"  memguard {command} --store {folder}", soft_wrap=True)
+
+
+def _show_written(receipts: "Sequence[Receipt]") -> None:
+    console().print("1. The conversation", style="bold")
+    for receipt in receipts:
+        _print_outcome(receipt)
+        if receipt.outcome != "stored":
+            print_indented(receipt.decision.explanation, columns=_INDENT, style="dim")
+
+
+def _print_outcome(receipt: "Receipt") -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    # A grid, because it continues a long text below the text and not below the outcome.
+    row = Table.grid()
+    row.add_column(width=_INDENT)
+    row.add_column()
+    # On one line, even if a writer took several lines of a mail for one statement.
+    text = " ".join(receipt.candidate.text.split())
+    row.add_row(Text(receipt.outcome, style=OUTCOME_STYLES[receipt.outcome]), Text(text))
+    console().print(row)
 
 
 def _show_planted(reports: "dict[str, WriteReport]") -> None:
+    planted: list[dict[str, Any]] = _shipped("planted")
+    true = [entry for entry in planted if entry["kind"] == "true"]
+    subjects = [entry for entry in planted if entry["kind"] == "subject"]
+    others = [entry for entry in planted if entry not in (*true, *subjects)]
+    out = console()
+    out.print("\n2. Planted candidates, which all look right", style="bold")
+    for entries, title in (
+        (true, "Two are true:"),
+        (subjects, "Ten have the wrong person:"),
+        (others, "Ten are wrong in another way:"),
+    ):
+        out.print(title, style="bold")
+        _show_group(entries, reports=reports)
+        if entries is not true:
+            receipts = _by_text(reports["planted"])
+            stored = [e["text"] for e in entries if _is_stored(receipts.get(e["text"]))]
+            out.print(f"Stored although wrong: {len(stored)} of {len(entries)}.")
+
+
+def _is_stored(receipt: "Receipt | None") -> bool:
+    return receipt is not None and receipt.outcome in {"stored", "duplicate"}
+
+
+def _show_group(entries: Sequence[dict[str, Any]], *, reports: "dict[str, WriteReport]") -> None:
+    from rich.table import Table
     from rich.text import Text
 
     out = console()
-    local = reports.get("planted, local judge")
-    title = "\n2. Planted candidates, which all look right: two are true, ten are wrong"
-    out.print(title, style="bold")
-    local_receipts = _by_text(local.receipts) if local else {}
-    receipts = _by_text(reports["planted"].receipts)
-    wrongly_stored: list[str] = []
-    for entry in _planted():
-        text = entry["text"]
-        receipt = receipts.get(text)
+    receipts = _by_text(reports["planted"])
+    local = _by_text(reports["planted, local judge"]) if "planted, local judge" in reports else {}
+    # A second judge leaves a narrow terminal no room for the source.
+    has_source = not local or out.width >= _WIDE
+    table = Table(box=None, padding=(0, 1, 0, 0), show_header=bool(local))
+    table.add_column("judge", width=_INDENT - 1)
+    if local:
+        table.add_column("local judge", width=_INDENT - 1)
+    table.add_column("candidate")
+    if has_source:
+        table.add_column("what was said", style="dim")
+    for entry in entries:
+        receipt = receipts.get(entry["text"])
         # The run may have failed before this candidate was judged.
         if receipt is None:
             continue
-        if receipt.outcome == "stored" and entry["want"] == "reject":
-            wrongly_stored.append(text)
-        line = Text(f"{receipt.outcome:<12}", style=OUTCOME_STYLES[receipt.outcome])
-        line.append(f"{entry['kind']:<27}", style="dim").append(text, style="default")
-        out.print(line)
-        print_indented(receipt.decision.explanation, columns=_INDENT, style="dim")
-        if text in local_receipts:
-            other = local_receipts[text]
-            comparison = f"local judge: {other.outcome}, {other.decision.explanation}"
-            print_indented(comparison, columns=_INDENT, style="dim")
-    out.print(f"Stored although wrong: {len(wrongly_stored)} of ten.")
-    for text in wrongly_stored:
-        out.print(f"  {text!r} passed the judge; a better model may reject it.")
+        outcomes = [receipt.outcome]
+        if local:
+            outcomes.append(local[entry["text"]].outcome)
+        cells = [Text(outcome, style=OUTCOME_STYLES[outcome]) for outcome in outcomes]
+        source = [Text(entry["said"])] if has_source else []
+        table.add_row(*cells, Text(entry["text"]), *source)
+    out.print(table)
 
 
-def _by_text(receipts: "Sequence[Receipt]") -> "dict[str, Receipt]":
-    return {receipt.candidate.text: receipt for receipt in receipts}
+def _by_text(report: "WriteReport") -> "dict[str, Receipt]":
+    return {receipt.candidate.text: receipt for receipt in report.receipts}
+
+
+def _show_comparison(comparison: _Comparison, reports: "dict[str, WriteReport]") -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    out = console()
+    out.print("\n3. One request, without and with a guard", style="bold")
+    out.print(comparison.query)
+    names = [name for name in reports if not name.endswith("local judge")]
+    stored = {r.candidate.text for n in names for r in reports[n].receipts if _is_stored(r)}
+    table = Table(box=None, padding=(0, 2, 0, 0), expand=True)
+    table.add_column("in the prompt without a guard", ratio=1)
+    table.add_column("in the prompt with it", ratio=1)
+    left, right = Table.grid(padding=(0, 1, 0, 0)), Table.grid(padding=(0, 1, 0, 0))
+    for text in comparison.without:
+        mark = "x" if _is_wrong(text) else " " if text in stored else "?"
+        left.add_row(Text(mark, style="bold red"), Text(text))
+    for text, permission in comparison.admitted:
+        mark = "x" if _is_wrong(text) else " "
+        right.add_row(Text(mark, style="bold red"), Text(text).append(f" {permission}", "dim"))
+    table.add_row(left, right)
+    if comparison.answers:
+        table.add_row("", "")
+        table.add_row(*(Text(answer) for answer in comparison.answers))
+    out.print(table)
+    out.print("x: it is wrong. ?: the write guard did not store it.", style="dim")
+    _show_needs(comparison)
+
+
+def _is_wrong(text: str) -> bool:
+    planted = [entry["text"] for entry in _shipped("planted") if entry["kind"] != "true"]
+    # And sentences of the conversation that were corrected later, or are not the user's.
+    # Without the full stop, because a unit of a memory may lack it.
+    parts = (*(part.rstrip(".") for part in planted), *_shipped("request")["wrong"])
+    return any(part in text for part in parts)
+
+
+def _show_needs(comparison: _Comparison) -> None:
+    """Which facts the answer needs, and how many wrong ones it gets, on both sides."""
+    out = console()
+    sides = {
+        "without": comparison.without,
+        "with": tuple(text for text, _ in comparison.admitted),
+    }
+    for name, texts in sides.items():
+        right = [text for text in texts if not _is_wrong(text)]
+        missing = [
+            need["what"]
+            for need in _shipped("request")["needs"]
+            if not any(all(word in text for word in need["words"]) for text in right)
+        ]
+        count = len(texts) - len(right)
+        out.print(f"{name + ':':<9}{count} wrong; missing: {', '.join(missing) or 'nothing'}.")

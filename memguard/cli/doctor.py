@@ -45,6 +45,7 @@ def doctor(
         **repairs,
         "versions": _versions(),
         "model": _run(_model, model, base_url=base_url),
+        "pulled": _run(_pulled),
         "calibration": _run(_calibration, store, model=model),
         "embedder": _run(_embedder, embed),
         "store": _run(_store, store, embed=embed),
@@ -88,7 +89,24 @@ def _model(model: str | None, *, base_url: str | None) -> Result:
 
     if model in {None, "local"}:
         return True, "the local writer and judge are used, which are weaker than a strong model"
-    return True, run_sync(check_server(resolve_model(model, base_url=base_url)))
+    resolved = resolve_model(model, base_url=base_url)
+    if resolved.name.startswith(("local:", "llamacpp:")):
+        return True, f"{resolved.name} is a file on this machine, loaded at the first call"
+    return True, run_sync(check_server(resolved))
+
+
+def _pulled() -> Result:
+    """The models that `memguard models pull` has fetched."""
+    from memguard.llm.local_models import list_local_models, models_folder
+
+    stored = list_local_models()
+    folder = models_folder()
+    pulled = [entry.model.name for entry in stored if entry.state == "pulled"]
+    partial = [entry.model.name for entry in stored if entry.state == "partial"]
+    lines = [f"{', '.join(pulled)}, in {folder}" if pulled else "no local model"]
+    if partial:
+        lines.append(f"{', '.join(partial)} only partly: run memguard models pull again")
+    return (None if partial else True), "; ".join(lines)
 
 
 def _calibration(store: str, *, model: str | None) -> Result:
@@ -108,7 +126,8 @@ def _calibration(store: str, *, model: str | None) -> Result:
         f"suggested tau {'none' if last.suggested_tau is None else last.suggested_tau}"
     )
     # A measurement is about one prompt, and says nothing about another.
-    prompts = (load_prompt("consistency_gate", name) for name in ("support", "support_yes_no"))
+    names = ("support", "support_yes_no", "paper_support", "paper_support_yes_no")
+    prompts = (load_prompt("consistency_gate", name) for name in names)
     if last.prompt not in {prompt.digest for prompt in prompts}:
         return None, f"{result}; the prompt has changed since: calibrate again"
     # The lower end of the interval: a judge that may be guessing should not judge.

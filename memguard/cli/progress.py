@@ -1,9 +1,20 @@
-"""Progress bars: turns and candidates of a write, and steps of a ConMem case."""
+"""Progress bars: turns and candidates of a write, steps of a ConMem case, bytes of a pull."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+
+if TYPE_CHECKING:
+    from memguard.llm.download import PullProgress
 
 
 class _Bars(Progress):
@@ -79,3 +90,31 @@ class CaseProgress(_Bars):
             self._done += 1
             # Repairs add steps that the total does not have; the bar must not pass its end.
             self.update(self._bar, completed=self._done, total=max(self.STEPS, self._done))
+
+
+class PullBar(Progress):
+    """Follows the bytes of a pull; `quiet` draws nothing."""
+
+    def __init__(self, name: str, *, quiet: bool) -> None:
+        """Start without a size, which the first step tells."""
+        console = Console(stderr=True)
+        super().__init__(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=None),
+            DownloadColumn(),
+            TransferSpeedColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            disable=quiet or not console.is_terminal,
+        )
+        self._name = name
+        self._step = ""
+        self._bar = self.add_task(name, total=None)
+
+    def note(self, progress: "PullProgress") -> None:
+        """Update the bar."""
+        if progress.step != self._step:
+            # Hashing is far faster than a network: its speed must not enter the estimate.
+            self.reset(self._bar, description=f"{progress.step} {self._name}", total=progress.total)
+            self._step = progress.step
+        self.update(self._bar, completed=progress.done, total=progress.total)

@@ -75,6 +75,15 @@ def redact(text: str, secrets: tuple[str, ...] = ()) -> str:
     return redact_error(text)
 
 
+def public_address(url: str) -> str:
+    """The address of a server without user name, password, query and fragment: all may be secret.
+
+    Every message and every receipt that names a server uses it.
+    """
+    # Not `urlsplit`, which raises for an address that is wrong, and this text is for an error.
+    return re.sub(r"//[^/?#]*@", "//", url).partition("?")[0].partition("#")[0].rstrip("/")
+
+
 def shorten(text: str, limit: int = 200) -> str:
     """At most `limit` characters, on one line; receipts have no longer detail by default."""
     flat = " ".join(text.split())

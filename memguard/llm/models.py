@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from memguard import compat
 from memguard.errors import ConfigurationError, ErrorCode, ModelConfigurationError
-from memguard.llm.failures import redact, shorten
+from memguard.llm.failures import public_address, redact, shorten
 from memguard.llm.limits import ModelState, state_of_model
 from memguard.schema.receipt import Usage
 
@@ -149,8 +149,9 @@ def resolve_model(
     """Create a callable model from a string, a LangChain chat model or a `Model`.
 
     Args:
-        model: `"provider:name"`, `"llamacpp:FILE.gguf"`, a chat model, or a `Model`, which is
-            returned unchanged. There is no default model.
+        model: `"provider:name"`, `"llamacpp:FILE.gguf"`, `"local:NAME"` for a model that
+            `memguard models pull` has fetched, a chat model, or a `Model`, which is returned
+            unchanged. There is no default model.
         base_url: Address of the server, for a string.
         api_key: Key of the server, for a string; by default the provider's SDK reads its
             environment variable.
@@ -164,7 +165,7 @@ def resolve_model(
 
     Raises:
         ModelConfigurationError: If there is no model, the string is not a model string, a package
-            is missing, or a number is out of range.
+            is missing, a local model is not pulled, or a number is out of range.
     """
     if isinstance(model, Model):
         return model
@@ -212,6 +213,11 @@ def _from_string(
         from memguard.llm.llamacpp import open_gguf  # noqa: PLC0415 - only for those who use it
 
         return open_gguf(name)
+    if provider == LOCAL:
+        from memguard.llm.llamacpp import open_gguf  # noqa: PLC0415
+        from memguard.llm.local_models import path_of_model  # noqa: PLC0415
+
+        return open_gguf(str(path_of_model(name)))
     # Retries are counted by memguard; the SDK's would multiply them and hide their cost.
     settings: dict[str, Any] = {"timeout": timeout, "max_retries": 0}
     if base_url is not None:
@@ -301,15 +307,6 @@ def _urls_of(chat: BaseChatModel) -> list[str]:
 
 def _address_of(chat: BaseChatModel) -> str:
     return public_address(next(iter(_urls_of(chat)), ""))
-
-
-def public_address(url: str) -> str:
-    """The address of a server without user name, password, query and fragment: all may be secret.
-
-    Every message and every receipt that names a server uses it.
-    """
-    # Not `urlsplit`, which raises for an address that is wrong, and this text is for an error.
-    return re.sub(r"//[^/?#]*@", "//", url).partition("?")[0].partition("#")[0].rstrip("/")
 
 
 def _secrets_of(urls: Sequence[str]) -> list[str]:

@@ -147,6 +147,9 @@ class ReadSpec(Frozen):
     withhold_instructions: bool = True
     """Whether memory text that instructs the assistant is withheld, whatever the adjudicator says.
     Ours."""
+    authorship: bool = True
+    """Whether text of another author is at most uncertain context, named as such, and never narrows
+    what the user said. Ours."""
     asks_view: bool = True
     """Whether a request for the user's own view is told from other requests. Ours."""
     reasons: bool = True
@@ -211,6 +214,7 @@ READ_PRESETS: dict[str, dict[str, Any]] = {
         "memory_conflict": False,
         "safety": False,
         "withhold_instructions": False,
+        "authorship": False,
         "personalization_guard": False,
         "asks_view": False,
         "reasons": False,
@@ -437,6 +441,9 @@ class Adjudication(Frozen):
     """Its limits."""
     notes: tuple[str, ...] = ()
     """Ids that do not exist, rows that could not be read, and the like."""
+    fails_open: bool = False
+    """Whether doubt admits: what nothing speaks against is at least uncertain context. Set by the
+    local adjudicator, whose doubt says little."""
 
 
 class Decomposition(Frozen):

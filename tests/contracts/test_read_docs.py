@@ -10,9 +10,11 @@ import pytest
 
 from memguard import FactorCompiled, PermissionSemantic, RelevanceGate
 from memguard.methods.adjudication.permissions import (
+    FC_OPEN,
     FC_PERSONALIZATION,
     FC_SAFETY,
     FC_TABLE,
+    PS_OPEN,
     PS_PERSONALIZATION,
     PS_SAFETY,
     PS_TABLE,
@@ -25,9 +27,11 @@ TABLES = (
     ("factor-compiled", FC_TABLE),
     ("factor-compiled", FC_SAFETY),
     ("factor-compiled", FC_PERSONALIZATION),
+    ("factor-compiled", FC_OPEN),
     ("permission-semantic", PS_TABLE),
     ("permission-semantic", PS_SAFETY),
     ("permission-semantic", PS_PERSONALIZATION),
+    ("permission-semantic", PS_OPEN),
 )
 DEFAULT_ROW = re.compile(r"^\| `(\w+)` \| `([^`]*)` \|", re.MULTILINE)
 

@@ -23,22 +23,30 @@ from memguard.conversations import (
     text_lines,
 )
 from memguard.llm import failures, parsing, texts
-from memguard.local import pieces, statements
-from memguard.local.adjudicator import cues, decomposer, relations
+from memguard.local import demands, pieces, statements
+from memguard.local.adjudicator import (
+    attributes,
+    cues,
+    decomposer,
+    languages,
+    people,
+    relations,
+    situation,
+    topics,
+)
 from memguard.local.verifier import numbers, units, words
 from memguard.methods.adjudication import rendering
 from memguard.methods.writer import readable_turns
 from memguard.methods.writer.config import Writer
 from memguard.schema import base, memory
 from memguard.schema.memory import Turn
-from memguard.schema.read import Situation
 from tests.regex_steps import OutOfStepsError, attacks, count_steps
 from tests.work import count_work
 
 MODULES = (
-    quoting, failures, parsing, texts, pieces, statements, cues, decomposer, relations, numbers,
-    units, words, rendering, base, memory, mail_lines, passages, pasted_blocks, pasted_chats,
-    pasted_text, text_lines,
+    quoting, failures, parsing, texts, pieces, statements, attributes, cues, decomposer, demands,
+    languages, people, relations, situation, topics, numbers, units, words, rendering, base, memory,
+    mail_lines, passages, pasted_blocks, pasted_chats, pasted_text, text_lines,
 )  # fmt: skip
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 MANY_UNITS = units.UnitIndex.of([units.TextUnit(speaker="Ana", text=f"w{n}") for n in range(30)])
@@ -73,18 +81,22 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "looks_like_preference": pieces.looks_like_preference,
     "problem_of": lambda text: pieces.problem_of(pieces.whole(text).pieces * 9, source=text),
     "split_memory": decomposer.split_memory,
-    "kind_of": cues.kind_of,
-    "epistemic_of": cues.epistemic_of,
-    "temporality_of": lambda text: cues.temporality_of(text, said_at=NOW, now=NOW),
-    "read_situation": relations.read_situation,
+    "kind_of": attributes.kind_of,
+    "epistemic_of": attributes.epistemic_of,
+    "temporality_of": lambda text: attributes.temporality_of(text, said_at=NOW, now=NOW),
+    "read_situation": situation.read_situation,
     "contradict": lambda text: relations.contradict(text, f"{text} not"),
     "relevance_of": lambda text: relations.relevance_of(
         0.1,
         kind="safety",
         query=text,
+        text=text,
         shared=frozenset(),
-        situation=Situation(target="user", mode="factual", asks_view=False),
     ),
+    "demands_action": demands.demands_action,
+    "topics_of": topics.topics_of,
+    "language_of": languages.language_of,
+    "relations_in": people.relations_in,
     "read_context": units.read_context,
     "split_candidate": units.split_candidate,
     "best_units": lambda text: units.best_units(text, MANY_UNITS, limit=24, idf={}, default=1.0),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from memguard.methods.adjudication.permissions import FC_COLUMNS, PS_COLUMNS
 from memguard.methods.adjudication.ruling import (
+    OTHER_AUTHORS,
     SITUATIONS,
     Compiled,
     Costs,
@@ -107,6 +108,7 @@ specs = st.builds(
     memory_conflict=switches,
     safety=switches,
     personalization_guard=switches,
+    authorship=switches,
     max_units=st.one_of(st.none(), st.integers(1, 5)),
     max_tokens=st.one_of(st.none(), st.integers(1, 200)),
 )
@@ -245,8 +247,10 @@ def test_no_usable_row_leaves_only_what_fails_open(read: Any, spec: ReadSpec) ->
     units, _ = read
     nothing = Adjudication(situation=Inconclusive(reason="timeout"))
     for verdict in compiled(units, nothing, spec).ledger.verdicts:
-        assert verdict.permission in {"CONTEXT", "DENY"}
-        assert _fails_open(verdict) == (verdict.permission == "CONTEXT")
+        is_limited = spec.authorship and verdict.unit.said_by in OTHER_AUTHORS
+        shown = "CONTEXT_UNCERTAIN" if is_limited else "CONTEXT"
+        assert verdict.permission in {shown, "DENY"}
+        assert _fails_open(verdict) == (verdict.permission == shown)
 
 
 def _fails_open(verdict: UnitVerdict) -> bool:
@@ -254,6 +258,53 @@ def _fails_open(verdict: UnitVerdict) -> bool:
     safe = unit.kind == "safety" or "allergic" in unit.text
     liked = unit.kind == "preference" or (unit.kind is None and "prefers" in unit.text)
     return (safe or liked) and not (unit.superseded or unit.instruction)
+
+
+@given(reads(), specs)
+def test_another_author_is_at_most_uncertain_and_narrows_nothing_of_the_user(
+    read: Any, spec: ReadSpec
+) -> None:
+    units, found = read
+    spec = spec.model_copy(update={"authorship": True})
+    rulings = rule_on_units(units, adjudication=found, spec=spec)
+    users = [unit for unit in units if unit.said_by not in OTHER_AUTHORS]
+    for ruling in rulings:
+        if ruling.unit.said_by in OTHER_AUTHORS:
+            assert WIDTH[ruling.row.then] <= WIDTH["CONTEXT_UNCERTAIN"]
+    alone = rule_on_units(users, adjudication=found, spec=spec)
+    assert [r for r in rulings if r.unit.said_by not in OTHER_AUTHORS] == [*alone]
+
+
+@given(reads(), specs)
+def test_an_adjudicator_that_fails_open_only_widens(read: Any, spec: ReadSpec) -> None:
+    units, found = read
+    spec = spec.model_copy(update={"memory_conflict": False})
+    closed = rule_on_units(units, adjudication=found, spec=spec)
+    opened = rule_on_units(
+        units, adjudication=found.model_copy(update={"fails_open": True}), spec=spec
+    )
+    for before, after in zip(closed, opened, strict=True):
+        assert WIDTH[before.row.then] <= WIDTH[after.row.then]
+        # Of what doubt admits, only a safety constraint is more than uncertain.
+        if before.row.then == "DENY" != after.row.then and not is_about_safety(after):
+            assert after.row.then == "CONTEXT_UNCERTAIN"
+
+
+@given(unit_attributes, st.sampled_from(SITUATIONS), specs)
+def test_without_a_model_a_safety_constraint_is_shown_unless_the_store_replaced_it(
+    attributes: UnitAttributes, situation: Any, spec: ReadSpec
+) -> None:
+    attributes = attributes.model_copy(update={"kind": "safety"})
+    unit = Unit(id="u", memory_id="m", text="The user is allergic to nuts.", said_by="user")
+    found = Adjudication(
+        situation=situation, rows=(Row(unit_id="u", attributes=attributes),), fails_open=True
+    )
+    (ruling,) = rule_on_units([unit], adjudication=found, spec=spec)
+    if attributes.subject != "bystander":
+        assert WIDTH[ruling.row.then] >= WIDTH["CONTEXT"]
+    replaced = unit.model_copy(update={"superseded": True})
+    (ruling,) = rule_on_units([replaced], adjudication=found, spec=spec)
+    assert ruling.row.then == "DENY"
 
 
 @given(reads(), specs)

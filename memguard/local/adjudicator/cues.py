@@ -1,30 +1,20 @@
-"""The English wordings that the local adjudicator matches, and what one unit says by itself.
+"""The English wordings that the local adjudicator matches.
 
-The patterns were written by hand. None was fitted to data, and they are coarse on purpose. The
-functions below them judge a unit without the query: its kind, whom it is about, how well it is
-grounded, and whether it is still valid. Safety words are those of `memguard.local.safety`, so that
-recall searches for the same words as are judged here.
+The patterns were written by hand. None was fitted to data, and they are coarse on purpose. Other
+languages have shorter tables, in `languages`.
 """
 
 import re
-from datetime import UTC, date, datetime, timedelta
-from functools import lru_cache
-from typing import Literal
 
-from memguard.local.safety import looks_like_safety
-from memguard.local.verifier.lexicon import MONTHS, word_set
 from memguard.normal_form import comparison_form
-from memguard.schema.units import Epistemic, Kind, Temporal
 
 NAME = "local"
 """The name of the local adjudicator and decomposer in reports."""
 WEAKER = (
-    "judged by the local adjudicator, by rules and cosines: weaker than a language model, English "
-    "only, and sensitive to wording"
+    "judged by the local adjudicator, by rules and cosines: weaker than a language model and "
+    "sensitive to wording; what nothing speaks against is shown as uncertain"
 )
 """The note on everything that these rules judge."""
-About = Literal["user", "other", "world"]
-"""Whom a text is about, independent of a query."""
 _I = re.IGNORECASE
 
 
@@ -43,24 +33,8 @@ PEOPLE = (
     r"dog|cat|pet|puppy|kitten)"
 )
 """People and pets that a memory or an answer may be about, other than the user."""
-PEOPLE_WORD = re.compile(rf"\b{PEOPLE}\b", _I)
-"""Matches one of `PEOPLE` anywhere in a text."""
-GROUPS = _any(r"guests?  everyone  everybody  friends  family  colleagues  group")
-"""Words for several people without a name."""
-USER = re.compile(
-    r"^(?:the )?user\b|^(?:i|i['\u2019](?:m|ve|d|ll)|my|we|our|we['\u2019](?:re|ve))\b", _I
-)
-OTHER = re.compile(
-    rf"^(?:(?:the )?user['\u2019]s|my|our|[A-Z][\w-]+['\u2019]s) (?:[\w-]+ ){{0,2}}?{PEOPLE}\b", _I
-)
-# A capital letter alone is not a name: a verb must follow, and `Baking bread` is not a person.
-NAMED = re.compile(
-    r"^(?!\w+ing\b)([A-Z][\w-]+)(?=,| (?:is|was|has|had|and|can|can['\u2019]t|cannot|does|did|went|"
-    r"doesn['\u2019]t|don['\u2019]t|didn['\u2019]t|isn['\u2019]t|[a-z]+s|[a-z]+ed)\b)"
-)
 LABEL = re.compile(r"^([\w'. -]{1,40}): (?=\S)")
-"""These four match the start of a text, which shows whom it is about. The local writer puts the
-speaker's name in front as `NAME: `."""
+"""The speaker's name, which the local writer puts before what was said."""
 CONSTRAINT = _any(r"""
     must(?: not|n['\u2019]t)?  (?:can ?not|can['\u2019]t|may not) (?!stand)\w+  strictly
     (?:is|am|are|['\u2019]m) (?:an? )?(?:strict )?(?:vegetarian|vegan|pescatarian)
@@ -68,7 +42,10 @@ CONSTRAINT = _any(r"""
     (?:keeps?|eats?) (?:kosher|halal)
     (?:does|do)(?: not|n['\u2019]t) (?:eat|drink|consume|fly|drive|use)  avoids? (?:all|any|every)
     (?:avoids?|avoiding) (?:meat|dairy|gluten|alcohol|sugar|nuts|pork)
-    never (?:eats?|drinks?|uses?|works?|flies|schedules?)  no longer (?:eats?|drinks?)  requires?
+    never (?:\w+s|eat|drink|use|work|fly|schedule|sign|pay|accept|buy|book|order|lend|answer|share)
+    (?:under|at most|up to|no more than|less than|below|within) (?:\w+ )?[$€£]? ?\d[\d.,]*
+    only (?:fly|buy|book|pay|sign|accept|work)  (?:approve|sign|decide|check|book)s? \w+ (?:\w+ ){0,4}(?:my|him|her|them)self
+    no longer (?:eats?|drinks?)  requires?
     needs? (?:to|all|every|\w+ answers?)  (?:no|at) (?:more than|most) \W?\d[\d.,]*
     (?:budget|limit|deadline|maximum)(?: of| is|:)? ?(?:up to |under )?\W?\d[\d.,]*
     refuses?  will not  won['\u2019]t  would never
@@ -82,7 +59,7 @@ ANSWER_FORM = _any(r"""
     (?:answers?|repl(?:y|ies)|responses?|explanations?) (?:with|without|to be|should|must|as)
     (?:answers?|repl(?:y|ies)|responses?|explanations?) in(?! (?:metric|imperial|si)\b)
     (?:short|brief|concise|detailed|formal|simple) (?:answers?|repl(?:y|ies)|responses?)
-    (?:be|is|to be) (?:called|addressed)  (?:use|uses|using) (?:bullets?|emojis?)
+    (?:to|should) be (?:called|addressed)  (?:use|uses|using) (?:bullets?|emojis?)
     (?:no|without|avoid) (?:emojis?|jargon|bullets?)
 """)
 """Wishes about the form of answers and about names, which concern every answer.
@@ -94,8 +71,13 @@ BELIEF = _any(r"""
     feels? (?:that|strongly|\w+ (?:is|are|should|has|have)|\w+ \w+ (?:is|are|should|has|have))
     considers? [\w -]{1,60} (?:to be|as|an?)  (?:views?|sees?|regards?) [\w' -]{1,60} as
     in (?:my|the user['\u2019]s|their|his|her) (?:opinion|view)  maintains? that  assumes?
+    (?:vocal|staunch|firm|strong|outspoken|passionate|ardent) (?:proponent|advocate|supporter|critic|believer|opponent)\w*
+    (?:proponent|advocate|critic|opponent) (?:of|for)  dismiss(?:es|ed)?  rejects?  (?:is|am) adamant
+    believing  swears by  (?:central )?thesis  credit(?:s|ed)  preaches  disagrees
     of the (?:opinion|view)  opinion (?:is )?that  philosophy is  stance
 """)
+OPINION = _any(r"in (?:my|the user['\u2019]s) (?:opinion|view)  the user['\u2019]s opinion")
+"""An opinion of the user whose grammatical subject is its matter."""
 PREFERENCE = _any(r"""
     prefers?  preferred  preferences?  likes?  liked  loves?  loved  enjoys?  enjoyed  adores?
     favou?rites?  favou?rs?  dislikes?  disliked  hates?  hated  detests?  fan of  fond of
@@ -170,7 +152,8 @@ PLANNING = _any(r"""
 """)
 RECOMMENDATION = _any(r"""
     recommend(?:ed|ation|ations)?  suggest(?:ed|ion|ions)?
-    (?:what|where|which|who)(?: \w+){0,2} should i  should i  ideas?  advice  advise  where can i
+    (?:what|where|which|who)(?: \w+){0,2} (?:should|shall|could) (?:i|we)  should i
+    what (?:do|shall) (?:i|we) (?:cook|make|eat|wear|get|give|bring|serve|watch|read|buy|drink|do)  ideas?  advice  advise  where can i
     options?  pick  choose  decide between  best (?:\w+ ){0,4}for me
     good (?:place|restaurant|book|movie|film|gift|present|spot|option)s?  looking for
     a (?:[\w-]+ ){0,3}(?:spot|gift|present|place|playlist|restaurant|recipe) for
@@ -192,26 +175,28 @@ FOR_OTHER = re.compile(
     rf"(?:[\w-]+ ){{0,2}}?{PEOPLE}\b|"
     rf"\b(?:my|our) (?:[\w-]+ ){{0,2}}?{PEOPLE}(?:['\u2019]s| (?:is|has|does|doesn['\u2019]t|likes|"
     r"loves|wants|needs|hates|can['\u2019]t|cannot|asked|who))\b|"
+    rf"\b(?:could|can|should|would|does|will|might|did) (?:my|our) (?:[\w-]+ ){{0,1}}?{PEOPLE}\b|"
     r"\bfor (?:him|her|them|someone|somebody|others|my team|our team|the team|a team)\b|"
     r"\b(?:her|his|their) (?:birthday|farewell|wedding|party|gift|present|trip|needs|diet)\b"
 )
 FIRST_PERSON = re.compile(
     r"\b(?:I|i|me|my|mine|myself|we|us|our|ours)\b|\b[Ii]['\u2019](?:m|ve|d|ll)\b"
 )
-POINTING = _any(r"""
-    we (?:discussed|talked about)
-    (?:this|that|the) (?:situation|case|matter|topic|one|choice|decision)  as (?:above|discussed)
-    from (?:before|above)
+TOGETHER = _any(r"""
+    we  us  our  ours  guests?  everyone  everybody  friends  family  household  kids  together
+    group  party  picnic  for (?:two|three|four|five|six|seven|eight|ten|twelve)  couple  potluck
 """)
-ABROAD = word_set(
-    "soll wie wo wer welche welcher kann gibt mein meine quel quelle quels où comment dois je mon "
-    "ma puis qué cómo dónde cuál mi puedo hacer para che cosa dove come quale posso fare"
-)
-"""Words of questions in other languages, in addition to
-`memguard.local.verifier.lexicon.ABROAD`."""
-SHARED = word_set("was die des a no me on in so am an man war fast come mi do or la pie")
-"""English words that are words of other languages as well, and so say nothing about the
-language."""
+"""Several people whom an answer is for, though the query does not name them."""
+ALONE = _any(r"""
+    for me alone  just (?:for )?me  only (?:for )?me  for myself  by myself  alone  just for one
+    for one  with (?:my |some |two |three |the )?(?:colleagues|coworkers|boss|client\w*|team)
+""")
+"""An answer for the user without the household."""
+ASKS_PAST = _any(r"""
+    used to  back then  previously  formerly  did i (?:tell|say|mention|use|live|work|have|like)
+    (?:have|had) i (?:told|said|mentioned)  was my  were my  in the past  originally
+""")
+"""Requests for what was once."""
 # Wide on purpose: a constraint shown without need costs a line, a missing one may cost more.
 HEALTH = _any(r"""
     eat\w*  food\w*  meals?  dinners?  lunch\w*  breakfasts?  snacks?  recipes?  cook\w*
@@ -226,113 +211,6 @@ HEALTH = _any(r"""
 """Topics to which a safety constraint applies even if it shares no word with the query."""
 
 
-def kind_of(text: str, *, user_names: frozenset[str] = frozenset()) -> Kind:
-    """The kind of a unit; `user_names` are names of the user, case-folded."""
-    statement = without_label(text)
-    # Safety first: a missed allergy does more harm than any other mistake. A belief comes before
-    # the liking that it may mention, as in "believes that she likes tea".
-    if looks_like_safety(statement):
-        return "safety"
-    about = about_whom(text, user_names=user_names)
-    if about != "world" and BELIEF.search(statement):
-        return "belief"
-    # Not a preference, though people say "prefers short answers": an answer can keep to it.
-    if CONSTRAINT.search(statement) or ANSWER_FORM.search(statement):
-        return "constraint"
-    if about != "world" and PREFERENCE.search(statement):
-        return "preference"
-    if about == "world":
-        return "claim"
-    return "experience" if EXPERIENCE.search(statement) else "fact"
-
-
-def about_whom(text: str, *, user_names: frozenset[str] = frozenset()) -> About:
-    """Whom a text is about, judged by how it begins; `user_names` as in `kind_of`."""
-    statement = without_label(text)
-    # Before the label: in "Ana: My sister left", the speaker is not the subject.
-    if OTHER.match(statement):
-        return "other"
-    # A label such as "Ana: " means that the local writer copied what the user said.
-    if LABEL.match(text) or USER.match(statement):
-        return "user"
-    named = NAMED.match(statement)
-    if named is None:
-        return "world"
-    return "user" if named[1].casefold() in user_names else "other"
-
-
 def without_label(text: str) -> str:
     """The text in its normal form, without the speaker label of the local writer."""
     return LABEL.sub("", comparison_form(text), count=1)
-
-
-def epistemic_of(text: str) -> Epistemic:
-    """The epistemic state that a unit states of itself; evidence is compared elsewhere."""
-    text = comparison_form(text)
-    if DENIED.search(text):
-        return "contradicted"
-    if VERIFIED.search(text):
-        return "verified"
-    if DOUBTFUL.search(text):
-        return "uncertain"
-    return "inferred" if INFERRED.search(text) else "stated"
-
-
-def temporality_of(text: str, *, said_at: datetime | None, now: datetime | None) -> Temporal:
-    """Whether a unit is still valid.
-
-    Words of the past make it superseded, or uncertain if it also reports a change ("used to smoke,
-    now runs"). A date or a period that ended before the read makes it superseded as well.
-
-    Args:
-        text: A unit.
-        said_at: When it was said; a naive time is UTC.
-        now: When it is read; without it, dates are not compared.
-    """
-    text = comparison_form(text)
-    if PAST.search(text):
-        # "used to smoke, now runs": which half a reader needs depends on the query.
-        return "uncertain" if is_update(text) else "superseded"
-    if now is None:
-        return "current"
-    end = _end_of(text)
-    if end is not None:
-        # A stated end beats a word like "today", which counts from when the unit was said.
-        return "superseded" if end < now.date() else "current"
-    period = next(((days, over) for span, days, over in SPANS if span.search(text)), None)
-    if period is None:
-        return "current"
-    days, over = period
-    if said_at is not None and _aware(said_at) + timedelta(days=days) >= _aware(now):
-        return "current"
-    return "superseded" if over and said_at is not None else "uncertain"
-
-
-# Cached, because every unit is compared with all the others.
-@lru_cache(maxsize=4096)
-def is_update(text: str) -> bool:
-    """Whether a text reports a change."""
-    return UPDATE.search(text) is not None
-
-
-def _end_of(text: str) -> date | None:
-    """The last day of `until 3 March 2025`, `until March 2025`, `until 2025`."""
-    hit = UNTIL.search(text)
-    if hit is None:
-        return None
-    day, month, year = hit[1], MONTHS.get((hit[2] or "").casefold()), int(hit[3])
-    if hit[2] and month is None:
-        return None  # a capitalised word that is not a month
-    try:
-        if month is None:
-            return date(year, 12, 31)
-        if day is None:
-            # The day before the first of the next month, so that no table of lengths is needed.
-            return date(year + month // 12, month % 12 + 1, 1) - timedelta(days=1)
-        return date(year, month, int(day))
-    except ValueError:
-        return None
-
-
-def _aware(at: datetime) -> datetime:
-    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)

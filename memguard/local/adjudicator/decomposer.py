@@ -1,18 +1,20 @@
-"""Splits memories into typed pieces by rules: sentences, reasons, and joined statements."""
+"""Splits memories into typed pieces by rules: sentences, owners, reasons, and joined statements."""
 
 import asyncio
 import re
 from collections.abc import Sequence
 
-from memguard.local.adjudicator.cues import NAME, kind_of
+from memguard.local.adjudicator.attributes import kind_of
+from memguard.local.adjudicator.cues import NAME
+from memguard.local.owners import UNKNOWN, WORLD, split_clauses
 from memguard.local.pieces import MAX_PIECES, problem_of, with_span
 from memguard.local.statements import split_sentences
 from memguard.schema.read import Decomposition
 from memguard.schema.units import Piece, Pieces
 
-PIECES_FINGERPRINT = "local:pieces:2"
+PIECES_FINGERPRINT = "local:pieces:3"
 """Part of the key under which pieces are stored. Increase the number when a rule changes them."""
-_NOTE = "split by local rules, which separate only sentences, reasons and joined statements"
+_NOTE = "split by local rules, which separate only sentences, owners, reasons and joined statements"
 
 # `since` with a pronoun gives a reason; `since 2019` is a date. `because of` has no clause after
 # it.
@@ -28,8 +30,20 @@ _VERB = (
 _JOINED = re.compile(rf"(?:,|;|,? and|,? but) (?=(?:also )?{_VERB}\b)", re.IGNORECASE)
 # Bounded, because each statement of a sentence repeats it.
 _STARTS = re.compile(
-    r"^(?:[\w'. -]{1,40}: )?(?:the user|user|i|[A-Z][\w-]{1,40})(?= )", re.IGNORECASE
+    r"^(?:[\w'. -]{1,40}: )?(?:the user|user|i|"
+    r"(?!(?:my|our|his|her|their|the|this|that|an?|in|on|at|for|if|when|since|after)\b)"
+    r"[A-Z][\w-]{1,40})(?= )",
+    re.IGNORECASE,
 )
+
+_NOBODY = frozenset({UNKNOWN, WORLD})
+_BOUND = re.compile(
+    r"(?:that|who|whom|whose|which|whether|if|because|since|so|when|while|although|to|dass|ob|weil|"
+    r"wenn|der|die|das|que|qui|dont|parce|porque|si|cuando|quand)\b",
+    re.IGNORECASE,
+)
+"""Beginnings of a clause that says nothing by itself."""
+_JOINT = re.compile(r"^(?:and|but|und|aber|y|pero|et|mais|而|但)\b\s*", re.IGNORECASE)
 
 
 def split_memory(text: str) -> Pieces:
@@ -38,7 +52,14 @@ def split_memory(text: str) -> Pieces:
     Returns:
         The pieces with their kinds; `note` says why a memory was not split.
     """
-    parts = _grouped([part for sentence in split_sentences(text) for part in _clauses(sentence)])
+    parts = _grouped(
+        [
+            part
+            for sentence in split_sentences(text)
+            for owned in _by_owner(sentence)
+            for part in _clauses(owned)
+        ]
+    )
     pieces = [
         with_span(Piece(text=part, kind=kind_of(part)), source=text) for part in parts if part
     ]
@@ -49,6 +70,26 @@ def split_memory(text: str) -> Pieces:
     # A memory of one sentence was not meant to be split, so there is nothing to note.
     note = problem if len(pieces) > 1 else ""
     return Pieces(pieces=(piece,), fingerprint=PIECES_FINGERPRINT, note=note)
+
+
+def _by_owner(sentence: str) -> list[str]:
+    """Split a sentence where the facts of one person end and those of another begin."""
+    clauses = split_clauses(sentence)
+    # "Tomas doesn't, I do" says nothing without the statement that it repeats.
+    if len(clauses) < 2 or any(clause.repeats for clause in clauses):  # noqa: PLR2004
+        return [sentence]
+    starts = [0]
+    owner = clauses[0].owner
+    for clause in clauses[1:]:
+        # What somebody thinks or says of somebody else stays with who thinks it.
+        if clause.owner in _NOBODY or clause.is_carried or _BOUND.match(clause.text):
+            continue
+        if owner not in _NOBODY and clause.owner != owner:
+            starts.append(clause.start)
+        owner = clause.owner
+    ends = [*starts[1:], len(sentence)]
+    parts = (sentence[a:b].strip() for a, b in zip(starts, ends, strict=True))
+    return [_JOINT.sub("", part).rstrip(" ,;") for part in parts]
 
 
 def _clauses(sentence: str) -> list[str]:

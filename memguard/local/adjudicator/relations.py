@@ -1,7 +1,6 @@
 """How the texts of one read relate to one another, by their words and cosines.
 
-`read_situation` says what a query asks for. `measure_nearness` and `relevance_of` relate units to
-the query. `contradict` and `replaces` relate units to each other, and `read_stances` relates them
+`measure_nearness` and `relevance_of` relate units to the query. `contradict` and `replaces` relate units to each other, and `read_stances` relates them
 to the evidence that came with the query. The thresholds are ours, chosen on hand-written examples.
 """
 
@@ -14,70 +13,87 @@ from typing import Literal
 import numpy as np
 
 from memguard.local.adjudicator import cues
-from memguard.local.adjudicator.cues import is_update, without_label
+from memguard.local.adjudicator.attributes import is_update
+from memguard.local.adjudicator.cues import without_label
+from memguard.local.adjudicator.languages import FUNCTION_WORDS, language_of
+from memguard.local.adjudicator.people import same_owner
+from memguard.local.adjudicator.topics import are_apart, share_topic, topics_of
 from memguard.local.encoder import LocalEmbeddings, Matrix
+from memguard.local.relevance import CLEARLY_OTHER, DIRECT, RelevanceModel
 from memguard.local.statements import split_sentences
 from memguard.local.verifier import lexicon
 from memguard.local.verifier.support import SupportVerifier
 from memguard.local.verifier.words import (
     OPPOSITE_STEMS,
-    looks_foreign,
     read_words,
     split_words,
     stem,
     stems_of,
 )
-from memguard.schema.decision import Inconclusive
-from memguard.schema.memory import Turn
-from memguard.schema.read import Evidence, Mode, ReadCase, Situation, Target
+from memguard.schema.read import Evidence, ReadCase
 from memguard.schema.units import Kind, Relevance, Unit
-
-FOREIGN = "the query is probably not English, and the rules read English only"
-_SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 
 Stance = Literal["confirms", "contradicts"]
 """What evidence says about a unit."""
 
-DIRECT = 0.40
-"""Minimum cosine for direct relevance: the query is about this unit."""
-INDIRECT = 0.22
-"""Minimum cosine for indirect relevance."""
-INDIRECT_PREFERENCE = 0.15
-"""The same for preferences if the query asks for advice."""
-INDIRECT_CONSTRAINT = 0.12
-"""The same for constraints, which apply to much that they share no word with."""
-DIRECT_PERSONAL = 0.20
-"""Minimum cosine for direct relevance if users ask about themselves: such questions are short and
-share few words with the answer."""
-# Pairs of a minimum cosine and a number of shared stems that together make a unit direct.
-_DIRECT_BY_WORDS = ((0.30, 1), (INDIRECT, 2))
-# Factor on the cosine with an earlier turn of the user, relative to the query's own.
-_EARLIER = 0.85
-# How many earlier turns of the user count if the query does not point back to one.
-_RECENT_TURNS = 3
+DISTANT = 0.15
+"""Below this score, a common word or topic is no sign of relevance."""
+SOMEWHAT = 0.4
+"""Minimum score of a unit that is kept although its topics and the query's are apart; for a
+preference or a constraint, which need not be about the same thing, it is `CLEARLY_OTHER`."""
+# Pairs of a minimum score and a number of shared content stems that together make a unit direct.
+_DIRECT_BY_WORDS = ((0.45, 1), (0.3, 2))
 # Maximum number of characters that are embedded; the model reads about a thousand.
 _TEXT_CHARS = 2_000
-_ADVICE = frozenset({"recommendation", "planning"})
-_USER_WORD = re.compile(r"^(?:the )?user(?:['\u2019]s)?\s+", re.IGNORECASE)
+_USER_WORD = re.compile(
+    r"^(?:(?:the )?user(?:['\u2019]s)?|(?:der|die) nutzer(?:in)?|el usuario|la usuaria|"
+    r"l['\u2019]utilisat(?:eur|rice)) |^用户",
+    re.IGNORECASE,
+)
 
-# Share of the shorter sentence's content stems that both must have to be about the same thing.
-_SAME_TOPIC = 0.5
-# The same share for two numbers, or two opposites, to be about the same thing.
+# Share of the shorter sentence's content stems that both must have to state the same thing.
 _SAME_STATEMENT = 0.7
+# The same share to be about the same attribute, of which one reports a change.
+_SAME_ATTRIBUTE = 0.34
 REPLACES = 0.45
 """Minimum cosine for a sentence that reports a change to replace another one."""
+SAME_CHOICE = 0.55
+"""The same for two preferences that share no word, such as coffee and tea."""
 _REPLACEABLE: frozenset[Kind] = frozenset({"preference", "constraint", "fact", "belief"})
 _DISLIKING = stems_of("dislike hate detest avoid refuse quit stopped allergic")
 # Words that say how a statement is meant, not what it is about.
 _MEANINGLESS = _DISLIKING | stems_of(
     " ".join(lexicon.POSITIVE) + " prefers likes wants fond into user now longer anymore really"
 )
+_NEGATIONS = lexicon.NEGATIONS | frozenset(
+    "nicht kein keine keinen keinem keiner nie niemals ohne pas jamais aucun aucune sans nunca "
+    "ningún ninguna sin".split()
+)
+_EMPTY = lexicon.STOP | lexicon.NEGATIONS
+_HAN = re.compile("[\u3400-\u9fff]+")
+_HAN_STOP = frozenset("用户 我的 我们 什么 怎么 多少 现在 一个 今天 喜欢 是什".split())
 _I = re.IGNORECASE
 # Facts that have one value at a time: two values of one slot contradict each other.
 _SLOTS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("home", re.compile(r"\b(?:lives? in|moved to|based in|resides? in) ([A-Z][\w' -]*)")),
+    (
+        "home",
+        re.compile(
+            r"\b(?i:lives? in|moved to|based in|resides? in|(?:wohn|leb)[te](?: jetzt| nun)? in|"
+            r"viv[eo](?: ahora)? en|(?:habite|vis|vit)(?: maintenant| désormais)? à) "
+            r"([A-ZÀ-Þ][\w' -]*)|"
+            r"(?:住在|搬到)([\u3400-\u9fff]{2,6})"
+        ),
+    ),
     ("job", re.compile(r"\b(?:works? as|job is|employed as) (?:an? )?([\w' -]+)", _I)),
-    ("employer", re.compile(r"\b(?:works? (?:at|for)|employed by) ([\w' -]+)", _I)),
+    (
+        "employer",
+        re.compile(
+            r"\b(?:works? (?:at|for)|employed by|arbeitet?e?(?: jetzt| nun)? bei|"
+            r"trabaj[ao](?: ahora)? (?:en|para)|travaille(?: maintenant| désormais)? (?:chez|pour)) "
+            r"([\w' -]+)|在([\u3400-\u9fff]{2,6})(?:工作|上班)",
+            _I,
+        ),
+    ),
     ("age", re.compile(r"\b(?:is|am|turned) (\d{1,3})(?: years old)?$", _I)),
     ("marriage", re.compile(r"\b(?:is|am) (single|married|divorced|engaged|widowed)\b", _I)),
     ("name", re.compile(r"\bname is ([\w' -]+)", _I)),
@@ -98,84 +114,12 @@ _NEAREST = 4
 _MIN_SHARED = 0.5
 
 
-def read_situation(query: str, *, dialogue: Sequence[Turn] = ()) -> Situation | Inconclusive:
-    """The situation of a query.
-
-    The last question decides, or the last sentence if there is no question. If the query points
-    back ("the situation we discussed"), the user's last turns in `dialogue` are read as well.
-
-    Returns:
-        The situation, or `Inconclusive` if the query does not seem to be English.
-    """
-    if is_foreign(query):
-        return Inconclusive(reason="too_close", detail=FOREIGN)
-    ask = last_request(query)
-    mode = _mode(ask, query=query)
-    target = _target(ask, query=query, mode=mode, dialogue=dialogue)
-    asks_view = cues.VIEW.search(query.casefold()) is not None
-    return Situation(target=target, mode=mode, asks_view=asks_view)
-
-
-def recent_user_text(dialogue: Sequence[Turn]) -> str:
-    """What the user said in the last four turns."""
-    return " ".join(turn.content for turn in dialogue[-4:] if turn.role == "user")
-
-
-def last_request(query: str) -> str:
-    """The last question of a query, or its last sentence if there is no question."""
-    sentences = [hit[0].strip() for hit in _SENTENCE.finditer(query) if hit[0].strip()]
-    questions = [sentence for sentence in sentences if sentence.endswith("?")]
-    return (questions or sentences or [query.strip()])[-1]
-
-
-def is_small_talk(query: str) -> bool:
-    """Whether a query asks nothing: a greeting, thanks."""
-    return cues.SMALL_TALK.match(query.strip()) is not None
-
-
-def is_foreign(query: str) -> bool:
-    """Whether a query does not seem to be English."""
-    # Stricter than `looks_foreign`, since a query is short: words that several languages share are
-    # not counted for any of them.
-    words = {span.text.casefold() for span in split_words(query)} - cues.SHARED
-    abroad = words & (cues.ABROAD | lexicon.ABROAD)
-    english = words & (lexicon.STOP - cues.ABROAD - lexicon.ABROAD)
-    return looks_foreign(query) or len(abroad) > len(english)
-
-
-def points_back(query: str) -> bool:
-    """Whether a query refers to what was said before: "the situation we discussed"."""
-    return cues.POINTING.search(query) is not None
-
-
-def _mode(ask: str, *, query: str) -> Mode:
-    # The last request first; the rest of the query decides only if that tells nothing.
-    for text in (ask, query):
-        if cues.RECOMMENDATION.search(text):
-            return "recommendation"
-        if cues.PLANNING.search(text):
-            return "planning"
-        if cues.DOING.search(text):
-            return "support"
-        if text.endswith("?"):
-            return "factual"
-    return "support"
-
-
-def _target(ask: str, *, query: str, mode: Mode, dialogue: Sequence[Turn]) -> Target:
-    back = f" {recent_user_text(dialogue)}" if points_back(query) else ""
-    if cues.FOR_OTHER.search(query + back):
-        return "third_party"
-    # "What should I give my sister?" is about the sister, so this is tried second.
-    return "user" if mode in _ADVICE or cues.FIRST_PERSON.search(ask) else "world"
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Nearness:
-    """Cosines of one read."""
+    """Scores and cosines of one read."""
 
     query: Matrix
-    """Cosine of each of the N units with the query, shape (N,)."""
+    """Relevance of each of the N units to the query in [0, 1], shape (N,)."""
     between: Matrix
     """Cosine of every two of the first M units, shape (M, M); M is at most `MAX_RELATED`."""
     shared: tuple[frozenset[str], ...]
@@ -188,28 +132,20 @@ def measure_nearness(
     *,
     names: frozenset[str],
     embeddings: LocalEmbeddings,
+    relevance: RelevanceModel,
 ) -> Nearness:
-    """Compute the cosines of a read; cached texts are not embedded again.
+    """Compute the scores and cosines of a read; cached texts are not embedded again.
 
     `texts` are those of the units, and `names` those of the user, case-folded.
     """
-    # The end of a long query, and its last request alone: what comes before is often background.
-    queries = [case.query[-_TEXT_CHARS:], last_request(case.query)[-_TEXT_CHARS:]]
-    spoken = [turn.content for turn in case.dialogue if turn.role == "user"]
-    back = points_back(case.query)
-    turns = [text[:_TEXT_CHARS] for text in (spoken if back else spoken[-_RECENT_TURNS:])]
-    topics = [_topic(text, names=names) for text in texts]
-    rows = np.array(embeddings.embed_documents([*queries, *turns, *topics]), dtype=np.float32)
-    first, later, units = rows[:2], rows[2 : 2 + len(turns)], rows[2 + len(turns) :]
-    near = (units @ first.T).max(axis=1) if len(units) else np.zeros(0, dtype=np.float32)
-    if len(later) and len(units):
-        earlier = (units @ later.T).max(axis=1) * (1.0 if back else _EARLIER)
-        # Unless the query points back, an earlier topic strengthens a nearness but creates none.
-        near = np.maximum(near, earlier if back else np.where(near >= INDIRECT / 2, earlier, near))
+    # Of the units that are compared with one another only.
+    topics = [_topic(text, names=names) for text in texts[:MAX_RELATED]]
+    rows = embeddings.embed_documents(topics) if topics else []
+    units = np.array(rows, dtype=np.float32) if topics else np.zeros((0, 1), dtype=np.float32)
     content = content_stems(case.query)
     return Nearness(
-        query=near,
-        between=units[:MAX_RELATED] @ units[:MAX_RELATED].T,
+        query=relevance.score(case.query, texts, dialogue=case.dialogue),
+        between=units @ units.T,
         shared=tuple(content & content_stems(text) for text in texts),
     )
 
@@ -217,48 +153,79 @@ def measure_nearness(
 def _topic(text: str, *, names: frozenset[str]) -> str:
     """A unit's text without "The user" or the user's name, which would make all units alike."""
     topic = _USER_WORD.sub("", without_label(text))
-    named = cues.NAMED.match(topic)
-    if named is not None and named[1].casefold() in names:
-        topic = topic[named.end() :].strip()
+    first, _, rest = topic.partition(" ")
+    topic = rest.strip() if first.casefold() in names else topic
     return topic[:_TEXT_CHARS] or text[:_TEXT_CHARS]
 
 
 def content_stems(text: str) -> frozenset[str]:
     """Stems of a text's words that are neither stop words nor negations."""
-    empty = lexicon.STOP | lexicon.NEGATIONS
+    if language_of(text) == "zh":
+        # Nothing here knows the words of Chinese, so pairs of characters stand for them.
+        runs = _HAN.findall(text)
+        return frozenset(run[at : at + 2] for run in runs for at in range(len(run) - 1)) - _HAN_STOP
+    language = language_of(text)
+    # The words of grammar of one language may have a meaning in another.
+    empty = _EMPTY if language == "en" else _EMPTY | FUNCTION_WORDS[language]
     return frozenset(
         stem(span.text) for span in split_words(text) if span.text.casefold() not in empty
     )
 
 
 def relevance_of(
-    cosine: float, *, kind: Kind, query: str, shared: frozenset[str], situation: Situation
+    score: float, *, kind: Kind, query: str, text: str, shared: frozenset[str]
 ) -> Relevance:
     """How relevant a unit of some kind is to a query.
 
-    `cosine` is that of the two, `shared` are the content stems that they have in common, and
-    `situation` is what the query asks for.
+    Args:
+        score: That of the unit, by the relevance model.
+        kind: The kind of the unit.
+        query: What the user asks.
+        text: The unit.
+        shared: The content stems that the two have in common.
+
+    Returns:
+        `none` only for what is clearly about something else.
     """
-    by_words = any(
-        cosine >= minimum and len(shared) >= count for minimum, count in _DIRECT_BY_WORDS
-    )
-    personal = situation.target == "user" and situation.mode == "factual"
-    if cosine >= (DIRECT_PERSONAL if personal else DIRECT) or by_words:
+    # The scores are those of a model for English, unless both texts are in it.
+    is_english = language_of(query) == language_of(text) == "en"
+    if score >= DIRECT and is_english:
+        return "direct"
+    if is_english and any(score >= low and len(shared) >= n for low, n in _DIRECT_BY_WORDS):
         return "direct"
     # "Where shall we eat?" shares no word with a peanut allergy.
-    if kind == "safety" and cues.HEALTH.search(query):
+    if kind == "safety" and is_shared_matter(query):
         return "direct"
-    minimum = INDIRECT
-    if kind in {"safety", "constraint"}:
-        minimum = INDIRECT_CONSTRAINT
-    elif kind == "preference" and situation.mode in _ADVICE:
-        minimum = INDIRECT_PREFERENCE
-    return "indirect" if cosine >= minimum else "none"
+    if not is_english:
+        return _relevance_by_topic(query, text, shared)
+    minimum = CLEARLY_OTHER if kind in {"preference", "constraint"} else SOMEWHAT
+    if are_apart(query, text) and score < minimum and not shared:
+        return "none"
+    if score >= CLEARLY_OTHER:
+        return "indirect"
+    # A constraint applies to much that it shares no word with.
+    akin = score >= DISTANT and (share_topic(query, text) or bool(shared))
+    return "indirect" if kind == "constraint" or akin else "none"
+
+
+def _relevance_by_topic(query: str, text: str, shared: frozenset[str]) -> Relevance:
+    if len(shared) > 1 or (shared and share_topic(query, text)):
+        return "direct"
+    if share_topic(query, text) or shared:
+        return "indirect"
+    return "none" if are_apart(query, text) else "uncertain"
+
+
+def is_shared_matter(query: str) -> bool:
+    """Whether a query is about food, travel, health and the like, which safety always bears on."""
+    return cues.HEALTH.search(query) is not None or bool(
+        topics_of(query) & {"food", "travel", "health", "sport"}
+    )
 
 
 def contradict(first: str, second: str) -> bool:
     """Whether two sentences contradict each other, judged by their words."""
-    first_slots, second_slots = _slots(first), _slots(second)
+    first_slots, second_slots = slots_of(first), slots_of(second)
     shared_slots = first_slots.keys() & second_slots.keys()
     if any(first_slots[name].isdisjoint(second_slots[name]) for name in shared_slots):
         return True
@@ -267,7 +234,7 @@ def contradict(first: str, second: str) -> bool:
     if shorter == 0:
         return False
     common = len(stems & others) / shorter
-    if common >= _SAME_TOPIC and _is_affirmative(first) != _is_affirmative(second):
+    if common >= _SAME_STATEMENT and _is_affirmative(first) != _is_affirmative(second):
         return True
     numbers = _numbers(first), _numbers(second)
     if common >= _SAME_STATEMENT and all(numbers) and numbers[0].isdisjoint(numbers[1]):
@@ -287,7 +254,11 @@ def replaces(later: str, earlier: str, *, kinds: tuple[Kind, Kind], cosine: floa
     same_kind = kinds[0] == kinds[1] or set(kinds) <= {"preference", "constraint"}
     if not same_kind or kinds[0] not in _REPLACEABLE or cosine < REPLACES:
         return False
-    return is_update(later) and not is_update(earlier)
+    if not is_update(later) or is_update(earlier):
+        return False
+    new, old = _content(later), _content(earlier)
+    common = len(new & old) / (min(len(new), len(old)) or 1)
+    return common >= _SAME_ATTRIBUTE or (kinds[0] == "preference" and cosine >= SAME_CHOICE)
 
 
 # Every unit is compared with all the others, so what these find in one text is cached.
@@ -303,7 +274,7 @@ def _is_affirmative(text: str) -> bool:
     negations = 0
     for span in split_words(without_label(text)):
         word = span.text.casefold().replace("\u2019", "'")
-        negations += word in lexicon.NEGATIONS or word.endswith("n't")
+        negations += word in _NEGATIONS or word.endswith("n't")
         negations += stem(word) in _DISLIKING
     return negations % 2 == 0
 
@@ -314,13 +285,14 @@ def _numbers(text: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=4096)
-def _slots(text: str) -> dict[str, frozenset[str]]:
+def slots_of(text: str) -> dict[str, frozenset[str]]:
+    """The values that a text gives to attributes that have one value at a time."""
     statement = without_label(text).rstrip(".! ")
     values: dict[str, frozenset[str]] = {}
     for name, pattern in _SLOTS:
         hit = pattern.search(statement)
         if hit is not None:
-            values[name] = _value(hit[1])
+            values[name] = _value(hit[hit.lastindex or 1])
     hit = _FAVOURITE.search(statement)
     if hit is not None:
         values[f"favourite {hit[1].casefold()}"] = _value(hit[2])
@@ -332,7 +304,11 @@ def _value(text: str) -> frozenset[str]:
 
 
 def read_stances(
-    evidence: Sequence[Evidence], units: Sequence[Unit], *, verifier: SupportVerifier
+    evidence: Sequence[Evidence],
+    units: Sequence[Unit],
+    *,
+    names: frozenset[str],
+    verifier: SupportVerifier,
 ) -> dict[str, Stance]:
     """The stance of the evidence on the units it is about, by unit id.
 
@@ -351,9 +327,14 @@ def read_stances(
         if verifier.judge(candidate=unit.text, context="\n".join(near)).ruling == "supported":
             stances[unit.id] = "confirms"
         # Lack of support is not a contradiction: the words must deny the unit.
-        elif any(contradict(unit.text, sentence) for sentence in near):
+        elif any(_opposes(unit.text, sentence, names) for sentence in near):
             stances[unit.id] = "contradicts"
     return stances
+
+
+def _opposes(text: str, sentence: str, names: frozenset[str]) -> bool:
+    """Whether a sentence of the evidence contradicts a unit, and is about the same person."""
+    return same_owner(text, sentence, names) and contradict(text, sentence)
 
 
 def _about(text: str, sentences: Sequence[str], stems: Sequence[frozenset[str]]) -> list[str]:

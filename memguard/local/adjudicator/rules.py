@@ -4,30 +4,41 @@
 the evidence, and builds a row for each unit.
 """
 
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
+from memguard.local.adjudicator import attributes as wording
 from memguard.local.adjudicator import cues
 from memguard.local.adjudicator.cues import NAME, WEAKER
+from memguard.local.adjudicator.languages import language_of
+from memguard.local.adjudicator.people import Addressees, aliases_in, same_owner
 from memguard.local.adjudicator.relations import (
-    FOREIGN,
     Nearness,
     contradict,
-    is_small_talk,
     measure_nearness,
-    read_situation,
     read_stances,
-    recent_user_text,
     relevance_of,
     replaces,
+    slots_of,
+)
+from memguard.local.adjudicator.situation import (
+    FOREIGN,
+    asks_about_past,
+    is_small_talk,
+    points_back,
+    read_situation,
+    recent_user_text,
 )
 from memguard.local.credibility import Credibility
 from memguard.local.encoder import LocalEmbeddings, Matrix
+from memguard.local.owners.words import NAMES
+from memguard.local.relevance import RelevanceModel
 from memguard.local.verifier.support import SupportVerifier
-from memguard.local.verifier.words import looks_foreign, split_words
 from memguard.schema.decision import Inconclusive
 from memguard.schema.read import Adjudication, Conflict, ReadCase, Row, Situation
 from memguard.schema.units import (
@@ -39,6 +50,7 @@ from memguard.schema.units import (
     Scope,
     Subject,
     SubjectMatch,
+    Temporal,
     Unit,
     UnitAttributes,
     Utility,
@@ -46,6 +58,7 @@ from memguard.schema.units import (
 
 # Minimum cosine of two units to be compared. Our own choice: below it we found no contradictions.
 _COMPARED = 0.35
+_MAX_SLOT = 40
 # How many units must begin with a name for it to be the user's.
 _MIN_NAME_COUNT = 3
 MAX_COMPARED_PAIRS = 20_000
@@ -77,6 +90,9 @@ _UTILITY: dict[Relevance, Utility] = {
 }
 
 
+_FIRST_NAME = re.compile(r"([A-Z][\w-]+)(?= |, )")
+
+
 class AdjudicationRules:
     """The rules with the models they use; the arguments are those of `LocalAdjudicator`.
 
@@ -88,25 +104,28 @@ class AdjudicationRules:
     ) -> None:
         self._embeddings = embeddings or LocalEmbeddings()
         self._verifier = verifier or SupportVerifier(encoder=self._embeddings.encoder)
+        self._relevance = RelevanceModel(embeddings=self._embeddings)
 
     def judge(self, case: ReadCase, units: Sequence[Unit], scheme: Scheme) -> Adjudication:
         """Judge the situation, then every unit in order; see `memguard.protocols.Adjudicator`."""
         situation = read_situation(case.query, dialogue=case.dialogue)
         names = _user_names(case, units)
         texts = [unit.text for unit in units]
-        near = measure_nearness(case, texts, names=names, embeddings=self._embeddings)
+        near = measure_nearness(
+            case, texts, names=names, embeddings=self._embeddings, relevance=self._relevance
+        )
         kinds: list[Kind] = [_kind(unit, names) for unit in units]
         relations = _relate(units, kinds, near, names=names, verifier=self._verifier)
-        stances = read_stances(case.evidence, units, verifier=self._verifier)
-        rules = _AttributeRules(case=case, situation=situation, names=names)
+        stances = read_stances(case.evidence, units, names=names, verifier=self._verifier)
+        rules = _AttributeRules(case=case, situation=situation, names=names, texts=texts)
         rows: list[Row] = []
         for index, unit in enumerate(units):
-            cosine = float(near.query[index])
+            score = float(near.query[index])
             attributes = rules.attributes(
-                unit, kind=kinds[index], cosine=cosine, shared=near.shared[index]
+                unit, kind=kinds[index], score=score, shared=near.shared[index]
             )
             if unit.id in relations.replaced:
-                attributes = attributes.model_copy(update={"temporality": "superseded"})
+                attributes = attributes.model_copy(update={"temporality": rules.replaced})
             stance = stances.get(unit.id)
             if stance == "confirms":
                 attributes = attributes.model_copy(update={"epistemic": "verified"})
@@ -115,8 +134,8 @@ class AdjudicationRules:
                     unit_id=unit.id,
                     attributes=attributes if scheme == "units" else rules.factors(attributes),
                     evidence_conflict=stance == "contradicts",
-                    influence=min(max(cosine, 0.0), 1.0),
-                    reason=f"by its wording; cosine with the query {cosine:.2f}, so "
+                    influence=min(max(score, 0.0), 1.0),
+                    reason=f"by its wording; relevance score {score:.2f}, so "
                     f"{attributes.relevance}",
                 )
             )
@@ -127,6 +146,7 @@ class AdjudicationRules:
             adjudicator=NAME,
             flags=("local_adjudicator",),
             notes=_notes(situation, relations),
+            fails_open=True,
         )
 
 
@@ -144,7 +164,7 @@ def _kind(unit: Unit, names: frozenset[str]) -> Kind:
     # The decomposer does not know the user's names: its `claim` may be "Ana lives in Rome".
     if unit.kind is not None and unit.kind != "claim":
         return unit.kind
-    return cues.kind_of(unit.text, user_names=names)
+    return wording.kind_of(unit.text, user_names=names)
 
 
 @dataclass(frozen=True)
@@ -170,14 +190,14 @@ def _relate(
     verifier: SupportVerifier,
 ) -> _Relations:
     """Compare all pairs of units that are near each other and about the same person."""
-    about = [cues.about_whom(unit.text, user_names=names) for unit in units]
     contrary: list[tuple[float, int, int]] = []
     replaced: set[str] = set()
     pairs, left_out = _near_pairs(near.between)
+    pairs = sorted({*pairs, *_pairs_of_slots(units[: len(near.between)])})
     left_out += len(units) - len(near.between)
     for i, j in pairs:
         cosine = float(near.between[i, j])
-        if about[i] != about[j] or units[i].text == units[j].text:
+        if units[i].text == units[j].text or not _is_comparable(units[i], units[j], names):
             continue
         for new, old in ((i, j), (j, i)):
             if (
@@ -207,6 +227,22 @@ def _relate(
     )
 
 
+def _is_comparable(first: Unit, second: Unit, names: frozenset[str]) -> bool:
+    """Whether one of two units may say something about the other: both of one owner."""
+    return same_owner(first.text, second.text, names)
+
+
+def _pairs_of_slots(units: Sequence[Unit]) -> list[tuple[int, int]]:
+    """Pairs of units with a value for the same slot, whose cosine may be low: two cities."""
+    by_slot: defaultdict[str, list[int]] = defaultdict(list)
+    for index, unit in enumerate(units):
+        for slot in slots_of(unit.text):
+            by_slot[slot].append(index)
+    # Of one slot there are few values; more of them would be pairs without end.
+    groups = (indexes[:_MAX_SLOT] for indexes in by_slot.values())
+    return [pair for indexes in groups for pair in combinations(indexes, 2)]
+
+
 def _near_pairs(between: Matrix) -> tuple[list[tuple[int, int]], int]:
     """The pairs of units to compare, the nearest `MAX_COMPARED_PAIRS`, and how many are not."""
     rows, columns = np.nonzero(np.triu(between >= _COMPARED, k=1))
@@ -228,7 +264,7 @@ def _is_earlier(unit: Unit, other: Unit) -> bool:
 
 def _outranks(unit: Unit, other: Unit) -> bool:
     """Whether a unit may replace another one: a doubtful one, or a stranger's, may not."""
-    new, old = (Credibility(cues.epistemic_of(one.text), one.said_by) for one in (unit, other))
+    new, old = (Credibility(wording.epistemic_of(one.text), one.said_by) for one in (unit, other))
     return new.may_replace and new.equals_or_exceeds(old)
 
 
@@ -236,32 +272,66 @@ class _AttributeRules:
     """The rules for a unit's attributes in one read."""
 
     def __init__(
-        self, *, case: ReadCase, situation: Situation | Inconclusive, names: frozenset[str]
+        self,
+        *,
+        case: ReadCase,
+        situation: Situation | Inconclusive,
+        names: frozenset[str],
+        texts: Sequence[str],
     ) -> None:
         self._case = case
         self._situation = situation
         self._small_talk = is_small_talk(case.query)
-        text = f"{case.query} {recent_user_text(case.dialogue)}"
-        self._words = {span.text.casefold() for span in split_words(text)}
+        self._asks_past = asks_about_past(case.query)
         self._names = names
+        # What a query points back to tells whom the answer is for.
+        back = f" {recent_user_text(case.dialogue)}" if points_back(case.query) else ""
+        self._addressees = Addressees(
+            query=case.query + back,
+            names=names,
+            aliases=aliases_in((*texts, *(turn.content for turn in case.dialogue)), names),
+        )
+
+    @property
+    def replaced(self) -> Temporal:
+        """The temporality of what was replaced: a question about the past may need it."""
+        return "uncertain" if self._asks_past else "superseded"
+
+    @property
+    def _is_about_facts(self) -> bool:
+        situation = self._situation
+        return (
+            isinstance(situation, Situation)
+            and situation.mode == "factual"
+            and not situation.asks_view
+        )
 
     def attributes(
-        self, unit: Unit, *, kind: Kind, cosine: float, shared: frozenset[str]
+        self, unit: Unit, *, kind: Kind, score: float, shared: frozenset[str]
     ) -> UnitAttributes:
         """The attributes of one unit, regardless of other units and of evidence."""
+        temporality = wording.temporality_of(unit.text, said_at=unit.said_at, now=self._case.now)
+        if temporality == "superseded" and (self._asks_past or kind == "safety"):
+            temporality = "uncertain"
+        relevance = self._relevance(unit, kind=kind, score=score, shared=shared)
+        # A view on the very fact that is asked for invites agreement with it.
+        if kind == "belief" and relevance == "direct" and self._is_about_facts:
+            relevance = "indirect"
         return UnitAttributes(
             kind=kind,
-            subject=self._subject(unit),
-            epistemic=cues.epistemic_of(unit.text),
-            temporality=cues.temporality_of(unit.text, said_at=unit.said_at, now=self._case.now),
-            relevance=self._relevance(unit, kind=kind, cosine=cosine, shared=shared),
+            subject=self._subject(unit, kind=kind, relevance=relevance),
+            epistemic=wording.epistemic_of(unit.text),
+            temporality=temporality,
+            relevance=relevance,
         )
 
     def factors(self, attributes: UnitAttributes) -> FactorAttributes:
         """The same attributes in the scheme of factors."""
+        # A view on something nearby would only invite agreement.
+        aside = attributes.kind == "belief" and attributes.relevance == "indirect"
         return FactorAttributes(
-            scope=_SCOPE[attributes.relevance],
-            subject=self._match(attributes.subject),
+            scope="uncertain" if aside else _SCOPE[attributes.relevance],
+            subject=self._match(attributes),
             role=_ROLE[attributes.kind],
             epistemic=attributes.epistemic,
             temporal=attributes.temporality,
@@ -270,44 +340,40 @@ class _AttributeRules:
         )
 
     def _relevance(
-        self, unit: Unit, *, kind: Kind, cosine: float, shared: frozenset[str]
+        self, unit: Unit, *, kind: Kind, score: float, shared: frozenset[str]
     ) -> Relevance:
         if self._small_talk:
             return "none"
-        if isinstance(self._situation, Inconclusive) or looks_foreign(unit.text):
+        if isinstance(self._situation, Inconclusive) or not language_of(unit.text):
             return "uncertain"
         relevance = relevance_of(
-            cosine, kind=kind, query=self._case.query, shared=shared, situation=self._situation
+            score, kind=kind, query=self._case.query, text=unit.text, shared=shared
         )
         # "Always answer in German" shares no word with what is asked.
         if relevance == "none" and kind == "constraint" and cues.ANSWER_FORM.search(unit.text):
             return "indirect"
         return relevance
 
-    def _subject(self, unit: Unit) -> Subject:
-        about = cues.about_whom(unit.text, user_names=self._names)
-        if about != "other":
-            return about
-        return "third_party" if self._speaks_of(unit) else "bystander"
+    def _subject(self, unit: Unit, *, kind: Kind, relevance: Relevance) -> Subject:
+        subject = self._addressees.subject_of(unit.text, of_safety=kind == "safety")
+        situation = self._situation
+        is_look_up = isinstance(situation, Situation) and (
+            situation.mode == "factual" and situation.target == "world"
+        )
+        # "When is the regatta?" may be answered by what somebody else said of it.
+        if subject == "bystander" and is_look_up and relevance == "direct" and kind != "preference":
+            return "third_party"
+        return subject
 
-    def _speaks_of(self, unit: Unit) -> bool:
-        """Whether the query mentions whom a unit is about, or a group that may include them."""
-        # Whom a unit is about is among its first words: "The user's good friend Michael ...".
-        start = [span.text for span in split_words(cues.without_label(unit.text))[:5]]
-        names = {word.casefold() for word in start if word[:1].isupper()}
-        relation = cues.PEOPLE_WORD.findall(" ".join(start))
-        named = (names | {word.casefold() for word in relation}) - {"the", "user", "my", "our"}
-        if named & self._words:
-            return True
-        grouped = cues.GROUPS.search(self._case.query) is not None
-        return grouped and isinstance(self._situation, Situation)
-
-    def _match(self, subject: Subject) -> SubjectMatch:
-        if subject == "uncertain" or isinstance(self._situation, Inconclusive):
+    def _match(self, attributes: UnitAttributes) -> SubjectMatch:
+        if attributes.subject == "bystander":
+            return "mismatch"
+        if attributes.subject == "uncertain" or isinstance(self._situation, Inconclusive):
             return "uncertain"
-        # What users say of themselves does not fit an answer for somebody else.
-        misses = subject == "user" and self._situation.target == "third_party"
-        return "mismatch" if misses or subject == "bystander" else "match"
+        if attributes.subject == "user" and self._situation.target == "third_party":
+            # A taste is the user's alone; a limit or a fact may bear on what the user does.
+            return "mismatch" if attributes.kind in {"preference", "belief"} else "uncertain"
+        return "match"
 
 
 def _user_names(case: ReadCase, units: Sequence[Unit]) -> frozenset[str]:
@@ -316,7 +382,7 @@ def _user_names(case: ReadCase, units: Sequence[Unit]) -> frozenset[str]:
     # The local writer puts the speaker's name before what the speaker said.
     labels = (cues.LABEL.match(unit.text) for unit in units)
     spoken |= {label[1].casefold() for label in labels if label is not None}
-    matches = (cues.NAMED.match(unit.text) for unit in units)
+    matches = (_FIRST_NAME.match(unit.text) for unit in units)
     counts = Counter(match[1].casefold() for match in matches if match is not None)
     often = {name for name, count in counts.items() if count >= _MIN_NAME_COUNT}
-    return frozenset({name for name in spoken | often if name})
+    return frozenset({name for name in spoken | (often & NAMES) if name})

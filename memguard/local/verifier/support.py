@@ -18,10 +18,19 @@ from memguard.conversations.messages import ConversationLike
 from memguard.errors import ErrorCode, InvalidInputError
 from memguard.local.encoder import MiniLmEncoder
 from memguard.local.verifier.alignment import Alignment
+from memguard.local.verifier.binding import BindingCheck, check_binding
 from memguard.local.verifier.encoded import EncodedText, WordEncoder
 from memguard.local.verifier.features import pair_features
 from memguard.local.verifier.head import PINNED, Assets, load_assets
 from memguard.local.verifier.numbers import is_stated, values_of
+from memguard.local.verifier.ownership import (
+    OwnerCheck,
+    candidate_clauses,
+    check_owners,
+    is_of_user,
+    is_restated,
+    map_clauses,
+)
 from memguard.local.verifier.units import (
     Sentence,
     TextUnit,
@@ -42,8 +51,9 @@ VerifierRuling = Literal["supported", "unsupported", "inconclusive"]
 WordStatus = Literal["stated", "reworded", "misplaced", "missing"]
 """How a word was found. `stated`: the same word or value. `reworded`: a similar word. `misplaced`:
 it is there, but said of something else. `missing`: nothing similar."""
-SupportNote = Literal["language", "script", "retrieved", "sentences"]
-"""What limits a judgement. `language`: the text does not seem to be English. `script`: source and
+SupportNote = Literal["language", "script", "retrieved", "sentences", "owner", "binding"]
+"""What limits a judgement. `owner`: what the candidate says is stated of somebody else, or it cannot
+be told of whom. `binding`: its details are stated, but of different things. `language`: the text does not seem to be English. `script`: source and
 candidate use different scripts. `retrieved`: only some turns were read. `sentences`: the candidate
 was split, and its weakest sentence counts."""
 Candidate = str | CandidateMemory
@@ -55,6 +65,8 @@ MAX_UNITS = 24
 # Shown to readers only: neither threshold enters the score. Chosen by hand.
 _REWORDED_COSINE = 0.4
 _MISPLACED_PULL = 0.25
+# How far below a bound a score is put that a rule corrects.
+_STEP = 0.01
 
 
 class WordEvidence(Frozen):
@@ -117,6 +129,9 @@ class _SentenceScore:
     words: tuple[WordEvidence, ...]
     turns: frozenset[int]
     retrieved: bool
+    owners: OwnerCheck
+    binding: BindingCheck
+    restated: bool
 
 
 class SupportVerifier:
@@ -205,7 +220,7 @@ class SupportVerifier:
             return self._without_score("unsupported", "the candidate has no words", source)
         if not source.units:
             return self._without_score("unsupported", "the source has no words", source)
-        judged = self._judge_sentences(sentences, source, subject=subject)
+        judged = self._judge_sentences(text, sentences, source, subject=subject)
         return self._rule(text, source, judged)
 
     def prepare(self, *, context: ConversationLike) -> int:
@@ -256,8 +271,10 @@ class SupportVerifier:
         )
 
     def _judge_sentences(
-        self, sentences: Sequence[Sentence], source: TurnContext, *, subject: str
+        self, text: str, sentences: Sequence[Sentence], source: TurnContext, *, subject: str
     ) -> list[_SentenceScore]:
+        claim = candidate_clauses(text, source.units)
+        about_user = any(is_of_user(clause.owner) for clause in claim)
         assets = self._load()[0]
         labels = list(dict.fromkeys(unit.speaker for unit in source.units))
         index = self._index_of(source)
@@ -275,8 +292,13 @@ class SupportVerifier:
             alignment = align_claim(encoded[0], chosen, encoded[1:], named=subject)
             features = pair_features(alignment)
             logit = assets.head.logit(features)
+            clauses = map_clauses(alignment, chosen, about_user=about_user)
             judged.append(
                 _SentenceScore(
+                    owners=check_owners(alignment, clauses, claim=claim, start=sentence.start),
+                    binding=check_binding(alignment, clauses, claim=claim),
+                    restated=not features.lacks_detail
+                    and is_restated(alignment, clauses, claim=claim, start=sentence.start),
                     score=assets.calibration.score(logit, lacks_detail=features.lacks_detail),
                     words=_word_evidence(alignment, chosen, source.turn_ids, start=sentence.start),
                     turns=frozenset(unit.turn for unit in chosen),
@@ -303,18 +325,29 @@ class SupportVerifier:
         turns = frozenset[int]().union(*(sentence.turns for sentence in judged))
         retrieved = any(sentence.retrieved for sentence in judged)
         notes = _notes(text, source.units, retrieved=retrieved, split=len(judged) > 1)
+        problems = [problem for sentence in judged for problem in _problems(sentence)]
+        added: dict[SupportNote, None] = dict.fromkeys(problem.note for problem in problems)
+        notes = (*notes, *added)
+        is_wrong = any(problem.is_certain for problem in problems)
+        if not problems and all(sentence.restated for sentence in judged):
+            score = max(score, scale.high)
+        if problems:
+            # Below the threshold, so that a caller who only compares scores does not admit it.
+            score = min(score, scale.low - _STEP if is_wrong else scale.tau - _STEP)
         ruling: VerifierRuling = "inconclusive"
         # The weights have seen English only: of another language a score means nothing.
         if not {"language", "script"} & set(notes):
             ruling = "supported" if score >= scale.high else ruling
             ruling = "unsupported" if score < scale.low else ruling
+        if problems and ruling == "supported":
+            ruling = "inconclusive"
         words = tuple(word for sentence in judged for word in sentence.words)
         return SupportJudgement(
             ruling=ruling,
             score=score,
             tau=scale.tau,
             band=(scale.low, scale.high),
-            reason=_reason(score, words, notes),
+            reason="; ".join([_reason(score, words, notes), *(p.reason for p in problems)]),
             words=words,
             turns_read=len(turns),
             turns_given=len(source.turn_ids),
@@ -335,6 +368,32 @@ class SupportVerifier:
             turns_given=len(source.turn_ids),
             version=self.version,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    """Why a sentence is not supported although its words are there."""
+
+    note: SupportNote
+    reason: str
+    is_certain: bool
+
+
+def _problems(sentence: _SentenceScore) -> list[_Problem]:
+    owners, binding = sentence.owners, sentence.binding
+    problems: list[_Problem] = []
+    if owners.ownership == "other":
+        reason = f"said of {owners.stated_of!r}, not of {owners.owner!r}"
+        problems.append(_Problem("owner", reason, is_certain=True))
+    elif owners.ownership == "unclear":
+        reason = f"unclear whether it is said of {owners.owner!r}"
+        problems.append(_Problem("owner", reason, is_certain=False))
+    if binding.binding != "bound":
+        words = ", ".join(binding.words)
+        denied = binding.binding == "denied"
+        reason = f"stated as not so: {words}" if denied else f"not stated together: {words}"
+        problems.append(_Problem("binding", reason, is_certain=denied))
+    return problems
 
 
 def _notes(

@@ -7,8 +7,9 @@ entries. For PS, relevance as an attribute, the values and the rows are ours. Th
 example its three branches: a past purchase tells how to explain a purchase, is background to an
 investment, and has no bearing on a résumé.
 
-A method has three tables: its rules, and two floors, which protect safety constraints and current
-preferences from being denied for doubt.
+A method has four tables: its rules, and three floors. Two protect safety constraints and current
+preferences from being denied for doubt. The third, for an adjudicator that is not a model, admits
+whatever nothing speaks against.
 """
 
 from dataclasses import replace
@@ -248,6 +249,42 @@ FC_PERSONALIZATION = Table(
 )
 """The minimum that a current preference gets; ours, switched by `personalization_guard`."""
 
+_OF_SAFETY: Values = {"of_safety": ("yes", "no")}
+"""Whether a unit is about safety; a column of the floors `FC_OPEN` and `PS_OPEN`."""
+_SAFETY_EVEN_SO = (
+    "open-safety",
+    "CONTEXT",
+    "a safety constraint is shown with every answer, unless the store has a later record of it",
+)
+_NOTHING_AGAINST = (
+    "open",
+    "CONTEXT_UNCERTAIN",
+    "nothing speaks against it, and it was not judged by a model",
+)
+
+FC_OPEN = Table(
+    name="FC_OPEN",
+    columns={**FC_COLUMNS, **_OF_SAFETY},
+    rows=(
+        _row(*_SAFETY_EVEN_SO, of_safety="yes", subject=("match", "uncertain")),
+        _row("open-subject", "DENY", "about another person", subject="mismatch"),
+        _row("open-scope", "DENY", "clearly about something else", scope="out"),
+        _row("open-superseded", "DENY", "no longer holds", temporal="superseded"),
+        _row("open-contradicted", "DENY", "contradicted", epistemic="contradicted"),
+        _row(
+            "open-preference-on-facts",
+            "DENY",
+            "a matter of fact does not depend on what the user likes",
+            role="preference",
+            mode="factual",
+            target="world",
+        ),
+        _row("open-belief", "DENY", "a belief that was not asked for", role="belief"),
+        _row(*_NOTHING_AGAINST),
+    ),
+)
+"""The minimum where no model judged: only positive evidence denies. Ours."""
+
 
 PS_COLUMNS: Values = {
     "kind": get_args(Kind),
@@ -260,6 +297,7 @@ PS_COLUMNS: Values = {
 """Attributes of the unit, and the situation."""
 
 _CONSTRAINT: Values = {"kind": ("safety", "constraint")}
+_BYSTANDER: Values = {"subject": ("bystander",)}
 _FOR_ANOTHER: Values = {"subject": ("user",), "target": ("third_party",)}
 _ON_FACTS: Values = {"mode": ("factual",), "target": ("world",)}
 _WITH_BACKGROUND: Values = {"mode": ("recommendation", "planning", "support")}
@@ -512,3 +550,36 @@ PS_PERSONALIZATION = Table(
     ),
 )
 """The minimum that a current preference gets; ours, switched by `personalization_guard`."""
+
+PS_OPEN = Table(
+    name="PS_OPEN",
+    columns={**PS_COLUMNS, **_OF_SAFETY},
+    rows=(
+        _row(
+            *_SAFETY_EVEN_SO,
+            of_safety="yes",
+            subject=("user", "third_party", "world", "uncertain"),
+        ),
+        _row("open-bystander", "DENY", "about somebody the answer is not about", **_BYSTANDER),
+        _row("open-irrelevant", "DENY", "clearly about something else", relevance="none"),
+        _row("open-superseded", "DENY", "no longer holds", temporality="superseded"),
+        _row("open-contradicted", "DENY", "contradicted", epistemic="contradicted"),
+        _row(
+            "open-preference-of-another",
+            "DENY",
+            "the user's taste is not that of the person whom the answer is for",
+            kind="preference",
+            **_FOR_ANOTHER,
+        ),
+        _row(
+            "open-preference-on-facts",
+            "DENY",
+            "a matter of fact does not depend on what the user likes",
+            kind="preference",
+            **_ON_FACTS,
+        ),
+        _row("open-belief", "DENY", "a belief that was not asked for", kind="belief"),
+        _row(*_NOTHING_AGAINST),
+    ),
+)
+"""The minimum where no model judged: only positive evidence denies. Ours."""

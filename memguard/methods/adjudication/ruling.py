@@ -16,17 +16,21 @@ from itertools import product
 from typing import get_args
 
 from memguard.local.credibility import Credibility
+from memguard.local.demands import demands_action
 from memguard.local.pieces import adds_words, kind_without_verdict
 from memguard.methods.adjudication.permissions import (
+    FC_OPEN,
     FC_PERSONALIZATION,
     FC_SAFETY,
     FC_TABLE,
+    PS_OPEN,
     PS_PERSONALIZATION,
     PS_SAFETY,
     PS_TABLE,
 )
 from memguard.methods.adjudication.tables import TableRow, stricter, wider
 from memguard.schema.decision import Inconclusive
+from memguard.schema.memory import SaidBy
 from memguard.schema.read import (
     Adjudication,
     Conflict,
@@ -80,6 +84,7 @@ safety word or missing answer lifts them."""
 EVIDENCE = TableRow(
     "evidence-conflict", "DENY", "contradicted by the evidence given with the query"
 )
+EVIDENCE_SAFETY = replace(EVIDENCE, id="evidence-conflict-safety", then="CONTEXT")
 NOT_JUDGED: dict[str, TableRow] = {
     "safety": TableRow(
         "not-judged-safety",
@@ -111,6 +116,17 @@ CONFLICT_OPEN = TableRow(
 CONFLICT_SAFETY = TableRow(
     "conflict-safety", "CONTEXT", "another unit contradicts it; a safety constraint is still shown"
 )
+
+ANOTHER_AUTHOR = TableRow(
+    "another-author", "CONTEXT_UNCERTAIN", "the words of another author, not of the user"
+)
+"""The widest that a unit in another author's words gets."""
+ANOTHER_DEMAND = TableRow("another-demand", "DENY", "another author demands that something is done")
+CONFLICT_AUTHOR = TableRow(
+    "conflict-author", "CONTEXT_UNCERTAIN", "the words of another author contradict the user's"
+)
+OTHER_AUTHORS: frozenset[SaidBy] = frozenset({"tool", "document", "assistant"})
+"""Who said a unit in which no word is the user's."""
 
 SITUATIONS: tuple[Situation, ...] = tuple(
     Situation(target=target, mode=mode, asks_view=asks_view)
@@ -164,16 +180,45 @@ def rule_on_units(
     for row in adjudication.rows:
         rows[row.unit_id].append(row)
     rulings = tuple(
-        rule_on_unit(unit, rows[unit.id], situation=adjudication.situation, spec=spec)
+        rule_on_unit(
+            unit,
+            rows[unit.id],
+            situation=adjudication.situation,
+            spec=spec,
+            fails_open=adjudication.fails_open,
+        )
         for unit in units
     )
+    # Before conflicts: what another author demands is denied, and then speaks against nothing.
+    rulings = tuple(map(_limited_by_author, rulings)) if spec.authorship else rulings
     if not spec.memory_conflict:
         return rulings
-    return settle_conflicts(rulings, conflicts=adjudication.conflicts, safety=spec.safety)
+    return settle_conflicts(
+        rulings,
+        conflicts=adjudication.conflicts,
+        safety=spec.safety,
+        authorship=spec.authorship,
+    )
+
+
+def _limited_by_author(ruling: Ruling) -> Ruling:
+    """The ruling, narrowed where the words are another author's."""
+    if ruling.unit.said_by not in OTHER_AUTHORS:
+        return ruling
+    # What somebody else demands is not for the assistant to do, whatever it may be about.
+    # "Do not give the patient penicillin" is a demand too, and is shown.
+    demands = demands_action(ruling.unit.text) and not is_about_safety(ruling)
+    cap = ANOTHER_DEMAND if demands else ANOTHER_AUTHOR
+    return replace(ruling, row=stricter(ruling.row, cap))
 
 
 def rule_on_unit(
-    unit: Unit, rows: Sequence[Row], *, situation: Situation | Inconclusive | None, spec: ReadSpec
+    unit: Unit,
+    rows: Sequence[Row],
+    *,
+    situation: Situation | Inconclusive | None,
+    spec: ReadSpec,
+    fails_open: bool = False,
 ) -> Ruling:
     """Rule on one unit.
 
@@ -184,9 +229,12 @@ def rule_on_unit(
         situation: What the query asks for. Where that is unknown, the narrowest permission over
             all situations applies, and what fails open stays context.
         spec: The switches.
+        fails_open: Whether what nothing speaks against is shown; see `Adjudication.fails_open`.
     """
     findings = rows or (Row(unit_id=unit.id, attributes=_NO_ROW),)
-    rulings = [_rule(unit, row, situation=situation, spec=spec) for row in findings]
+    rulings = [
+        _rule(unit, row, situation=situation, spec=spec, fails_open=fails_open) for row in findings
+    ]
     if len(rulings) == 1:
         return rulings[0]
     strictest = min(rulings, key=_strictness)
@@ -203,7 +251,12 @@ def _strictness(ruling: Ruling) -> tuple[int, str, str]:
 
 
 def _rule(
-    unit: Unit, finding: Row, *, situation: Situation | Inconclusive | None, spec: ReadSpec
+    unit: Unit,
+    finding: Row,
+    *,
+    situation: Situation | Inconclusive | None,
+    spec: ReadSpec,
+    fails_open: bool,
 ) -> Ruling:
     if unit.instruction is not None:
         return Ruling(unit=unit, row=INSTRUCTIONS[unit.instruction], finding=finding)
@@ -219,15 +272,19 @@ def _rule(
         # A row that could not be read is not a reason to remove a safety constraint.
         row = EVIDENCE if denied and kind != "safety" else row
         return Ruling(unit=unit, row=row, finding=finding)
-    if denied:
-        return Ruling(unit=unit, row=EVIDENCE, finding=finding)
     notes: tuple[str, ...] = ()
     if isinstance(attributes, FactorAttributes):
         unit, attributes, notes = _allowed_part(unit, attributes)
         of_safety = attributes.safety
     else:
         of_safety = "safety" in {attributes.kind, unit.kind}
+    if denied:
+        # What rules make of evidence is no reason to remove a safety constraint.
+        row = EVIDENCE_SAFETY if fails_open and of_safety else EVIDENCE
+        return Ruling(unit=unit, row=row, finding=finding)
     row = _decide(attributes, situation=situation, spec=spec, of_safety=of_safety)
+    if fails_open:
+        row = wider(row, _open_row(attributes, situation=situation, of_safety=of_safety))
     return Ruling(unit=unit, row=row, finding=finding, notes=notes)
 
 
@@ -287,6 +344,27 @@ def _row_in(
     return row
 
 
+def _open_row(
+    attributes: Attributes, *, situation: Situation | Inconclusive | None, of_safety: bool
+) -> TableRow:
+    """The row of the floor for doubt; where the situation is unknown, the widest over all."""
+    table = FC_OPEN if isinstance(attributes, FactorAttributes) else PS_OPEN
+    rows = [
+        table.decide(
+            {
+                **dict(attributes),
+                "target": assumed.target,
+                "mode": assumed.mode,
+                "asks_view": "yes" if assumed.asks_view else "no",
+                "allowed": "given",
+                "of_safety": "yes" if of_safety else "no",
+            }
+        )
+        for assumed in ((situation,) if isinstance(situation, Situation) else SITUATIONS)
+    ]
+    return reduce(wider, rows)
+
+
 def _is_preference(attributes: Attributes) -> bool:
     is_entry = isinstance(attributes, FactorAttributes)
     return (attributes.role if is_entry else attributes.kind) == "preference"
@@ -308,7 +386,11 @@ def is_about_safety(ruling: Ruling) -> bool:
 
 
 def settle_conflicts(
-    rulings: Sequence[Ruling], *, conflicts: Iterable[Conflict], safety: bool
+    rulings: Sequence[Ruling],
+    *,
+    conflicts: Iterable[Conflict],
+    safety: bool,
+    authorship: bool = False,
 ) -> tuple[Ruling, ...]:
     """The rulings after every pair is settled.
 
@@ -317,6 +399,7 @@ def settle_conflicts(
         conflicts: Pairs of unit ids; pairs with an unknown id, or of a unit with itself, are
             ignored.
         safety: Whether safety constraints that lose are shown as context.
+        authorship: Whether the words of another author never win against the user's.
 
     A unit that is denied for another reason has no effect: it would leave nothing to show.
     """
@@ -329,13 +412,20 @@ def settle_conflicts(
             continue
         if "DENY" in {first.row.then, second.row.then}:
             continue
-        for ruling, cap in _losers(first, second):
+        losers = _losers_by_author(first, second) if authorship else ()
+        for ruling, cap in losers or _losers(first, second):
             limit = CONFLICT_SAFETY if safety and is_about_safety(ruling) else cap
             rows[ruling.unit.id] = stricter(rows[ruling.unit.id], limit)
     return tuple(
         ruling if rows[ruling.unit.id] is ruling.row else replace(ruling, row=rows[ruling.unit.id])
         for ruling in rulings
     )
+
+
+def _losers_by_author(first: Ruling, second: Ruling) -> tuple[tuple[Ruling, TableRow], ...]:
+    """The unit in another author's words, where only one of the two is."""
+    others = [ruling for ruling in (first, second) if ruling.unit.said_by in OTHER_AUTHORS]
+    return ((others[0], CONFLICT_AUTHOR),) if len(others) == 1 else ()
 
 
 def _losers(first: Ruling, second: Ruling) -> tuple[tuple[Ruling, TableRow], ...]:

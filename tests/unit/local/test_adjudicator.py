@@ -11,20 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memguard.local.adjudicator import LocalAdjudicator, LocalDecomposer
-from memguard.local.adjudicator.cues import about_whom, epistemic_of, kind_of, temporality_of
+from memguard.local.adjudicator.attributes import epistemic_of, kind_of, temporality_of
 from memguard.local.adjudicator.decomposer import MAX_PIECES, split_memory
-from memguard.local.adjudicator.relations import (
-    contradict,
-    is_small_talk,
-    last_request,
-    read_situation,
-    replaces,
-)
+from memguard.local.adjudicator.people import about_whom
+from memguard.local.adjudicator.relations import contradict, replaces
 from memguard.local.adjudicator.rules import (
     MAX_CHECKED_PAIRS,
     MAX_COMPARED_PAIRS,
     _near_pairs,  # pyright: ignore[reportPrivateUsage]
 )
+from memguard.local.adjudicator.situation import is_small_talk, last_request, read_situation
 from memguard.local.pieces import problem_of
 from memguard.local.verifier.support import SupportVerifier
 from memguard.schema.decision import Inconclusive
@@ -262,12 +258,37 @@ def test_a_query_that_points_back_to_an_earlier_turn() -> None:
     assert result.target == "third_party"
 
 
-@pytest.mark.parametrize("query", ["Was soll ich kochen?", "用户喜欢什么?", "¿Qué puedo hacer?"])
-def test_another_language_is_not_judged(query: str) -> None:
+@pytest.mark.parametrize(
+    "query",
+    ["Che cosa posso cucinare per cena?", "夕食に何を作ればいいですか?", "Что мне приготовить?"],
+)
+def test_a_language_without_rules_denies_nothing_for_its_topic(query: str) -> None:
     adjudication = judge(query, "The user is vegetarian.", "The user has a peanut allergy.")
     assert isinstance(adjudication.situation, Inconclusive)
     assert relevances(adjudication) == ["uncertain", "uncertain"]
-    assert any("not English" in note for note in adjudication.notes)
+    assert any("which the rules read" in note for note in adjudication.notes)
+
+
+@pytest.mark.parametrize(
+    ("query", "target", "mode"),
+    [
+        ("Was soll ich heute kochen?", "user", "recommendation"),
+        ("Was soll ich meiner Mutter schenken?", "third_party", "recommendation"),
+        ("Was kann ich mit meiner Frau unternehmen?", "user", "recommendation"),
+        ("Wie hoch ist der Eiffelturm?", "world", "factual"),
+        ("¿Dónde vivo?", "user", "factual"),
+        ("¿Qué le regalo a mi hermana?", "third_party", "recommendation"),
+        ("Écris une lettre de motivation.", "world", "support"),
+        ("Quelle est la hauteur de la tour Eiffel ?", "world", "factual"),
+        ("推荐一部电影吧。", "user", "recommendation"),
+        ("送我妈妈什么礼物好？", "third_party", "recommendation"),
+        ("珠穆朗玛峰有多高？", "world", "factual"),
+    ],
+)
+def test_the_situation_of_a_query_in_other_languages(query: str, target: str, mode: str) -> None:
+    result = read_situation(query)
+    assert isinstance(result, Situation)
+    assert (result.target, result.mode) == (target, mode)
 
 
 def test_small_talk_needs_no_memory() -> None:
@@ -526,7 +547,15 @@ def test_the_last_question_decides() -> None:
             [("The user likes tea.", "preference"), ("The user has a peanut allergy.", "safety")],
         ),
         ("The user has a dog and a cat.", [("The user has a dog and a cat.", "fact")]),
-        ("用户喜欢绿咖喱。", [("用户喜欢绿咖喱。", "claim")]),
+        ("用户喜欢绿咖喱。", [("用户喜欢绿咖喱。", "preference")]),
+        (
+            "I am allergic to nuts, but Tomas eats everything.",
+            [("I am allergic to nuts", "safety"), ("Tomas eats everything.", "fact")],
+        ),
+        (
+            "Ich bin Vegetarier, meine Frau isst alles.",
+            [("Ich bin Vegetarier", "constraint"), ("meine Frau isst alles.", "fact")],
+        ),
         ("", [("", "claim")]),
     ],
 )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from benchmarks.safety_cues import SECOND, CueFigures, measure_cues
 from memguard.local import safety
-from memguard.local.adjudicator.cues import epistemic_of, kind_of
+from memguard.local.adjudicator.attributes import epistemic_of, kind_of
 from memguard.local.pieces import kind_without_verdict
 from memguard.local.safety import CUES, FIGURATIVE, looks_like_safety
 from memguard.schema.units import Unit

@@ -7,9 +7,11 @@ from itertools import product
 import pytest
 
 from memguard.methods.adjudication.permissions import (
+    FC_OPEN,
     FC_PERSONALIZATION,
     FC_SAFETY,
     FC_TABLE,
+    PS_OPEN,
     PS_PERSONALIZATION,
     PS_SAFETY,
     PS_TABLE,
@@ -17,7 +19,16 @@ from memguard.methods.adjudication.permissions import (
 from memguard.methods.adjudication.tables import UNKNOWN, Table, TableRow
 from memguard.schema.units import WIDTH, Permission
 
-TABLES = (FC_TABLE, FC_SAFETY, FC_PERSONALIZATION, PS_TABLE, PS_SAFETY, PS_PERSONALIZATION)
+TABLES = (
+    FC_TABLE,
+    FC_SAFETY,
+    FC_PERSONALIZATION,
+    FC_OPEN,
+    PS_TABLE,
+    PS_SAFETY,
+    PS_PERSONALIZATION,
+    PS_OPEN,
+)
 
 STRICTER: dict[str, tuple[tuple[str, str], ...]] = {
     "relevance": (("direct", "indirect"), ("indirect", "uncertain"), ("uncertain", "none")),

@@ -1,0 +1,1 @@
+"""Held-out evaluation of everything that runs without a language model."""

@@ -1,0 +1,274 @@
+"""All figures of the path without a language model: `python -m benchmarks.local [--data FOLDER]`.
+
+They come from held-out sets, written by hand without a look at the rules (`benchmarks/local/data`),
+and, with `--data`, from questions of LoCoMo. Each figure has its count, its interval (Wilson, 95 %)
+and its target. Times are CPU milliseconds of this run, with all threads.
+"""
+
+import argparse
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.local import reading, sets, writing
+from memguard.calibration.rules import Proportion
+
+Check = Callable[[float], bool]
+
+
+class Report:
+    """Prints tables of figures, and collects what failed."""
+
+    def __init__(self, *, show_failures: bool) -> None:
+        self._out = Console(width=110)
+        self._show_failures = show_failures
+
+    def table(self, title: str, rows: Iterable[tuple[str, Sequence[bool], str]]) -> None:
+        """A table of proportions.
+
+        Args:
+            title: Its title.
+            rows: Name, one truth value per item, and target (`>= 85`, `<= 40`, `= 0`, or empty).
+        """
+        table = Table(title=title, title_justify="left")
+        for column in ("", "count", "share [95 %]", "target", ""):
+            table.add_column(column, no_wrap=True)
+        for name, values, target in rows:
+            share = Proportion(count=sum(values), total=len(values))
+            count = f"{share.count}/{share.total}"
+            table.add_row(name, count, str(share), target, _verdict(share, target))
+        self._out.print(table, "")
+
+    def times(self, rows: Iterable[tuple[str, float, float]]) -> None:
+        """A table of CPU times.
+
+        Args:
+            rows: Name, milliseconds, and the largest allowed.
+        """
+        table = Table(title="CPU time, ms in this run", title_justify="left")
+        for column in ("", "ms", "target", ""):
+            table.add_column(column)
+        for name, value, target in rows:
+            verdict = "met" if value <= target else "MISSED"
+            table.add_row(name, f"{value:.1f}", f"<= {target:.0f}", verdict)
+        self._out.print(table, "")
+
+    def failures(self, title: str, lines: Iterable[str]) -> None:
+        """Print what failed, if that was asked for."""
+        if self._show_failures:
+            self._out.print(f"{title}:", style="bold", markup=False)
+            for line in lines:
+                self._out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
+            self._out.print("")
+
+    def note(self, text: str) -> None:
+        """Print one line."""
+        self._out.print(f"{text}\n", markup=False)
+
+
+def _verdict(share: Proportion, target: str) -> str:
+    if not target or share.value is None:
+        return ""
+    sign, number = target.removesuffix(" %").split()
+    percent = 100 * share.value
+    wanted = float(number)
+    met = {">=": percent >= wanted, "<=": percent <= wanted, "=": share.count == wanted}[sign]
+    return "met" if met else "MISSED"
+
+
+def main() -> None:
+    """Measure everything and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, help="folder with locomo/locomo10.json")
+    parser.add_argument("--failures", action="store_true", help="print every item that failed")
+    parser.add_argument("--only", choices=("read", "locomo", "write", "swaps"), help="one part")
+    options = parser.parse_args()
+    report = Report(show_failures=options.failures)
+    parts = (options.only,) if options.only else ("read", "locomo", "write", "swaps")
+    # First of all, because the encoder caches what other measurements embed.
+    times: list[tuple[str, float, float]] = []
+    if "read" in parts:
+        for method, (first, later) in reading.cpu_of_reads(sets.reads()).items():
+            times.append((f"{method}: read of 15 memories, none embedded before", first, 60))
+            times.append((f"{method}: read of 15 memories, embedded before", later, 60))
+        _report_reads(report)
+    if "locomo" in parts:
+        _report_locomo(report, options.data)
+    if "write" in parts:
+        _report_writing(report)
+    if "swaps" in parts:
+        times.append(("write: a candidate, its turns new", _report_swaps(report), 25))
+    report.times(times)
+
+
+def _report_reads(report: Report) -> None:
+    for method in reading.METHODS:
+        results = reading.measure_reads(method, sets.reads())
+        must = [result for result in results if result.memory.label == "must"]
+        must_not = [result for result in results if result.memory.label == "must_not"]
+        instructions = [r for r in must_not if r.memory.another_author_instruction]
+        safety = [result for result in must if result.memory.safety]
+        report.table(
+            f"{method}: what enters the prompt, of {len(sets.reads())} reads",
+            (
+                ("must: all", _admitted(must), ">= 85 %"),
+                ("must: safety", _admitted(safety), ">= 100 %"),
+                ("must not: all", _admitted(must_not), "<= 40 %"),
+                ("must not: another author's instruction", _admitted(instructions), "= 0"),
+                *_by_language("must", must),
+                *_by_language("must: safety", safety),
+                *_by_language("must not", must_not),
+                *_by_kind("must", must),
+                *_by_kind("must not", must_not),
+            ),
+        )
+        report.failures(
+            f"{method}: must be in the prompt and is not, or the reverse",
+            (
+                f"{r.read.id} {r.memory.label} [{r.read.query}] {r.memory.text!r}: {r.explanation}"
+                for r in results
+                if r.memory.label != "either" and r.admitted != (r.memory.label == "must")
+            ),
+        )
+
+
+def _admitted(results: Iterable[reading.ReadResult]) -> list[bool]:
+    return [result.admitted for result in results]
+
+
+def _by_language(
+    name: str, results: Sequence[reading.ReadResult]
+) -> list[tuple[str, Sequence[bool], str]]:
+    languages = dict.fromkeys(result.read.language for result in results)
+    return [
+        (f"{name}, {language}", _admitted(r for r in results if r.read.language == language), "")
+        for language in languages
+    ]
+
+
+def _by_kind(
+    name: str, results: Sequence[reading.ReadResult]
+) -> list[tuple[str, Sequence[bool], str]]:
+    kinds = dict.fromkeys(result.read.kind for result in results)
+    return [
+        (f"{name}, {kind}", _admitted(r for r in results if r.read.kind == kind), "")
+        for kind in kinds
+    ]
+
+
+def _report_locomo(report: Report, data: Path | None) -> None:
+    questions = sets.locomo_questions(data) if data else ()
+    if not questions:
+        report.note("LoCoMo: not measured, because --data names no folder that contains it")
+        return
+    for method in reading.METHODS:
+        results = reading.measure_questions(method, questions)
+        others = [n < r.others_admitted for r in results for n in range(r.others)]
+        report.table(
+            f"{method}: {len(questions)} questions of LoCoMo, {sets.RECALLED} memories each",
+            (
+                ("all evidence in the prompt", [not r.lost for r in results], ">= 90 %"),
+                ("other memories in the prompt", others, "<= 50 %"),
+            ),
+        )
+        report.failures(
+            f"{method}: evidence lost",
+            (f"{r.question.text} {', '.join(r.lost)}" for r in results if r.lost),
+        )
+
+
+def _report_writing(report: Report) -> None:
+    stored, kept = writing.measure_conversations(sets.conversations())
+    right = ("keep", "either")
+    verdicts = ("another_author", "retracted", "old_value", "ironic", "hypothetical")
+    others = ("fragment", "momentary", "unlabelled")
+    languages = dict.fromkeys(text.conversation.language for text in stored)
+    report.table(
+        f"Writing: what is stored from {len(sets.conversations())} conversations",
+        (
+            ("the user's own, lasting statement", [t.verdict in right for t in stored], ">= 95 %"),
+            ("another author", [t.verdict == "another_author" for t in stored], "= 0"),
+            *((name, [t.verdict == name for t in stored], "") for name in verdicts[1:]),
+            *((name, [t.verdict == name for t in stored], "") for name in others),
+            *(
+                (
+                    f"own, lasting, {language}",
+                    [t.verdict in right for t in stored if t.conversation.language == language],
+                    "",
+                )
+                for language in languages
+            ),
+        ),
+    )
+    languages = dict.fromkeys(span.conversation.language for span in kept)
+    report.table(
+        "Writing: statements that a careful reader would keep",
+        (
+            ("stored or held", [k.outcome != "lost" for k in kept], ">= 60 %"),
+            ("stored", [k.outcome == "stored" for k in kept], ""),
+            ("held", [k.outcome == "held" for k in kept], ""),
+            *(
+                (
+                    f"stored or held, {language}",
+                    [k.outcome != "lost" for k in kept if k.conversation.language == language],
+                    "",
+                )
+                for language in languages
+            ),
+        ),
+    )
+    report.failures(
+        "Stored although nobody should",
+        (f"{t.conversation.id} {t.verdict}: {t.text!r}" for t in stored if t.verdict not in right),
+    )
+    report.failures(
+        "Held or lost although a careful reader would keep it",
+        (
+            f"{k.conversation.id} {k.outcome}: {k.span.text!r}"
+            for k in kept
+            if k.outcome != "stored"
+        ),
+    )
+
+
+def _report_swaps(report: Report) -> float:
+    results, milliseconds = writing.measure_swaps(sets.swaps())
+
+    def stored(label: str, *languages: str) -> list[bool]:
+        return [
+            result.outcome == "stored"
+            for result in results
+            if result.pair.label == label and (not languages or result.pair.language in languages)
+        ]
+
+    others = ("de", "es", "fr", "zh")
+    report.table(
+        f"Swaps: what is stored of {len(results)} support pairs",
+        (
+            ("subject swaps", stored("subject_swap"), "<= 10 %"),
+            ("detail swaps of the same turn", stored("detail_swap"), "<= 20 %"),
+            ("true, in other words", stored("true"), ">= 60 %"),
+            ("subject swaps, en", stored("subject_swap", "en"), ""),
+            ("subject swaps, other languages", stored("subject_swap", *others), ""),
+            ("detail swaps, en", stored("detail_swap", "en"), ""),
+            ("detail swaps, other languages", stored("detail_swap", *others), ""),
+            ("true, en", stored("true", "en"), ""),
+            ("true, other languages", stored("true", *others), ""),
+        ),
+    )
+    report.failures(
+        "Wrongly stored or wrongly not stored",
+        (
+            f"{r.pair.id} {r.pair.label} {r.outcome}: {r.pair.candidate!r}"
+            f" from {' / '.join(turn.content for turn in r.pair.turns)!r}: {r.explanation}"
+            for r in results
+            if (r.outcome == "stored") != (r.pair.label == "true")
+        ),
+    )
+    return milliseconds
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Trains and measures the relevance of memories to a query."""

@@ -1,0 +1,173 @@
+"""What one unit says by itself, without the query: its kind, its grounds, and whether it holds.
+
+The wordings are those of `cues` for English and of `languages` for the other languages. Safety
+words are those of `memguard.local.safety`, so that recall searches for the words judged here.
+"""
+
+import re
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+
+from memguard.local.adjudicator import cues
+from memguard.local.adjudicator.cues import (
+    ANSWER_FORM,
+    BELIEF,
+    CONSTRAINT,
+    DENIED,
+    DOUBTFUL,
+    EXPERIENCE,
+    INFERRED,
+    PAST,
+    PREFERENCE,
+    SPANS,
+    UNTIL,
+    UPDATE,
+    VERIFIED,
+    without_label,
+)
+from memguard.local.adjudicator.languages import LIMIT, WORDINGS, Wordings, language_of
+from memguard.local.adjudicator.people import About, about_whom
+from memguard.local.safety import looks_like_safety
+from memguard.local.verifier.lexicon import MONTHS
+from memguard.normal_form import comparison_form
+from memguard.schema.units import Epistemic, Kind, Temporal
+
+# A belief about something of one's own flatters nobody: it is a statement that may be wrong.
+_OF_ONES_OWN = re.compile(
+    r"\b(?:my|our|(?:the )?user['\u2019]s|mein\w{0,2}|unser\w{0,2}|mis?|nuestr[oa]s?|mon|ma|mes|"
+    r"notre|nos)\b|我的|我们的",
+    re.IGNORECASE,
+)
+
+_OF_A_PERSON = re.compile(
+    r"\b(?:i|i['\u2019]m|me|he|she|him|her|his|they|them|user|ich|mich|mir|er|ihm|nutzer|yo|me|"
+    r"soy|es (?:al[eé]rg|intoler|diab[eé]t|cel[ií]ac)\w+|tengo|tiene|puede|puedo|debe|él|ella|"
+    r"usuari[oa]|je|j['\u2019]\w+|il|elle|lui|utilisat\w+)\b|[我他她]|用户",
+    re.IGNORECASE,
+)
+# Its own subject is a person, so that an allergy that somebody only believes in is still one.
+
+
+def kind_of(text: str, *, user_names: frozenset[str] = frozenset()) -> Kind:
+    """The kind of a unit; `user_names` are names of the user, case-folded."""
+    statement = without_label(text)
+    words = WORDINGS.get(language_of(statement))
+    belief = BELIEF if words is None else words.belief
+    opinion = belief.search(statement)
+    # Safety first: a missed allergy does more harm than any other mistake. A belief comes before
+    # the liking that it may mention, as in "believes that she likes tea".
+    if looks_like_safety(statement) and not _is_general(opinion, statement):
+        return "safety"
+    about = about_whom(text, user_names=user_names)
+    if opinion and (about != "world" or cues.OPINION.search(statement)):
+        return "claim" if _OF_ONES_OWN.search(statement[opinion.end() :]) else "belief"
+    return _other_kind(statement, about) if words is None else _kind_in(words, statement, about)
+
+
+def _is_general(opinion: re.Match[str] | None, statement: str) -> bool:
+    """Whether an opinion about safety is one about the world: "vaccines cause autism"."""
+    if opinion is None or looks_like_safety(statement[: opinion.start()]):
+        return False
+    matter = statement[opinion.end() :]
+    return _OF_A_PERSON.search(matter) is None and _OF_ONES_OWN.search(matter) is None
+
+
+def _other_kind(statement: str, about: About) -> Kind:
+    # Not a preference, though people say "prefers short answers": an answer can keep to it.
+    if CONSTRAINT.search(statement) or ANSWER_FORM.search(statement):
+        return "constraint"
+    if PREFERENCE.search(statement) and (about != "world" or cues.FIRST_PERSON.search(statement)):
+        return "preference"
+    if about == "world":
+        return "claim"
+    return "experience" if EXPERIENCE.search(statement) else "fact"
+
+
+def _kind_in(words: Wordings, statement: str, about: About) -> Kind:
+    """The same in another language, whose words for constraints are less exact."""
+    if LIMIT.search(statement):
+        return "constraint"
+    if words.preference.search(statement):
+        return "preference"
+    if words.constraint.search(statement):
+        return "constraint"
+    if about == "world":
+        return "claim"
+    return "experience" if words.experience.search(statement) else "fact"
+
+
+def epistemic_of(text: str) -> Epistemic:
+    """The epistemic state that a unit states of itself; evidence is compared elsewhere."""
+    text = comparison_form(text)
+    words = WORDINGS.get(language_of(text))
+    if words is not None:
+        return "uncertain" if words.doubtful.search(text) else "stated"
+    if DENIED.search(text):
+        return "contradicted"
+    if VERIFIED.search(text):
+        return "verified"
+    if DOUBTFUL.search(text):
+        return "uncertain"
+    return "inferred" if INFERRED.search(text) else "stated"
+
+
+def temporality_of(text: str, *, said_at: datetime | None, now: datetime | None) -> Temporal:
+    """Whether a unit is still valid.
+
+    Words of the past make it superseded, or uncertain if it also reports a change ("used to smoke,
+    now runs"). A date or a period that ended before the read makes it superseded as well.
+
+    Args:
+        text: A unit.
+        said_at: When it was said; a naive time is UTC.
+        now: When it is read; without it, dates are not compared.
+    """
+    text = comparison_form(text)
+    words = WORDINGS.get(language_of(text))
+    if (words.past if words else PAST).search(text):
+        # "used to smoke, now runs": which half a reader needs depends on the query.
+        return "uncertain" if is_update(text) else "superseded"
+    if now is None:
+        return "current"
+    end = _end_of(text)
+    if end is not None:
+        # A stated end beats a word like "today", which counts from when the unit was said.
+        return "superseded" if end < now.date() else "current"
+    period = next(((days, over) for span, days, over in SPANS if span.search(text)), None)
+    if period is None:
+        return "current"
+    days, over = period
+    if said_at is not None and _aware(said_at) + timedelta(days=days) >= _aware(now):
+        return "current"
+    return "superseded" if over and said_at is not None else "uncertain"
+
+
+# Cached, because every unit is compared with all the others.
+@lru_cache(maxsize=4096)
+def is_update(text: str) -> bool:
+    """Whether a text reports a change."""
+    words = WORDINGS.get(language_of(text))
+    return (words.update if words else UPDATE).search(text) is not None
+
+
+def _end_of(text: str) -> date | None:
+    """The last day of `until 3 March 2025`, `until March 2025`, `until 2025`."""
+    hit = UNTIL.search(text)
+    if hit is None:
+        return None
+    day, month, year = hit[1], MONTHS.get((hit[2] or "").casefold()), int(hit[3])
+    if hit[2] and month is None:
+        return None  # a capitalised word that is not a month
+    try:
+        if month is None:
+            return date(year, 12, 31)
+        if day is None:
+            # The day before the first of the next month, so that no table of lengths is needed.
+            return date(year + month // 12, month % 12 + 1, 1) - timedelta(days=1)
+        return date(year, month, int(day))
+    except ValueError:
+        return None
+
+
+def _aware(at: datetime) -> datetime:
+    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)

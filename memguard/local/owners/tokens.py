@@ -1,0 +1,70 @@
+"""Words and punctuation of a text, and the language it is in."""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from memguard.local.owners.words import LANGUAGE_WORDS
+
+_WORD = (
+    r"\d+(?:[.,:/]\d+)*|[^\W\d_]+(?:['\u2019\-][^\W\d_]+)*['\u2019]?|[.!?;:,\n\"\u201c\u201d\u201e"
+    r"\u00ab\u00bb()\u2014\u2013\u2026]"
+)
+_TOKEN = re.compile(_WORD)
+_ELIDED = re.compile(r"(?:[jldmtsnc]|qu)['\u2019]", re.IGNORECASE)
+_HAN = re.compile(r"[\u3400-\u9fff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    text: str
+    low: str
+    start: int
+    end: int
+
+    @property
+    def is_word(self) -> bool:
+        return self.text[0].isalnum()
+
+    @property
+    def is_capital(self) -> bool:
+        return self.text[0].isupper()
+
+
+def language_of(text: str) -> str:
+    """`en`, `de`, `es`, `fr` or `zh`, by script and function words; `en` if nothing tells."""
+    if _HAN.search(text):
+        return "zh"
+    return _language_of_words(frozenset(token.low for token in tokens_of(text[:2000], "fr")))
+
+
+@lru_cache(maxsize=512)
+def _language_of_words(words: frozenset[str]) -> str:
+    counts = {name: len(words & members) for name, members in LANGUAGE_WORDS.items()}
+    best = max(counts.values())
+    return next(name for name, count in counts.items() if count == best)
+
+
+def tokens_of(text: str, language: str, start: int = 0) -> list[Token]:
+    tokens: list[Token] = []
+    for hit in _TOKEN.finditer(text):
+        begin, end = hit.span()
+        # French elides: `j'habite` is two words.
+        while language == "fr" and (prefix := _ELIDED.match(text, begin, end)):
+            tokens.append(_token(text, begin, prefix.end(), start))
+            begin = prefix.end()
+            if begin == end:
+                break
+        if begin < end:
+            tokens.append(_token(text, begin, end, start))
+    return tokens
+
+
+def _token(text: str, begin: int, end: int, shift: int) -> Token:
+    word = text[begin:end]
+    return Token(word, word.lower().replace("\u2019", "'"), begin + shift, end + shift)
+
+
+def words_of(text: str) -> list[str]:
+    """The words and marks of a text in small letters."""
+    return _TOKEN.findall(text.lower().replace("\u2019", "'"))

@@ -1,0 +1,401 @@
+"""Reads the statements of a conversation, and doubts those that do not stand alone."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from memguard.local.languages import Language, language_of
+from memguard.local.statements import doubts
+from memguard.local.statements.changes import Spoken, apply_changes
+from memguard.local.statements.completion import complete_subject
+from memguard.local.statements.doubts import Statement
+from memguard.local.statements.grammar import Grammar, grammar_of
+from memguard.local.statements.sentences import opens_with_stage_direction, split_sentences
+from memguard.schema.memory import Turn
+
+_QUOTED = re.compile(
+    '"[^"\\n]*"|\u201c[^\u201c\u201d\\n]*\u201d|\u00ab[^\u00ab\u00bb\\n]*\u00bb'
+    "|\u201e[^\u201e\u201c\\n]*\u201c|\u300c[^\u300c\u300d\\n]*\u300d"
+)
+# A quotation mark in one place, or an apostrophe that opens or closes a word.
+_OPENED = re.compile("(?:^|[\\s:(,])['\u2018](?=\\w)|[\u201c\u201e]")
+_CLOSED = re.compile("[.!?,]['\u2019\"\u201d](?!\\w)")
+_QUESTION_MARK = re.compile("[?\uff1f][\\s\"')\u201d]*$")
+_ANY_QUESTION_MARK = re.compile("[?\uff1f]")
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
+_CHINESE = re.compile(r"[\u3400-\u9fff]")
+_NAME = re.compile(r"(?<=[\w,;] )[A-Z\u00c0-\u00de][a-z\u00df-\u00ff]+")
+_NAME_AT_START = re.compile(r"[A-Z\u00c0-\u00de][a-z\u00df-\u00ff]+")
+# Somebody who writes about storing or scoring addresses the memory, as a prompt injection does.
+_ABOUT_STORING = re.compile(
+    r"\b(?:store|save|memori[sz]e|remember)\b.{0,40}\b(?:always|forever|permanently)\b|"
+    r"\bscore\s{0,3}[:=]?\s{0,3}\d|\b(?:previous|prior|all|your) (?:rules|instructions)\b|"
+    r"\bthe user(?:'s)?\b",
+    re.IGNORECASE,
+)
+# What only somebody else can grant is no fact because the user says so.
+_RIGHTS = re.compile(
+    r"\b(?:admin\w*|root|superuser|authori[sz]ed|permission|clearance|(?:full|unlimited) access|"
+    r"access to (?:all|every)|exempt|berechtig\w+|zugriff auf alle|befugt|autorizad\w|permiso\w*|"
+    r"acceso (?:total|a todo)|autoris\w+|droits? d'|acc\u00e8s (?:total|\u00e0 tout))\b|"
+    r"\u7ba1\u7406\u5458|\u6743\u9650|\u6388\u6743",
+    re.IGNORECASE,
+)
+_PAUSE = re.compile("[,.:;!\u2013\u2014\uff0c\u3002\uff1a\uff01-]\\s*|\\s+[\u2013\u2014-]\\s+")
+_SEPARATORS = " \t\n,;:.!\u2013\u2014-\u2026\uff0c\u3001\u3002\uff01\uff1a"
+_MAX_FILLERS = 5
+_MIN_CHINESE = 4
+_FEW_WORDS = 3
+_LANGUAGES: tuple[Language, ...] = ("en", "de", "es", "fr", "zh")
+# What follows belongs to the clause before.
+_SUBORDINATOR = re.compile(
+    r"(?:that|which|who|whom|whose|where|when|while|until|dass|ob|der|die|das|den|dem|wo|was|weil|"
+    r"als|damit|obwohl|que|qui|dont|où|donde|quien|cuando|aunque|quand|lorsque|except|but only|"
+    r"unless|außer|salvo|excepto|sauf)\b",
+    re.IGNORECASE,
+)
+_TITLE_WORDS = 5
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """What is known of the conversation when a sentence is read."""
+
+    names: frozenset[str]
+    """Names of persons and other capitalised words from the middle of sentences."""
+    question: str
+    """The question of another speaker just before; empty if there is none."""
+    fiction: bool
+    """Whether a role play or a story goes on."""
+
+
+def read_statements(turns: Sequence[Turn]) -> tuple[Statement, ...]:
+    """The statements of all turns that the assistant did not write, in order.
+
+    A greeting, a question, a request, or a fragment without content is no statement. Every other
+    sentence is one, and its doubt says why it may not be stored; an empty doubt means that it
+    stands alone and lasts.
+
+    Args:
+        turns: A conversation or a part of it; later turns take back or replace earlier ones.
+
+    Returns:
+        Statements word for word, except those that are `completed`.
+    """
+    return _read(tuple((turn.id, turn.role, turn.speaker, turn.content) for turn in turns))
+
+
+def find_statements(text: str) -> tuple[str, ...]:
+    """The sentences of a text that its speaker states as so, whether or not they stand alone."""
+    statements = _read((("", "user", "", text),))
+    return tuple(statement.text for statement in statements if statement.asserted)
+
+
+# Cached, because every candidate of a run is compared with the statements of the same turns.
+@lru_cache(maxsize=64)
+def _read(turns: tuple[tuple[str, str, str, str], ...]) -> tuple[Statement, ...]:
+    own = [content for _, role, _, content in turns if role == "user"]
+    common = language_of("\n".join(own)) if own else "en"
+    names = frozenset(name for content in own for name in _NAME.findall(content))
+    spoken: list[Spoken] = []
+    playing = False
+    question = ""
+    for position, (turn_id, role, speaker, content) in enumerate(turns):
+        if role == "assistant":
+            question = _last_question(content)
+            continue
+        if role == "system":
+            continue
+        language = language_of(content, default=common if common != "other" else "en")
+        rows, playing = _read_turn(
+            content, language=language, names=names, question=question, playing=playing
+        )
+        for row in rows:
+            statements = tuple(
+                replace(statement, turn_id=turn_id, speaker=speaker, position=position)
+                for statement in row.statements
+            )
+            spoken.append(
+                replace(row, statements=statements, position=position, speaker=(role, speaker))
+            )
+        question = _last_question(content) if role == "user" else ""
+    changed = apply_changes(spoken)
+    return tuple(statement for row in changed for statement in row.statements)
+
+
+def _last_question(content: str) -> str:
+    sentences = split_sentences(content)
+    return sentences[-1] if sentences and _QUESTION_MARK.search(sentences[-1]) else ""
+
+
+def _read_turn(
+    content: str, *, language: Language, names: frozenset[str], question: str, playing: bool
+) -> tuple[list[Spoken], bool]:
+    """The sentences of one turn, and whether a role play goes on after it."""
+    staged = opens_with_stage_direction(content)
+    fiction = False
+    rows: list[Spoken] = []
+    for index, sentence in enumerate(split_sentences(content)):
+        own = language_of(sentence, default=language)
+        if own == "other" and language != "other" and len(sentence.split()) <= _TITLE_WORDS:
+            own = language
+        if own == "other":
+            rows.append(Spoken(sentence, "other", _foreign(sentence)))
+            continue
+        grammar = grammar_of(own)
+        plain = _plain(sentence)
+        if grammar.game_over.search(plain):
+            playing = False
+        playing = playing or grammar.game.search(plain) is not None
+        fiction = fiction or grammar.fiction.search(plain) is not None
+        setting = _Setting(names, "" if index else question, playing or fiction or staged)
+        row = Spoken(sentence, own, tuple(_classify(sentence, grammar, setting)))
+        rows.append(_with_subject(row, rows[-1], setting) if rows else row)
+    return _with_irony(rows), playing
+
+
+def _with_subject(row: Spoken, before: Spoken, setting: _Setting) -> Spoken:
+    """A sentence with a pronoun, with the only person of the sentence before as its subject."""
+    if len(row.statements) != 1 or row.language != before.language:
+        return row
+    statement = row.statements[0]
+    if not (doubts.is_reference(statement.doubt) and before.statements):
+        return row
+    if any(one.doubt for one in before.statements):
+        return row
+    grammar = grammar_of(row.language)
+    text = complete_subject(statement.text, before.sentence, grammar)
+    if not text or _doubt(_plain(text), grammar, setting) != "":
+        return row
+    completed = replace(statement, text=text, doubt="", completed=before.sentence)
+    return replace(row, statements=(completed,))
+
+
+def _with_irony(rows: list[Spoken]) -> list[Spoken]:
+    """A remark such as "yeah right" makes the sentences next to it ironic."""
+    ironic = {
+        index
+        for index, row in enumerate(rows)
+        if row.language != "other" and grammar_of(row.language).remark.match(_plain(row.sentence))
+    }
+    return [
+        row.doubted(doubts.IRONIC, asserted=False) if {index - 1, index + 1} & ironic else row
+        for index, row in enumerate(rows)
+    ]
+
+
+def _foreign(sentence: str) -> tuple[Statement, ...]:
+    if _ANY_QUESTION_MARK.search(sentence) or len(sentence) < _MIN_CHINESE:
+        return ()
+    return (Statement(text=sentence, doubt=doubts.LANGUAGE),)
+
+
+def _classify(sentence: str, grammar: Grammar, setting: _Setting) -> Iterator[Statement]:
+    """The statements of one sentence."""
+    plain = _plain(sentence)
+    start, end, demanded = _core(plain, grammar)
+    core, text = plain[start:end], sentence[start:end]
+    if not _has_content(core, grammar):
+        return
+    quoted = _quotes(core)
+    if setting.fiction or _ABOUT_STORING.search(plain) or quoted:
+        if not _asks(core, grammar) or quoted:
+            doubt = doubts.QUOTES if quoted else doubts.FICTION
+            yield Statement(text=text, doubt=doubt, asserted=False)
+        return
+    if grammar.irony.search(plain):
+        yield Statement(text=text, doubt=doubts.IRONIC, asserted=False)
+        return
+    if _is_wish(core, grammar):
+        yield Statement(text=text, doubt=doubts.WISH, asserted=False)
+        return
+    if _is_small_talk(plain, core, grammar, setting):
+        return
+    doubt = _doubt(core, grammar, setting)
+    if doubt == "":
+        yield Statement(text=text)
+        return
+    clauses = list(_clauses(text, core, grammar, setting, doubt=doubt))
+    if clauses:
+        yield from clauses
+    elif doubt is not None and (demanded or _may_carry_a_fact(core, grammar, doubt)):
+        asserted = doubt not in doubts.NOT_ASSERTED
+        yield Statement(text=text, doubt=_named(doubt, setting), asserted=asserted)
+
+
+def _is_wish(core: str, grammar: Grammar) -> bool:
+    """Whether a sentence says how the assistant is to answer, and not what its speaker does."""
+    if not grammar.wish.search(core) or _QUESTION_MARK.search(core):
+        return False
+    return not grammar.subject.match(core) or grammar.addressed.search(core) is not None
+
+
+def _is_small_talk(plain: str, core: str, grammar: Grammar, setting: _Setting) -> bool:
+    if grammar.subject.search(core) or grammar.value.search(core):
+        return False
+    # People greet and sign in other languages too.
+    short = len(plain.split()) <= _FEW_WORDS
+    grammars = [grammar_of(language) for language in _LANGUAGES] if short else [grammar]
+    texts = [core]
+    # "Oh, peanuts" answers a question, while "thanks, very kind" does not.
+    if not setting.question and len(core.split()) <= _FEW_WORDS:
+        texts.append(plain)
+    return any(one.small_talk.match(text) for one in grammars for text in texts)
+
+
+def _named(doubt: str, setting: _Setting) -> str:
+    """A fragment after a question answers it, and so does a sentence without its subject."""
+    if setting.question and doubt in {doubts.FRAGMENT, doubts.SUBJECT}:
+        return f"{doubts.ANSWER}: {setting.question}"
+    return doubt
+
+
+def _plain(sentence: str) -> str:
+    """The sentence with straight apostrophes, of the same length."""
+    return sentence.replace("\u2019", "'")
+
+
+def _core(plain: str, grammar: Grammar) -> tuple[int, int, bool]:
+    """Start and end of a sentence without fillers and demands; whether it has a demand."""
+    start, end, demanded = 0, len(plain), False
+    after = grammar.demand_after.search(plain)
+    if after and after.start() > 0:
+        end, demanded = after.start(), True
+    for _ in range(_MAX_FILLERS):
+        hit = grammar.demand.match(plain, start, end)
+        demanded = demanded or hit is not None
+        hit = hit or grammar.filler.match(plain, start, end) or _taken_back(plain, start, grammar)
+        if not hit or hit.end() == start:
+            break
+        start = hit.end()
+    while start < end and plain[start] in _SEPARATORS:
+        start += 1
+    return start, end, demanded
+
+
+def _taken_back(plain: str, start: int, grammar: Grammar) -> re.Match[str] | None:
+    """Words at the start that take back the sentence before, up to the comma behind them."""
+    hit = grammar.retraction.match(plain, start)
+    return _PAUSE.match(plain, hit.end()) if hit else None
+
+
+def _has_content(core: str, grammar: Grammar) -> bool:
+    if _CHINESE.search(core):
+        return _CHINESE.search(core[1:]) is not None
+    return any(not grammar.stop.fullmatch(word) for word in _WORD.findall(core))
+
+
+def _quotes(core: str) -> bool:
+    """Whether a sentence quotes somebody; a title of a few words is no quotation."""
+    hits = [hit[0] for hit in _QUOTED.finditer(core)]
+    if any(len(hit.split()) > _TITLE_WORDS or ":" in core for hit in hits):
+        return True
+    if hits:
+        return len(hits[0]) >= len(core) - 2
+    return (_OPENED.search(core) is not None) or _CLOSED.search(core) is not None
+
+
+def _asks(core: str, grammar: Grammar) -> bool:
+    return bool(
+        _QUESTION_MARK.search(core)
+        or grammar.question.match(core)
+        or grammar.imperative.match(core)
+    )
+
+
+def _doubt(core: str, grammar: Grammar, setting: _Setting) -> str | None:
+    """Why a sentence may not be stored: empty if it may, `None` if it states nothing."""
+    if _asks(core, grammar) or grammar.conversational.match(core):
+        return None
+    for pattern, doubt in (
+        (grammar.hypothetical, doubts.HYPOTHETICAL),
+        (grammar.request, doubts.REQUEST),
+        (grammar.addressed, doubts.ADDRESSED),
+        (grammar.reported, doubts.REPORTED),
+    ):
+        if pattern.search(core):
+            return doubt
+    return _doubt_of_form(core, grammar) or _doubt_of_content(core, grammar, setting)
+
+
+def _doubt_of_form(core: str, grammar: Grammar) -> str:
+    """Why a sentence does not stand alone; empty if it does."""
+    if grammar.ellipsis.match(core):
+        return doubts.SUBJECT
+    if not (grammar.subject.search(core) or grammar.finite.search(core)):
+        return doubts.FRAGMENT
+    word = _dangling(core, grammar)
+    return doubts.refers(word) if word else ""
+
+
+def _doubt_of_content(core: str, grammar: Grammar, setting: _Setting) -> str:
+    """Why a sentence that stands alone is no lasting statement of the user; empty if it is."""
+    if grammar.retraction.search(core):
+        return doubts.RETRACTED
+    if grammar.momentary.search(core):
+        return doubts.MOMENTARY
+    if _RIGHTS.search(core):
+        return doubts.RIGHTS
+    # A general truth, or somebody who has not been introduced, is not known to be the user's.
+    name = _NAME_AT_START.match(core)
+    if grammar.first_person.search(core) or (name and name[0] in setting.names):
+        return ""
+    return doubts.OWNER
+
+
+def _dangling(core: str, grammar: Grammar) -> str:
+    """The word whose referent is outside the sentence; empty if there is none."""
+    hit = grammar.start.match(core)
+    if hit:
+        return hit[0]
+    pairs = ((grammar.person, grammar.people), (grammar.thing, grammar.things))
+    for pronoun, antecedent in pairs:
+        first = antecedent.search(core)
+        hit = pronoun.search(core)
+        # Only what stands before a pronoun can be meant by it.
+        if hit and (first is None or first.end() > hit.start()):
+            return hit[0]
+    hit = grammar.elsewhere.search(core)
+    return hit[0].strip() if hit else ""
+
+
+def _clauses(
+    text: str, core: str, grammar: Grammar, setting: _Setting, *, doubt: str | None
+) -> Iterator[Statement]:
+    """Clauses that stand alone inside a sentence that as a whole does not.
+
+    "I'm vegan, what can I cook?" states that the speaker is vegan.
+    """
+    if doubt in {doubts.RETRACTED, doubts.FRAGMENT, doubts.OWNER}:
+        return
+    ends = [hit.span() for hit in grammar.clause.finditer(core)]
+    if not ends:
+        return
+    starts = [0, *(end for _, end in ends)]
+    stops = [*(start for start, _ in ends), len(core)]
+    for start, stop, following in zip(starts, stops, [*starts[1:], len(core)], strict=True):
+        clause = core[start:stop].rstrip("?\uff1f!. ")
+        # Behind a condition, everything is said under it.
+        if grammar.hypothetical.search(clause):
+            return
+        # What limits a clause, such as an "if" or a "that", is no part that can be left out.
+        after = core[following:]
+        if _SUBORDINATOR.match(after) or grammar.hypothetical.match(after):
+            continue
+        if not grammar.subject.match(clause) and not grammar.first_person.match(clause):
+            continue
+        if _doubt(clause, grammar, setting) == "":
+            yield Statement(text=text[start : start + len(clause)])
+
+
+def _may_carry_a_fact(core: str, grammar: Grammar, doubt: str) -> bool:
+    """Whether a doubtful sentence is worth a review."""
+    if doubt in {doubts.ADDRESSED, doubts.REQUEST}:
+        return grammar.first_person.search(core) is not None
+    if doubt != doubts.FRAGMENT:
+        return True
+    if _CHINESE.search(core):
+        return len(_CHINESE.findall(core)) >= _MIN_CHINESE
+    words = [word for word in _WORD.findall(core) if not grammar.stop.fullmatch(word)]
+    return len(words) >= 1

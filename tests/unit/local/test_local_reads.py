@@ -1,0 +1,117 @@
+"""What a read without a model admits, on labelled reads in five languages.
+
+The reads of `tests/data/local_reads.jsonl` were written by hand. A memory is labelled `must` (be in
+the prompt), `must_not` or `either`.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from memguard.instructions import find_instruction
+from memguard.local.adjudicator import LocalAdjudicator
+from memguard.local.adjudicator.decomposer import split_memory
+from memguard.methods.adjudication.ruling import Ruling, rule_on_units
+from memguard.methods.adjudication.steps import units_of, units_to_judge
+from memguard.schema.memory import Provenance, Turn
+from memguard.schema.read import (
+    Evidence,
+    FactorCompiled,
+    PermissionSemantic,
+    ReadCase,
+    RecalledMemory,
+)
+from memguard.schema.units import Scheme
+
+DATA = Path(__file__).parents[2] / "data" / "local_reads.jsonl"
+NOW = datetime(2026, 3, 15, 14, tzinfo=UTC)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What became of one memory of a read."""
+
+    read: str
+    language: str
+    kind: str
+    text: str
+    label: str
+    said_by: str
+    rulings: tuple[Ruling, ...]
+
+    @property
+    def shown(self) -> bool:
+        """Whether a part of it is in the prompt."""
+        return any(ruling.row.then != "DENY" for ruling in self.rulings)
+
+
+@cache
+def adjudicator() -> LocalAdjudicator:
+    return LocalAdjudicator()
+
+
+def reads() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in DATA.read_text(encoding="utf-8").splitlines()]
+
+
+def outcomes_of(read: dict[str, Any], scheme: Scheme) -> Iterator[Outcome]:
+    """Judge one read and apply the policy, as the methods do."""
+    memories = [
+        RecalledMemory(
+            text=entry["text"],
+            id=f"m{number}",
+            said_at=entry["said_at"],
+            provenance=Provenance(candidate_id="c", receipt_id="r", said_by=entry["said_by"]),
+        )
+        for number, entry in enumerate(read["memories"], start=1)
+    ]
+    units = [
+        unit
+        for memory in memories
+        for unit in units_of(
+            memory,
+            pieces=split_memory(memory.text) if scheme == "units" else None,
+            instruction=find_instruction(memory.text),
+        )
+    ]
+    turns = enumerate(read["dialogue"], start=1)
+    case = ReadCase(
+        query=read["query"],
+        dialogue=tuple(Turn(id=str(n), role="user", content=text) for n, text in turns),
+        evidence=tuple(Evidence(text=text) for text in read["evidence"]),
+        now=NOW,
+    )
+    spec = PermissionSemantic() if scheme == "units" else FactorCompiled()
+    adjudication = adjudicator().judge(case, units_to_judge(units), scheme)
+    rulings = rule_on_units(units, adjudication=adjudication, spec=spec)
+    for memory, entry in zip(memories, read["memories"], strict=True):
+        yield Outcome(
+            read=read["id"],
+            language=read["language"],
+            kind=read["kind"],
+            text=memory.text,
+            label=entry["label"],
+            said_by=entry["said_by"],
+            rulings=tuple(r for r in rulings if r.unit.memory_id == memory.id),
+        )
+
+
+@cache
+def all_outcomes(scheme: Scheme) -> tuple[Outcome, ...]:
+    return tuple(outcome for read in reads() for outcome in outcomes_of(read, scheme))
+
+
+def share_shown(outcomes: Iterable[Outcome], label: str) -> float:
+    """The share of memories with a label that are in the prompt."""
+    counts = Counter(outcome.shown for outcome in outcomes if outcome.label == label)
+    return counts[True] / counts.total()
+
+
+SCHEMES = pytest.mark.parametrize("scheme", get_args(Scheme))
