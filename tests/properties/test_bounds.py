@@ -111,7 +111,8 @@ HOSTILE = (
     "p.m. ", "Dr. ", "Dr. X ", "\n", " ", '"', "\u201c", "{", '{"a":', '{"a":1,}', "{}", "<think>",
     "<think ", "</think>", "<memguard-memory>", "```", "*", "> ", "score ", "score: 1 ", "0.5, ",
     "1 ", "one hundred and ", "not a ", "favorite ", "I like tea, and hate it. ", "\u00bd",
-    "\u4e2d\u3002", "a", "A b: ", "until ", "Karl: hi?\n", "From: Kim\n", "Dear Ms Weber,\n", "Best,\nKarl\n\n", "<mail>\n",
+    "\u4e2d\u3002", "a", "A b: ", "until ", "Karl: hi?\n", "From: Kim\n", "Dear Ms Weber,\n",
+    "Best,\nKarl\n\n", "<mail>\n",
     "here is the mail:\n", "# x\n", "a,b\n", "What should I answer? ", "SYSTEM: x\n",
 )  # fmt: skip
 
