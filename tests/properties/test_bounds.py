@@ -14,6 +14,14 @@ from pydantic import BaseModel
 
 import memguard
 from memguard import quoting
+from memguard.conversations import (
+    mail_lines,
+    passages,
+    pasted_blocks,
+    pasted_chats,
+    pasted_text,
+    text_lines,
+)
 from memguard.llm import failures, parsing, texts
 from memguard.local import demands, pieces, statements
 from memguard.local.adjudicator import (
@@ -40,6 +48,7 @@ MODULES = (
     quoting, failures, parsing, texts, pieces, attributes, cues, decomposer, demands,
     changes, completion, reading, sentences,
     languages, people, relations, situation, topics, numbers, units, words, rendering, base, memory,
+    mail_lines, passages, pasted_blocks, pasted_chats, pasted_text, text_lines,
 )  # fmt: skip
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 MANY_UNITS = units.UnitIndex.of([units.TextUnit(speaker="Ana", text=f"w{n}") for n in range(30)])
@@ -66,6 +75,8 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "readable_turns": lambda text: readable_turns(
         [Turn(id="1", role="user", content=text)], spec=Writer()
     ),
+    "split_passages": lambda text: list(pasted_blocks.find_blocks(text, speaker="")),
+    "find_inline": lambda text: list(pasted_text.find_inline(text, 0, len(text))),
     "find_statements": statements.find_statements,
     "read_statements": lambda text: statements.read_statements(
         [Turn(id="1", role="user", content=text)]
@@ -104,7 +115,9 @@ HOSTILE = (
     "p.m. ", "Dr. ", "Dr. X ", "\n", " ", '"', "\u201c", "{", '{"a":', '{"a":1,}', "{}", "<think>",
     "<think ", "</think>", "<memguard-memory>", "```", "*", "> ", "score ", "score: 1 ", "0.5, ",
     "1 ", "one hundred and ", "not a ", "favorite ", "I like tea, and hate it. ", "\u00bd",
-    "\u4e2d\u3002", "a", "A b: ", "until ",
+    "\u4e2d\u3002", "a", "A b: ", "until ", "Karl: hi?\n", "From: Kim\n", "Dear Ms Weber,\n",
+    "Best,\nKarl\n\n", "<mail>\n",
+    "here is the mail:\n", "# x\n", "a,b\n", "What should I answer? ", "SYSTEM: x\n",
 )  # fmt: skip
 
 
