@@ -20,10 +20,14 @@ _PERHAPS_A_PERSON = re.compile(
 _SOMEBODY = re.compile(
     r"\b(?:with|mit|con|avec) (?:an?|ein\w*|una?|une) |\b(?:of|von|de) $", re.IGNORECASE
 )
+_NAMED = re.compile(
+    r"(?:is (?:called|named)|'s name is|hei\u00dft|se llama|s'appelle) [A-Z\u00c0-\u00de]\w+"
+)
 _POSSESSIVE = re.compile("'s?\\b|\u2019s?\\b|\u7684")
 # Behind "meine Frau", a capital may belong to her name or to the object.
 _CLAUSE = re.compile(
-    r"^(?P<subject>(?i:ich|wir)|(?i:meine?|unsere?) \w+(?= [^A-Z\u00c4\u00d6\u00dc])) (?P<rest>.{1,300}) "
+    r"^(?P<subject>(?i:ich|wir)|(?i:meine?|unsere?) \w+(?= [^A-Z\u00c4\u00d6\u00dc])) "
+    r"(?P<rest>.{1,300}) "
     r"(?!(?:um|an|auf|aus|ein|ab|zu|vor|mit|nach|her|hin|weg|los|zur\u00fcck)\w{3})"
     r"(?P<verb>\w+)(?P<end>[\s.!]*)$"
 )
@@ -58,6 +62,7 @@ def complete_subject(core: str, before: str, grammar: Grammar) -> str:
     ahead, behind = before[: relations[0].start("who")], before[relations[0].end("who") :]
     if _SOMEBODY.search(ahead) or _SOMEBODY.search(behind) or _POSSESSIVE.match(behind):
         return ""
+    behind = _NAMED.sub(" ", behind)
     # German writes every noun with a capital, so that a name cannot be told from it.
     if not _is_german(who) and (
         _PERHAPS_A_PERSON.search(ahead) or _PERHAPS_A_PERSON.search(behind)
@@ -66,6 +71,9 @@ def complete_subject(core: str, before: str, grammar: Grammar) -> str:
     genders = ((grammar.female, grammar.male), (grammar.male, grammar.female))
     if any(one.search(pronoun[0]) and other.search(who) for one, other in genders):
         return ""
+    if not pronoun[0]:
+        # Spanish leaves the pronoun out; what comes before the person could be meant as well.
+        return "" if ahead else f"{who} {core[0].lower()}{core[1:]}"
     if core[0].isupper():
         who = who[0].upper() + who[1:]
     return who + core[pronoun.end() :]

@@ -59,9 +59,7 @@ _PRESUPPOSED = re.compile(
     r"\b(?:mis?|nuestr\w+) [^,.?!]{1,40}, que\b",
     re.IGNORECASE,
 )
-_PAUSE = re.compile(
-    "[,.:;!\u2013\u2014\uff0c\u3002\uff1a\uff01-]\\s{0,5}|\\s[\u2013\u2014-]\\s"
-)
+_PAUSE = re.compile("[,.:;!\u2013\u2014\uff0c\u3002\uff1a\uff01-]\\s{0,5}|\\s[\u2013\u2014-]\\s")
 _SEPARATORS = " \t\n,;:.!\u2013\u2014-\u2026\uff0c\u3001\u3002\uff01\uff1a"
 _MAX_FILLERS = 5
 _MIN_CHINESE = 4
@@ -185,7 +183,7 @@ def _with_subject(row: Spoken, before: Spoken, setting: _Setting) -> Spoken:
     if len(row.statements) != 1 or row.language != before.language:
         return row
     statement = row.statements[0]
-    if not doubts.is_reference(statement.doubt):
+    if not doubts.is_incomplete(statement.doubt):
         return row
     # What is said as a condition or in irony introduces nobody.
     if not all(one.asserted for one in before.statements):
