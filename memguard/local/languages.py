@@ -32,7 +32,7 @@ _SHARE_OF_SCRIPT = 0.3
 
 
 class _Words(NamedTuple):
-    known: dict[str, frozenset[str]]
+    by_language: dict[str, frozenset[str]]
     other: tuple[frozenset[str], ...]
 
 
@@ -40,8 +40,10 @@ class _Words(NamedTuple):
 def _words() -> _Words:
     text = (files("memguard.local") / "data" / "languages.toml").read_text(encoding="utf-8")
     tables: dict[str, dict[str, str]] = tomllib.loads(text)
-    known = {name: frozenset(words.split()) for name, words in tables["known"].items()}
-    return _Words(known, tuple(frozenset(words.split()) for words in tables["other"].values()))
+    by_language = {name: frozenset(words.split()) for name, words in tables["known"].items()}
+    return _Words(
+        by_language, tuple(frozenset(words.split()) for words in tables["other"].values())
+    )
 
 
 @lru_cache(maxsize=2048)
@@ -79,7 +81,7 @@ def _latin_language(text: str, *, default: Language) -> Language:
     letters = frozenset("".join(words))
     vocabularies = _words()
     scores = {
-        language: _hits(words, vocabularies.known[language])
+        language: _hits(words, vocabularies.by_language[language])
         # Accents decide between languages that share the words, never on their own: `my fiancé`.
         + (0.5 if letters & _LETTERS[language] else 0.0)
         for language in _LATIN

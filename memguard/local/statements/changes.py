@@ -8,7 +8,7 @@ from memguard.local.languages import Language
 from memguard.local.statements import doubts
 from memguard.local.statements.completion import complete_value
 from memguard.local.statements.doubts import Statement
-from memguard.local.statements.grammar import Grammar, grammar_of
+from memguard.local.statements.grammar import StatementGrammar, grammar_of
 from memguard.local.verifier.words import stem
 
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
@@ -118,7 +118,7 @@ def _just_before(rows: Sequence[Spoken], earlier: Sequence[int], index: int) -> 
     return [at for at in earlier if rows[at].position == rows[earlier[-1]].position]
 
 
-def _same_frame(earlier: Spoken, later: str, grammar: Grammar) -> bool:
+def _same_frame(earlier: Spoken, later: str, grammar: StatementGrammar) -> bool:
     """Whether both say another value of the same thing, such as where the speaker lives."""
     for frame in grammar.frames:
         new = frame.search(later)
@@ -134,7 +134,7 @@ def _same_frame(earlier: Spoken, later: str, grammar: Grammar) -> bool:
     return False
 
 
-def _excludes(new: re.Match[str], old: re.Match[str], grammar: Grammar) -> bool:
+def _excludes(new: re.Match[str], old: re.Match[str], grammar: StatementGrammar) -> bool:
     """Whether two values of one frame cannot both be true.
 
     "My sister is a nurse" and "my sister is 30" are both true, and so are "I have two dogs" and
@@ -151,12 +151,12 @@ def _excludes(new: re.Match[str], old: re.Match[str], grammar: Grammar) -> bool:
     return not first or not second or bool(first & second)
 
 
-def _plain_content(text: str, grammar: Grammar) -> frozenset[str]:
+def _plain_content(text: str, grammar: StatementGrammar) -> frozenset[str]:
     return _content(grammar.value.sub(" ", text), grammar)
 
 
 def _negated(
-    rows: Sequence[Spoken], earlier: Sequence[int], later: str, grammar: Grammar
+    rows: Sequence[Spoken], earlier: Sequence[int], later: str, grammar: StatementGrammar
 ) -> list[int]:
     """The earlier sentences with a value that this one says is no longer so."""
     targets: list[int] = []
@@ -173,26 +173,26 @@ def _negated(
     return targets
 
 
-def _same_owner(earlier: Spoken, later: str, grammar: Grammar) -> bool:
+def _same_owner(earlier: Spoken, later: str, grammar: StatementGrammar) -> bool:
     """Whether both are about the same relation of the speaker, or a fragment follows."""
     owners = {hit["who"].lower() for hit in grammar.relation.finditer(earlier.sentence)}
     others = {hit["who"].lower() for hit in grammar.relation.finditer(later)}
     return owners == others or (not others and not grammar.subject.search(later))
 
 
-def _alike(earlier: Spoken, later: str, grammar: Grammar, *, shared: int) -> bool:
+def _alike(earlier: Spoken, later: str, grammar: StatementGrammar, *, shared: int) -> bool:
     """Whether two sentences share words of content, or a kind of value."""
     words = _content(earlier.sentence, grammar) & _content(later, grammar)
     kinds = _kinds(earlier.sentence, grammar) & _kinds(later, grammar)
     return len(words) + len(kinds) >= shared
 
 
-def _content(text: str, grammar: Grammar) -> frozenset[str]:
+def _content(text: str, grammar: StatementGrammar) -> frozenset[str]:
     """Stems of the words with content; pairs of characters in Chinese."""
     return frozenset(_content_words(text, grammar))
 
 
-def _content_words(text: str, grammar: Grammar) -> list[str]:
+def _content_words(text: str, grammar: StatementGrammar) -> list[str]:
     if _CHINESE.search(text):
         plain = grammar.stop.sub(" ", text)
         return [
@@ -204,7 +204,7 @@ def _content_words(text: str, grammar: Grammar) -> list[str]:
     return [stem(word) for word in words if not grammar.stop.fullmatch(word)]
 
 
-def _kinds(text: str, grammar: Grammar) -> frozenset[str]:
+def _kinds(text: str, grammar: StatementGrammar) -> frozenset[str]:
     """The kinds of values in a text, such as `weekday`."""
     return frozenset(hit.lastgroup or "" for hit in grammar.value.finditer(text))
 

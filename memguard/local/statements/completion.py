@@ -6,7 +6,7 @@ is on Monday. Sorry, Tuesday." only the weekday changes.
 
 import re
 
-from memguard.local.statements.grammar import Grammar
+from memguard.local.statements.grammar import StatementGrammar
 
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
@@ -43,7 +43,7 @@ _OTHER_VERB = re.compile(
 _END = " .!\u3002\uff01\u2026\t\n"
 
 
-def complete_subject(core: str, before: str, grammar: Grammar) -> str:
+def complete_subject(core: str, before: str, grammar: StatementGrammar) -> str:
     """The sentence with the person of the sentence before in place of its pronoun.
 
     Args:
@@ -98,7 +98,7 @@ def _is_german(who: str) -> bool:
     return re.match(r"(?:meine?|unsere?)\b", who, re.IGNORECASE) is not None
 
 
-def complete_value(core: str, old: str, grammar: Grammar) -> str:
+def complete_value(core: str, old: str, grammar: StatementGrammar) -> str:
     """The earlier statement with the value of a fragment in place of its own.
 
     Args:

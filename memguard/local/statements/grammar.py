@@ -33,7 +33,7 @@ _NOTHING = r"(?!)"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Grammar:
+class StatementGrammar:
     """The patterns of one language.
 
     They are searched in sentences with straight apostrophes, without regard to case. A pattern
@@ -127,21 +127,21 @@ class Grammar:
 
 
 @cache
-def grammar_of(language: Language) -> Grammar:
+def grammar_of(language: Language) -> StatementGrammar:
     """The grammar of a language that has one, which are all but `other`."""
     return _grammars()[language]
 
 
 @cache
-def _grammars() -> dict[str, Grammar]:
+def _grammars() -> dict[str, StatementGrammar]:
     text = (files("memguard.local.statements") / "grammars.toml").read_text(encoding="utf-8")
     tables: dict[str, dict[str, str | list[str]]] = tomllib.loads(text)
     return {language: _compiled(table) for language, table in tables.items()}
 
 
-def _compiled(table: dict[str, str | list[str]]) -> Grammar:
+def _compiled(table: dict[str, str | list[str]]) -> StatementGrammar:
     patterns: dict[str, Any] = {}
-    for field in fields(Grammar):
+    for field in fields(StatementGrammar):
         # An entry that a language does not need matches nothing.
         source = table.get(field.name, _NOTHING)
         if isinstance(source, str):
@@ -149,7 +149,7 @@ def _compiled(table: dict[str, str | list[str]]) -> Grammar:
             patterns[field.name] = _pattern(f"{anchor}(?:{source.strip()})")
         else:
             patterns[field.name] = tuple(_pattern(one) for one in source)
-    return Grammar(**patterns)
+    return StatementGrammar(**patterns)
 
 
 def _pattern(source: str) -> Pattern:

@@ -10,7 +10,7 @@ from memguard.local.statements import doubts
 from memguard.local.statements.changes import Spoken, apply_changes
 from memguard.local.statements.completion import complete_subject, main_clause
 from memguard.local.statements.doubts import Statement
-from memguard.local.statements.grammar import Grammar, grammar_of
+from memguard.local.statements.grammar import StatementGrammar, grammar_of
 from memguard.local.statements.sentences import opens_with_stage_direction, split_sentences
 from memguard.schema.memory import Turn
 
@@ -112,9 +112,9 @@ def find_statements(text: str) -> tuple[str, ...]:
 # Cached, because every candidate of a run is compared with the statements of the same turns.
 @lru_cache(maxsize=64)
 def _read(turns: tuple[tuple[str, str, str, str], ...]) -> tuple[Statement, ...]:
-    own = [content for _, role, _, content in turns if role == "user"]
-    common = language_of("\n".join(own)) if own else "en"
-    names = frozenset(name for content in own for name in _NAME.findall(content))
+    contents = [content for _, role, _, content in turns if role == "user"]
+    common = language_of("\n".join(contents)) if contents else "en"
+    names = frozenset(name for content in contents for name in _NAME.findall(content))
     spoken: list[Spoken] = []
     playing = False
     question = ""
@@ -154,13 +154,13 @@ def _read_turn(
     fiction = False
     rows: list[Spoken] = []
     for index, sentence in enumerate(split_sentences(content)):
-        own = language_of(sentence, default=language)
-        if own == "other" and language != "other" and len(sentence.split()) <= _TITLE_WORDS:
-            own = language
-        if own == "other":
+        spoken_in = language_of(sentence, default=language)
+        if spoken_in == "other" != language and len(sentence.split()) <= _TITLE_WORDS:
+            spoken_in = language
+        if spoken_in == "other":
             rows.append(Spoken(sentence, "other", _foreign(sentence)))
             continue
-        grammar = grammar_of(own)
+        grammar = grammar_of(spoken_in)
         plain = _plain(sentence)
         if grammar.game_over.search(plain):
             playing = False
@@ -173,7 +173,7 @@ def _read_turn(
         if not statements and _is_yes_or_no(plain, grammar, setting):
             doubt = f"{doubts.ANSWER}: {setting.question}"
             statements = (Statement(text=sentence, doubt=doubt),)
-        row = Spoken(sentence, own, statements)
+        row = Spoken(sentence, spoken_in, statements)
         rows.append(_with_subject(row, rows[-1], setting) if rows else row)
     return _with_irony(rows), playing
 
@@ -216,7 +216,7 @@ def _foreign(sentence: str) -> tuple[Statement, ...]:
     return (Statement(text=sentence, doubt=doubts.LANGUAGE),)
 
 
-def _classify(sentence: str, grammar: Grammar, setting: _Setting) -> Iterator[Statement]:
+def _classify(sentence: str, grammar: StatementGrammar, setting: _Setting) -> Iterator[Statement]:
     """The statements of one sentence."""
     plain = _plain(sentence)
     start, end, demanded = _core(plain, grammar)
@@ -257,7 +257,7 @@ def _in_order(text: str, sentence: str) -> Statement:
     return Statement(text=ordered, completed=sentence) if ordered else Statement(text=text)
 
 
-def _is_yes_or_no(plain: str, grammar: Grammar, setting: _Setting) -> bool:
+def _is_yes_or_no(plain: str, grammar: StatementGrammar, setting: _Setting) -> bool:
     """Whether a sentence answers a question about the user, and not an offer."""
     question = setting.question
     if not question or not _YES_OR_NO.match(plain) or _OFFER.search(question):
@@ -265,14 +265,14 @@ def _is_yes_or_no(plain: str, grammar: Grammar, setting: _Setting) -> bool:
     return len(plain.split()) <= _FEW_WORDS + 1 and grammar.addressed.search(question) is not None
 
 
-def _is_wish(core: str, grammar: Grammar) -> bool:
+def _is_wish(core: str, grammar: StatementGrammar) -> bool:
     """Whether a sentence says how the assistant is to answer, and not what its speaker does."""
     if not grammar.wish.search(core) or _QUESTION_MARK.search(core):
         return False
     return not grammar.subject.match(core) or grammar.addressed.search(core) is not None
 
 
-def _is_small_talk(plain: str, core: str, grammar: Grammar, setting: _Setting) -> bool:
+def _is_small_talk(plain: str, core: str, grammar: StatementGrammar, setting: _Setting) -> bool:
     if grammar.subject.search(core) or grammar.value.search(core):
         return False
     # People greet and sign in other languages too.
@@ -297,7 +297,7 @@ def _plain(sentence: str) -> str:
     return sentence.replace("\u2019", "'")
 
 
-def _core(plain: str, grammar: Grammar) -> tuple[int, int, bool]:
+def _core(plain: str, grammar: StatementGrammar) -> tuple[int, int, bool]:
     """Start and end of a sentence without fillers and demands; whether it has a demand."""
     start, end, demanded = 0, len(plain), False
     after = grammar.demand_after.search(plain)
@@ -316,13 +316,13 @@ def _core(plain: str, grammar: Grammar) -> tuple[int, int, bool]:
     return start, end, demanded
 
 
-def _taken_back(rest: str, grammar: Grammar) -> re.Match[str] | None:
+def _taken_back(rest: str, grammar: StatementGrammar) -> re.Match[str] | None:
     """Words at the start that take back the sentence before, up to the comma behind them."""
     hit = grammar.retraction.match(rest)
     return _PAUSE.match(rest, hit.end()) if hit else None
 
 
-def _has_content(core: str, grammar: Grammar) -> bool:
+def _has_content(core: str, grammar: StatementGrammar) -> bool:
     if _CHINESE.search(core):
         return _CHINESE.search(core[1:]) is not None
     return any(not grammar.stop.fullmatch(word) for word in _WORD.findall(core))
@@ -338,7 +338,7 @@ def _quotes(core: str) -> bool:
     return (_OPENED.search(core) is not None) or _CLOSED.search(core) is not None
 
 
-def _asks(core: str, grammar: Grammar) -> bool:
+def _asks(core: str, grammar: StatementGrammar) -> bool:
     return bool(
         _QUESTION_MARK.search(core)
         or grammar.question.match(core)
@@ -346,7 +346,7 @@ def _asks(core: str, grammar: Grammar) -> bool:
     )
 
 
-def _doubt(core: str, grammar: Grammar, setting: _Setting) -> str | None:
+def _doubt(core: str, grammar: StatementGrammar, setting: _Setting) -> str | None:
     """Why a sentence may not be stored: empty if it may, `None` if it states nothing."""
     if _asks(core, grammar) or grammar.conversational.match(core):
         return None
@@ -361,7 +361,7 @@ def _doubt(core: str, grammar: Grammar, setting: _Setting) -> str | None:
     return _doubt_of_form(core, grammar, setting) or _doubt_of_content(core, grammar, setting)
 
 
-def _doubt_of_form(core: str, grammar: Grammar, setting: _Setting) -> str:
+def _doubt_of_form(core: str, grammar: StatementGrammar, setting: _Setting) -> str:
     """Why a sentence does not stand alone; empty if it does."""
     if grammar.ellipsis.match(core):
         return doubts.SUBJECT
@@ -375,7 +375,7 @@ def _doubt_of_form(core: str, grammar: Grammar, setting: _Setting) -> str:
     return doubts.refers(word) if word else ""
 
 
-def _doubt_of_content(core: str, grammar: Grammar, setting: _Setting) -> str:
+def _doubt_of_content(core: str, grammar: StatementGrammar, setting: _Setting) -> str:
     """Why a sentence that stands alone is no lasting statement of the user; empty if it is."""
     if grammar.retraction.search(core):
         return doubts.RETRACTED
@@ -390,7 +390,7 @@ def _doubt_of_content(core: str, grammar: Grammar, setting: _Setting) -> str:
     return doubts.OWNER
 
 
-def _dangling(core: str, grammar: Grammar, setting: _Setting) -> str:
+def _dangling(core: str, grammar: StatementGrammar, setting: _Setting) -> str:
     """The word whose referent is outside the sentence; empty if there is none."""
     hit = grammar.start.match(core)
     if hit:
@@ -409,7 +409,7 @@ def _dangling(core: str, grammar: Grammar, setting: _Setting) -> str:
 
 
 def _clauses(
-    text: str, core: str, grammar: Grammar, setting: _Setting, *, doubt: str | None
+    text: str, core: str, grammar: StatementGrammar, setting: _Setting, *, doubt: str | None
 ) -> Iterator[Statement]:
     """Clauses that stand alone inside a sentence that as a whole does not.
 
@@ -440,7 +440,7 @@ def _clauses(
             yield _in_order(stated, text) if because else Statement(text=stated)
 
 
-def _may_carry_a_fact(core: str, grammar: Grammar, doubt: str) -> bool:
+def _may_carry_a_fact(core: str, grammar: StatementGrammar, doubt: str) -> bool:
     """Whether a doubtful sentence is worth a review."""
     if doubt in {doubts.ADDRESSED, doubts.REQUEST}:
         return grammar.first_person.search(core) is not None
