@@ -45,7 +45,7 @@ class LabelledMemory(Frozen):
     superseded: bool = False
     """Whether the store marks it as superseded."""
     part: str = ""
-    """The part of the text that must be in the prompt; all of it when empty."""
+    """The part of the text that the label is about; any of it when empty."""
     safety: bool = False
     """Whether it is a safety constraint of the user or of a person the answer is for."""
     another_author_instruction: bool = False

@@ -5,6 +5,7 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from memguard.local.adjudicator import (
     situation,
     topics,
 )
+from memguard.local.statements.grammar import grammar_of
 from memguard.local.verifier import numbers, units, words
 from memguard.methods.adjudication import rendering
 from memguard.methods.writer import readable_turns
@@ -169,6 +171,14 @@ def _patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
                 yield f"{info.name}.{name}", value
             elif isinstance(value, tuple | list):
                 found += [(f"{name}[{at}]", inner) for at, inner in enumerate(value[:60])]
+    for language in ("en", "de", "es", "fr", "zh"):
+        grammar = grammar_of(language)
+        for field in fields(grammar):
+            value = getattr(grammar, field.name)
+            patterns = (value,) if isinstance(value, re.Pattern) else value
+            for at, pattern in enumerate(patterns):
+                suffix = f"[{at}]" if len(patterns) > 1 else ""
+                yield f"memguard.local.statements.{language}.{field.name}{suffix}", pattern
 
 
 def _literal_patterns(module: Any) -> list[tuple[str, re.Pattern[str]]]:
@@ -190,7 +200,9 @@ PATTERNS = dict(_patterns())
 
 
 def test_the_patterns_of_the_package_are_collected() -> None:
-    assert {"memguard.llm.parsing._NUMBER", "memguard.local.statements._QUESTION"} <= set(PATTERNS)
+    assert {"memguard.llm.parsing._NUMBER", "memguard.local.statements.en.question"} <= set(
+        PATTERNS
+    )
 
 
 def _steps(pattern: re.Pattern[str], attack: tuple[str, str, str], size: int) -> int:
