@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from memguard.conversations.passage_cues import STRONG_COMMENT
-from memguard.conversations.pasted_text import Span
+from memguard.conversations.pasted_text import PastedSpan
 from memguard.conversations.text_lines import Line
 
 _TIME = r"\d{1,2}[:.h]\d{2}(?::\d{2})?(?:\s?[AaPp]\.?\s?[Mm]\.?)?(?:\sUhr)?"
@@ -139,7 +139,7 @@ def read_labels(lines: Sequence[Line]) -> Labels:
 
 def chat_at(
     labels: Labels, first: int, *, speaker: str, announced: bool
-) -> tuple[int, list[Span]] | None:
+) -> tuple[int, list[PastedSpan]] | None:
     """The chat that begins at a line.
 
     Args:
@@ -157,17 +157,17 @@ def chat_at(
         if not _is_block(labels, first, speaker=speaker, announced=announced):
             return None
     at = first
-    own = False
-    spans: list[Span] = []
+    is_own = False
+    spans: list[PastedSpan] = []
     while at < len(labels.lines):
         line = labels.lines[at]
         message = messages[at]
         if message is not None and messages is labels.plain and _is_topic(message.label):
             break
         if message is not None:
-            own = _is_user(message.label, speaker)
-            end = min(line.start + message.text, line.end) if own else line.end
-            spans.append(Span(line.start, end, "transcript", "" if own else message.label))
+            is_own = _is_user(message.label, speaker)
+            end = min(line.start + message.text, line.end) if is_own else line.end
+            spans.append(PastedSpan(line.start, end, "transcript", "" if is_own else message.label))
         elif line.blank:
             following = _after_blank(labels.lines, at)
             if following is None or messages[following] is None:
@@ -176,8 +176,8 @@ def chat_at(
             continue
         elif STRONG_COMMENT.match(line.text.lstrip()):
             break
-        elif not own:
-            spans.append(Span(line.start, line.end, "transcript", spans[-1].author))
+        elif not is_own:
+            spans.append(PastedSpan(line.start, line.end, "transcript", spans[-1].author))
         at += 1
     return at, _joined(spans)
 
@@ -228,9 +228,9 @@ def _is_user(label: str, speaker: str) -> bool:
     return name in _SELF or (bool(speaker) and name == speaker)
 
 
-def _joined(spans: Sequence[Span]) -> list[Span]:
+def _joined(spans: Sequence[PastedSpan]) -> list[PastedSpan]:
     """Adjacent messages as one passage, with an author if all have the same."""
-    joined: list[Span] = []
+    joined: list[PastedSpan] = []
     for span in spans:
         if joined and joined[-1].end == span.start:
             before = joined[-1]
