@@ -289,7 +289,7 @@ class _Scanner:
         is_head = is_head or ("from" in roles and address)
         # "From: Porto", "To: Lisbon" is a journey, and "From: Kim" before a text is not.
         is_head = is_head or (roles == {"from"} and is_name(author) and self._has_text(index))
-        is_head = is_head or (roles == {"subject"} and self._has_letter(index))
+        is_head = is_head or (roles == {"subject"} and self._has_body(index))
         return (index, author) if is_head else None
 
     def _has_text(self, at: int) -> bool:
@@ -299,12 +299,10 @@ class _Scanner:
             and ":" not in self.lines[at].text[:20]
         )
 
-    def _has_letter(self, at: int) -> bool:
-        index = self._next_text(at)
-        return index is not None and (
-            cues.SALUTATION.match(self.lines[index].text) is not None
-            or self.closings[index] < len(self.lines)
-        )
+    def _has_body(self, at: int) -> bool:
+        """Whether text follows that is no other entry of a list."""
+        following = self._next_text(at)
+        return following is not None and self._has_text(following)
 
     def _letter(self, at: int) -> PastedSpan | None:
         """A text between a salutation and a closing, without any other mark."""
@@ -513,7 +511,20 @@ class _Scanner:
                     return span, after
             if span:
                 return span, at + 1
-        return [], at
+        return self._referred(at)
+
+    def _referred(self, at: int) -> tuple[list[PastedSpan], int]:
+        """The paragraphs after one such as "I received the following mail."."""
+        first = self._next_text(at + 1)
+        if first is None or first == at + 1:
+            return [], at
+        kind = cues.refers_below(self.lines[at].text)
+        if kind is None or self._marked_block_at(first, first)[0]:
+            return [], at
+        start = self.lines[first].start
+        end = self._end_of_text(first, first=start)
+        author = self._signer(first, end)
+        return [PastedSpan(start, end, kind_of(kind), author)], first + 1
 
     def _announced_inside(self, at: int, start: int, kind: str, author: str) -> list[PastedSpan]:
         """The text that begins on the line of its announcement."""

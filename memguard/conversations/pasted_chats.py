@@ -37,6 +37,11 @@ _HEADED = re.compile(
     re.IGNORECASE,
 )
 """A line with a name and a time, as in Slack, Teams and WeChat; the text is on the next lines."""
+_TIMED = re.compile(
+    rf"^\s{{0,8}}(?P<label>[^\W\d_][^:\uff1a\n\d()]{{0,39}}?)\s?[(\[](?:(?:{_DATE}),?\s)?{_TIME}[)\]]"
+    r"\s?[:\uff1a]\s"
+)
+"""A line such as "Karl (10:32): I am late"."""
 _BRACKETED = re.compile(rf"^\s{{0,8}}\[?{_TIME}\]?\s{{1,2}}<(?P<label>[^<>\n]{{1,40}})>\s")
 """A line of IRC: time and name in angle brackets."""
 _CAPTION = re.compile(r"^\s{0,4}\d{1,2}:\d\d(?::\d\d)?[.,]\d{3} --> ")
@@ -44,6 +49,9 @@ _LABELLED = re.compile(
     r"^\s{0,8}(?:[-*\u2022]\s)?[*_]{0,2}(?P<label>[^\W\d_][^\s:\uff1a*_/\"(]{0,30}(?:\s[^\s:\uff1a*_/\"(]{1,30}){0,2})"
     r"[*_]{0,2}\s?[:\uff1a][*_]{0,2}(?=\s?\S)(?:\s{1,3}|(?<=\uff1a))"
 )
+
+_ENCLOSED = re.compile(r"^\s{0,8}[<\[](?P<label>[^\W\d_][\w .'-]{1,30})(?:>\s?:?|\]\s?:)\s(?=\S)")
+"""A line such as "<Karl> I am late" or "[Karl]: I am late"."""
 
 
 def _words(text: str) -> frozenset[str]:
@@ -103,7 +111,7 @@ class Message(NamedTuple):
 
 def stamped(line: str) -> Message | None:
     """The label of a line of an exported chat."""
-    match = _STAMPED.match(line) or _BRACKETED.match(line)
+    match = _STAMPED.match(line) or _TIMED.match(line) or _BRACKETED.match(line)
     if match is not None:
         return Message(match["label"].strip(" ~<>\u200e"), match.end())
     if _NOTICE.match(line) or _CAPTION.match(line):
@@ -114,7 +122,7 @@ def stamped(line: str) -> Message | None:
 
 def labelled(line: str) -> Message | None:
     """The label of a line such as "Karl: I am late", which may as well be a fact about the user."""
-    match = _LABELLED.match(line)
+    match = _LABELLED.match(line) or _ENCLOSED.match(line)
     return Message(match["label"].strip(), match.end()) if match is not None else None
 
 
