@@ -5,6 +5,7 @@ matched against one line, or the clause before one colon, of bounded length.
 """
 
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 
 _MAIL_NOUNS = (
@@ -92,6 +93,41 @@ _TOLD = (
 _TOLD_ZH = r"写道|写信|写|说道|说|回复|回答|发来|发给我|发了|寄来|转发|来信|留言|问"
 
 
+def _noun_kind(clause: str, words: Sequence[str]) -> str | None:
+    return next(
+        (
+            kind
+            for kind, nouns, han in _NOUN_WORDS
+            if not nouns.isdisjoint(words) or han.search(clause)
+        ),
+        None,
+    )
+
+
+_BELOW = _single_words(
+    "following|below|here|here's|folgende|folgender|folgendes|folgenden|hier|untenstehende|aquí|"
+    "siguiente|siguientes|voici|ci-dessous|suivant|suivante"
+)
+_BELOW_ZH = re.compile("以下|下面|如下|[这這](?:是|封|条|段|篇|个)")
+_ASKING = re.compile("[?\uff1f]")
+
+
+def refers_below(paragraph: str) -> str | None:
+    """The kind of text that a paragraph without a colon says is below; `None` if it says none.
+
+    "I received the following mail." and "Can you translate this letter?" do, "I love this book."
+    does not.
+    """
+    words = _WORD.findall(paragraph.casefold().replace("\u2019", "'"))
+    kind = _noun_kind(paragraph, words)
+    if kind is None or NOT_A_TEXT.search(paragraph):
+        return None
+    points = not _POINTING.isdisjoint(words) or _POINTING_ZH.search(paragraph) is not None
+    below = not _BELOW.isdisjoint(words) or _BELOW_ZH.search(paragraph) is not None
+    got = not _GOT.isdisjoint(words) or _GOT_ZH.search(paragraph) is not None
+    return kind if below or (points and (got or _ASKING.search(paragraph))) else None
+
+
 def announced_kind(clause: str) -> str | None:
     """The kind of text that a clause before a colon announces; `None` if it announces none.
 
@@ -100,14 +136,7 @@ def announced_kind(clause: str) -> str | None:
     """
     # Sets of words: an alternation of as many would be tried at every character.
     words = _WORD.findall(clause.casefold().replace("\u2019", "'"))
-    kind = next(
-        (
-            kind
-            for kind, nouns, han in _NOUN_WORDS
-            if not nouns.isdisjoint(words) or han.search(clause)
-        ),
-        None,
-    )
+    kind = _noun_kind(clause, words)
     points = not _POINTING.isdisjoint(words) or _POINTING_ZH.search(clause) is not None
     got = not _GOT.isdisjoint(words) or _GOT_ZH.search(clause) is not None
     if kind is None:
@@ -115,6 +144,7 @@ def announced_kind(clause: str) -> str | None:
     nouns = frozenset().union(*(nouns for _, nouns, _ in _NOUN_WORDS))
     alone = words[-1:] and words[-1] in nouns and (len(words) == 1 or "'s" in clause[-30:])
     sent = any(word in nouns and after in _FROM for word, after in pairwise(words))
+    sent = sent or (words[0] if words else "") in _FROM
     return kind if points or got or alone or sent or _OF_ZH.search(clause) else None
 
 
@@ -127,7 +157,7 @@ SAID = re.compile(
 _STOP_NAMES = (
     "My|The|This|That|These|Here|He|She|It|They|We|You|I|A|An|And|But|So|Then|Today|Yesterday|Look|See|Also|"
     "Mein|Meine|Der|Die|Das|Er|Sie|Es|Ich|Wir|Ein|Eine|Hier|Heute|Gestern|Mi|El|La|Los|Las|Un|Una|Ella|"
-    "Este|Esta|Me|Mon|Ma|Mes|Le|Les|Il|Elle|Un|Une|Ce|Cet|Cette|Voici|On|Our|Her|His|Their"
+    "Este|Esta|Esto|Eso|Mira|Lo|Just|Got|From|Von|Als|Below|Now|Me|Mon|Ma|Mes|Le|Les|Il|Elle|Un|Une|Ce|Cet|Cette|Voici|On|Our|Her|His|Their"
 )
 _CAPITAL = rf"(?!(?:{_STOP_NAMES})\b)[A-Z\u00c0-\u00de][\w'\u2019-]{{1,30}}"
 SPEAKER = re.compile(
@@ -196,7 +226,7 @@ FORWARDED = re.compile(
     re.IGNORECASE,
 )
 FORWARD_MARK = re.compile(
-    r"^\s{0,8}(?:(?:fwd?|wg|rv|tr|aw|re|sv)\s?:|转发\s?[:\uff1a]|回复\s?[:\uff1a])\s{0,4}",
+    r"^\s{0,8}(?:(?:fwd?|wg|rv|tr)\s?:|转发\s?[:\uff1a])\s{0,4}",
     re.IGNORECASE,
 )
 WROTE = re.compile(
@@ -217,7 +247,7 @@ HEADERS: tuple[tuple[str, str], ...] = (
     ("from", r"from|von|de|expéditeur|remitente|absender|发件人|寄件人"),
     ("to", r"to|an|para|à|a|empfänger|destinataire|destinatario|收件人"),
     ("copy", r"cc|bcc|kopie|reply-to|抄送"),
-    ("subject", r"subject|betreff|asunto|objet|re|主题|主旨"),
+    ("subject", r"subject|betreff|asunto|objet|主题|主旨"),
     ("date", r"date|datum|fecha|日期|时间"),
     ("sent", r"sent|gesendet|enviado(?: el)?|envoyé(?: le)?|发送时间|发件时间"),
 )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from memguard.conversations.pasted_blocks import find_blocks
-from memguard.conversations.pasted_text import Span, find_inline
+from memguard.conversations.pasted_text import PastedSpan, find_inline
 from memguard.schema.memory import Conversation, PassageKind, Turn
 
 _CACHE = 128
@@ -55,29 +55,29 @@ def split_passages(text: str, *, speaker: str = "") -> tuple[Passage, ...]:
 @lru_cache(maxsize=_CACHE)
 def _split(text: str, speaker: str) -> tuple[Passage, ...]:
     spans = list(find_blocks(text, speaker=speaker))
-    own: list[tuple[int, int]] = []
+    between: list[tuple[int, int]] = []
     end = 0
     for span in spans:
-        own.append((end, span.start))
+        between.append((end, span.start))
         end = span.end
-    own.append((end, len(text)))
-    for start, stop in own:
+    between.append((end, len(text)))
+    for start, stop in between:
         spans += find_inline(text, start, stop)
     return tuple(_covering(text, sorted(spans, key=lambda span: span.start)))
 
 
-def _covering(text: str, spans: Iterable[Span]) -> Iterable[Passage]:
+def _covering(text: str, spans: Iterable[PastedSpan]) -> Iterable[Passage]:
     """The spans and the speaker's own words between them, adjacent ones of an author as one."""
-    pieces: list[Span] = []
+    pieces: list[PastedSpan] = []
     end = 0
     for span in spans:
         if span.start > end:
-            pieces.append(Span(end, span.start, "own"))
+            pieces.append(PastedSpan(end, span.start, "own"))
         pieces.append(span)
         end = span.end
     if end < len(text):
-        pieces.append(Span(end, len(text), "own"))
-    joined: list[Span] = []
+        pieces.append(PastedSpan(end, len(text), "own"))
+    joined: list[PastedSpan] = []
     for piece in pieces:
         # A blank line between two passages of an author is nobody's.
         if (

@@ -29,7 +29,7 @@ from memguard.conversations.pasted_text import (
     SYSTEM,
     SYSTEM_TOKEN,
     TABLE_ROW,
-    Span,
+    PastedSpan,
     is_code,
     is_log,
     is_yaml,
@@ -70,7 +70,7 @@ _MAX_LEADING = 5
 """Lines of comments before the first line of code."""
 
 
-def find_blocks(text: str, *, speaker: str) -> Iterator[Span]:
+def find_blocks(text: str, *, speaker: str) -> Iterator[PastedSpan]:
     """The blocks of other authors, in order and without overlap.
 
     Args:
@@ -118,7 +118,7 @@ class _Scanner:
             following[index] = following[index + 1]
         self.paragraphs[index] = index
 
-    def spans(self) -> Iterator[Span]:
+    def spans(self) -> Iterator[PastedSpan]:
         """The blocks in order."""
         at = 0
         own_from = 0
@@ -135,14 +135,14 @@ class _Scanner:
                 at += 1
             own_from = at
 
-    def _block_at(self, at: int, own_from: int) -> tuple[list[Span], int]:
+    def _block_at(self, at: int, own_from: int) -> tuple[list[PastedSpan], int]:
         """The passages of the block that begins at a line, and the line after it."""
         if self.lines[at].blank:
             return [], at
         spans, after = self._marked_block_at(at, own_from)
         return (spans, after) if spans else self._announced(at)
 
-    def _marked_block_at(self, at: int, own_from: int) -> tuple[list[Span], int]:
+    def _marked_block_at(self, at: int, own_from: int) -> tuple[list[PastedSpan], int]:
         """As `_block_at`, for a block that the form of its lines shows."""
         line = self.lines[at]
         for find in (self._fence, self._enclosed, self._system, self._quoted, self._mail_head):
@@ -171,18 +171,18 @@ class _Scanner:
 
     # Blocks with marks of their own
 
-    def _fence(self, at: int) -> Span | None:
+    def _fence(self, at: int) -> PastedSpan | None:
         match = _FENCE.match(self.lines[at].text)
         if match is None:
             return None
         mark = match[1][:3]
         for index in range(at + 1, len(self.lines)):
             if self.lines[index].text.lstrip("> ").startswith(mark):
-                return Span(self.lines[at].start, self.lines[index].end, "code")
+                return PastedSpan(self.lines[at].start, self.lines[index].end, "code")
         # Without an end it takes the rest: what follows may be code.
-        return Span(self.lines[at].start, len(self.text), "code")
+        return PastedSpan(self.lines[at].start, len(self.text), "code")
 
-    def _enclosed(self, at: int) -> Span | None:
+    def _enclosed(self, at: int) -> PastedSpan | None:
         """Text between three quotation marks or two tags."""
         line = self.lines[at]
         match = _TRIPLE.search(line.text) or _TAG.search(line.text)
@@ -199,9 +199,9 @@ class _Scanner:
             return None
         end = len(self.text) if end < 0 else end + len(close)
         is_mail = "mail" in close or "letter" in close
-        return Span(start, end, "mail" if is_mail else "quotation")
+        return PastedSpan(start, end, "mail" if is_mail else "quotation")
 
-    def _system(self, at: int) -> Span | None:
+    def _system(self, at: int) -> PastedSpan | None:
         line = self.lines[at]
         inside = SYSTEM_TOKEN.search(line.text) or SHOUTED_SYSTEM.search(line.text)
         head = SYSTEM.match(line.text)
@@ -210,8 +210,8 @@ class _Scanner:
         start = line.start if head is not None else line.start + (inside.start() if inside else 0)
         end = self._end_of_tokens(at) if SYSTEM_TOKEN.search(line.text) else None
         if end is None and line.text.lstrip().startswith("#"):
-            return Span(start, self._end_of_text(at + 1, first=line.end), "system")
-        return Span(start, end or self.lines[self._last_of_paragraph(at)].end, "system")
+            return PastedSpan(start, self._end_of_text(at + 1, first=line.end), "system")
+        return PastedSpan(start, end or self.lines[self._last_of_paragraph(at)].end, "system")
 
     def _end_of_tokens(self, at: int) -> int | None:
         """The end of the last token of a chat template, or of the text that the last one opens."""
@@ -225,7 +225,7 @@ class _Scanner:
                 end = line.start + last.end() if closes else opened
         return end
 
-    def _quoted(self, at: int) -> Span | None:
+    def _quoted(self, at: int) -> PastedSpan | None:
         """Lines that begin with `>`, and the line before that says who wrote them."""
         if not _QUOTED.match(self.lines[at].text):
             return None
@@ -241,18 +241,18 @@ class _Scanner:
                 if header is not None and header[0] == "from":
                     kind, author = "mail", author or name_of(header[1])
             index += 1
-        return Span(self.lines[at].start, self.lines[last].end, kind, author)
+        return PastedSpan(self.lines[at].start, self.lines[last].end, kind, author)
 
     # Mails
 
-    def _mail_head(self, at: int) -> Span | None:
+    def _mail_head(self, at: int) -> PastedSpan | None:
         line = self.lines[at]
         mark = cues.FORWARD_MARK.match(line.text)
         wrote = cues.WROTE.match(line.text)
         if wrote is not None:
             quoted = self._next_text(at + 1)
             if quoted is not None and (span := self._quoted(quoted)) is not None:
-                return Span(line.start, span.end, "mail", writer_of(line.text) or span.author)
+                return PastedSpan(line.start, span.end, "mail", writer_of(line.text) or span.author)
         if mark is not None or wrote is not None or cues.FORWARDED.match(line.text):
             following = self._next_text(at + 1)
             head = None if following is None else self._headers(following)
@@ -263,12 +263,12 @@ class _Scanner:
         head = self._headers(at)
         return None if head is None else self._mail(line.start, *head)
 
-    def _mail(self, start: int, first: int, author: str, begin: int | None = None) -> Span:
+    def _mail(self, start: int, first: int, author: str, begin: int | None = None) -> PastedSpan:
         """The mail whose body begins at a line, or at an offset on the line before."""
         if begin is None:
             begin = self.lines[first].start if first < len(self.lines) else len(self.text)
         end = self._end_of_text(first, first=begin)
-        return Span(start, end, "mail", author or self._signer(first, end))
+        return PastedSpan(start, end, "mail", author or self._signer(first, end))
 
     def _headers(self, at: int) -> tuple[int, str] | None:
         """The line after the headers of a mail, and the sender; `None` without headers."""
@@ -289,7 +289,7 @@ class _Scanner:
         is_head = is_head or ("from" in roles and address)
         # "From: Porto", "To: Lisbon" is a journey, and "From: Kim" before a text is not.
         is_head = is_head or (roles == {"from"} and is_name(author) and self._has_text(index))
-        is_head = is_head or (roles == {"subject"} and self._has_letter(index))
+        is_head = is_head or (roles == {"subject"} and self._has_body(index))
         return (index, author) if is_head else None
 
     def _has_text(self, at: int) -> bool:
@@ -299,14 +299,12 @@ class _Scanner:
             and ":" not in self.lines[at].text[:20]
         )
 
-    def _has_letter(self, at: int) -> bool:
-        index = self._next_text(at)
-        return index is not None and (
-            cues.SALUTATION.match(self.lines[index].text) is not None
-            or self.closings[index] < len(self.lines)
-        )
+    def _has_body(self, at: int) -> bool:
+        """Whether text follows that is no other entry of a list."""
+        following = self._next_text(at)
+        return following is not None and self._has_text(following)
 
-    def _letter(self, at: int) -> Span | None:
+    def _letter(self, at: int) -> PastedSpan | None:
         """A text between a salutation and a closing, without any other mark."""
         line = self.lines[at]
         greeting = cues.SALUTATION.match(line.text)
@@ -317,7 +315,7 @@ class _Scanner:
             return (
                 None
                 if closing is None
-                else Span(line.start, line.end, "mail", name_of(closing["name"]))
+                else PastedSpan(line.start, line.end, "mail", name_of(closing["name"]))
             )
         closing = self.closings[at + 1]
         if closing >= min(len(self.lines), self.heads[at + 1]):
@@ -331,16 +329,16 @@ class _Scanner:
         if self._comment(line.end, self.lines[closing].start, strong=True) is not None:
             return None
         end = self._after_signature(closing)
-        return Span(line.start, end, "mail", self._signer(at, end))
+        return PastedSpan(line.start, end, "mail", self._signer(at, end))
 
-    def _signed(self, at: int, own_from: int) -> Span:
+    def _signed(self, at: int, own_from: int) -> PastedSpan:
         """The text before a signature that no salutation or header began."""
         first = own_from
         for index in range(at - 1, own_from - 1, -1):
             if _COLON.search(self.lines[index].text[-2:]):
                 first = index + 1
                 break
-        return Span(
+        return PastedSpan(
             self.lines[first].start,
             self._after_signature(at),
             "mail",
@@ -428,30 +426,32 @@ class _Scanner:
 
     # Text that nobody says
 
-    def _machine_text(self, at: int) -> Span | None:
+    def _machine_text(self, at: int) -> PastedSpan | None:
         """A log, a table, an object of JSON or code that no fence encloses."""
         line = self.lines[at]
         if is_log(line.text):
-            return Span(
+            return PastedSpan(
                 line.start,
                 self._run(at, lambda i: is_log(self.lines[i].text) or self._is_indented(i)),
                 "log",
             )
         if _OBJECT.match(line.text):
-            return Span(line.start, object_end(self.text, line.start, end=len(self.text)), "code")
+            return PastedSpan(
+                line.start, object_end(self.text, line.start, end=len(self.text)), "code"
+            )
         if TABLE_ROW.match(line.text):
-            return Span(
+            return PastedSpan(
                 line.start,
                 self._run(at, lambda i: TABLE_ROW.match(self.lines[i].text) is not None),
                 "table",
             )
         if at + 1 < len(self.lines) and is_yaml(line.text, self.lines[at + 1].text):
-            return Span(line.start, self._run(at, self._is_indented_or_key), "code")
+            return PastedSpan(line.start, self._run(at, self._is_indented_or_key), "code")
         row = separator_of(line.text)
         if row is not None:
             end = self._run(at, lambda i: separator_of(self.lines[i].text) == row)
             if end > line.end:
-                return Span(line.start, end, "table")
+                return PastedSpan(line.start, end, "table")
         return self._code(at)
 
     def _run(self, at: int, accepts: Callable[[int], bool]) -> int:
@@ -467,7 +467,7 @@ class _Scanner:
     def _is_indented_or_key(self, at: int) -> bool:
         return self._is_indented(at) or _KEY.match(self.lines[at].text) is not None
 
-    def _code(self, at: int) -> Span | None:
+    def _code(self, at: int) -> PastedSpan | None:
         """Adjacent lines of code, with the comments and blank lines between them."""
         if not (self.code[at] or COMMENT_LINE.match(self.lines[at].text)):
             return None
@@ -490,11 +490,11 @@ class _Scanner:
             index += 1
         if last is None or (count < _MIN_ROWS and not strong):
             return None
-        return Span(self.lines[at].start, self.lines[last].end, "code")
+        return PastedSpan(self.lines[at].start, self.lines[last].end, "code")
 
     # Text that a phrase announces
 
-    def _announced(self, at: int) -> tuple[list[Span], int]:
+    def _announced(self, at: int) -> tuple[list[PastedSpan], int]:
         """The text after a phrase such as "look at this mail:"."""
         line = self.lines[at]
         for match in _COLON.finditer(line.text):
@@ -511,9 +511,22 @@ class _Scanner:
                     return span, after
             if span:
                 return span, at + 1
-        return [], at
+        return self._referred(at)
 
-    def _announced_inside(self, at: int, start: int, kind: str, author: str) -> list[Span]:
+    def _referred(self, at: int) -> tuple[list[PastedSpan], int]:
+        """The paragraphs after one such as "I received the following mail."."""
+        first = self._next_text(at + 1)
+        if first is None or first == at + 1:
+            return [], at
+        kind = cues.refers_below(self.lines[at].text)
+        if kind is None or self._marked_block_at(first, first)[0]:
+            return [], at
+        start = self.lines[first].start
+        end = self._end_of_text(first, first=start)
+        author = self._signer(first, end)
+        return [PastedSpan(start, end, kind_of(kind), author)], first + 1
+
+    def _announced_inside(self, at: int, start: int, kind: str, author: str) -> list[PastedSpan]:
         """The text that begins on the line of its announcement."""
         line = self.lines[at]
         if self.text[start : line.end].lstrip()[:1] in set("\"\u201c\u201e\u00ab\u300c\u2018'`"):
@@ -526,13 +539,23 @@ class _Scanner:
             if self._last_of_paragraph(at) == at and not _SENTENCE_IN.search(rest):
                 return []
             end = self.lines[self._last_of_paragraph(at)].end
-            return [Span(start, self._comment(start, end, strong=True) or end, "quotation", author)]
+            return [
+                PastedSpan(
+                    start, self._comment(start, end, strong=True) or end, "quotation", author
+                )
+            ]
         if kind == "task":
             end = self.lines[self._last_of_paragraph(at)].end
-            return [Span(start, self._comment(start, end, strong=True) or end, "quotation", author)]
-        return [Span(start, self._end_of_text(at + 1, first=start), kind_of(kind), author)]
+            return [
+                PastedSpan(
+                    start, self._comment(start, end, strong=True) or end, "quotation", author
+                )
+            ]
+        return [PastedSpan(start, self._end_of_text(at + 1, first=start), kind_of(kind), author)]
 
-    def _announced_below(self, at: int, kind: str, author: str) -> tuple[list[Span], int | None]:
+    def _announced_below(
+        self, at: int, kind: str, author: str
+    ) -> tuple[list[PastedSpan], int | None]:
         """The text that begins on a line after its announcement."""
         first = self._next_text(at + 1)
         if first is None:
@@ -548,10 +571,14 @@ class _Scanner:
         start = self.lines[first].start
         if kind in {"code", "log", "table"}:
             return [
-                Span(start, self.lines[self._last_of_paragraph(first)].end, kind_of(kind), author)
+                PastedSpan(
+                    start, self.lines[self._last_of_paragraph(first)].end, kind_of(kind), author
+                )
             ], first + 1
         end = self._end_of_text(first, first=start)
-        return [Span(start, end, kind_of(kind), author or self._signer(first, end))], first + 1
+        return [
+            PastedSpan(start, end, kind_of(kind), author or self._signer(first, end))
+        ], first + 1
 
     # Lines
 

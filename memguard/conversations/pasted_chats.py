@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from memguard.conversations.passage_cues import STRONG_COMMENT
-from memguard.conversations.pasted_text import Span
+from memguard.conversations.pasted_text import PastedSpan
 from memguard.conversations.text_lines import Line
 
 _TIME = r"\d{1,2}[:.h]\d{2}(?::\d{2})?(?:\s?[AaPp]\.?\s?[Mm]\.?)?(?:\sUhr)?"
@@ -37,6 +37,11 @@ _HEADED = re.compile(
     re.IGNORECASE,
 )
 """A line with a name and a time, as in Slack, Teams and WeChat; the text is on the next lines."""
+_TIMED = re.compile(
+    rf"^\s{{0,8}}(?P<label>[^\W\d_][^:\uff1a\n\d()]{{0,39}}?)\s?[(\[](?:(?:{_DATE}),?\s)?{_TIME}[)\]]"
+    r"\s?[:\uff1a]\s"
+)
+"""A line such as "Karl (10:32): I am late"."""
 _BRACKETED = re.compile(rf"^\s{{0,8}}\[?{_TIME}\]?\s{{1,2}}<(?P<label>[^<>\n]{{1,40}})>\s")
 """A line of IRC: time and name in angle brackets."""
 _CAPTION = re.compile(r"^\s{0,4}\d{1,2}:\d\d(?::\d\d)?[.,]\d{3} --> ")
@@ -44,6 +49,9 @@ _LABELLED = re.compile(
     r"^\s{0,8}(?:[-*\u2022]\s)?[*_]{0,2}(?P<label>[^\W\d_][^\s:\uff1a*_/\"(]{0,30}(?:\s[^\s:\uff1a*_/\"(]{1,30}){0,2})"
     r"[*_]{0,2}\s?[:\uff1a][*_]{0,2}(?=\s?\S)(?:\s{1,3}|(?<=\uff1a))"
 )
+
+_ENCLOSED = re.compile(r"^\s{0,8}[<\[](?P<label>[^\W\d_][\w .'-]{1,30})(?:>\s?:?|\]\s?:)\s(?=\S)")
+"""A line such as "<Karl> I am late" or "[Karl]: I am late"."""
 
 
 def _words(text: str) -> frozenset[str]:
@@ -103,7 +111,7 @@ class Message(NamedTuple):
 
 def stamped(line: str) -> Message | None:
     """The label of a line of an exported chat."""
-    match = _STAMPED.match(line) or _BRACKETED.match(line)
+    match = _STAMPED.match(line) or _TIMED.match(line) or _BRACKETED.match(line)
     if match is not None:
         return Message(match["label"].strip(" ~<>\u200e"), match.end())
     if _NOTICE.match(line) or _CAPTION.match(line):
@@ -114,7 +122,7 @@ def stamped(line: str) -> Message | None:
 
 def labelled(line: str) -> Message | None:
     """The label of a line such as "Karl: I am late", which may as well be a fact about the user."""
-    match = _LABELLED.match(line)
+    match = _LABELLED.match(line) or _ENCLOSED.match(line)
     return Message(match["label"].strip(), match.end()) if match is not None else None
 
 
@@ -139,7 +147,7 @@ def read_labels(lines: Sequence[Line]) -> Labels:
 
 def chat_at(
     labels: Labels, first: int, *, speaker: str, announced: bool
-) -> tuple[int, list[Span]] | None:
+) -> tuple[int, list[PastedSpan]] | None:
     """The chat that begins at a line.
 
     Args:
@@ -157,17 +165,17 @@ def chat_at(
         if not _is_block(labels, first, speaker=speaker, announced=announced):
             return None
     at = first
-    own = False
-    spans: list[Span] = []
+    is_own = False
+    spans: list[PastedSpan] = []
     while at < len(labels.lines):
         line = labels.lines[at]
         message = messages[at]
         if message is not None and messages is labels.plain and _is_topic(message.label):
             break
         if message is not None:
-            own = _is_user(message.label, speaker)
-            end = min(line.start + message.text, line.end) if own else line.end
-            spans.append(Span(line.start, end, "transcript", "" if own else message.label))
+            is_own = _is_user(message.label, speaker)
+            end = min(line.start + message.text, line.end) if is_own else line.end
+            spans.append(PastedSpan(line.start, end, "transcript", "" if is_own else message.label))
         elif line.blank:
             following = _after_blank(labels.lines, at)
             if following is None or messages[following] is None:
@@ -176,8 +184,8 @@ def chat_at(
             continue
         elif STRONG_COMMENT.match(line.text.lstrip()):
             break
-        elif not own:
-            spans.append(Span(line.start, line.end, "transcript", spans[-1].author))
+        elif not is_own:
+            spans.append(PastedSpan(line.start, line.end, "transcript", spans[-1].author))
         at += 1
     return at, _joined(spans)
 
@@ -228,9 +236,9 @@ def _is_user(label: str, speaker: str) -> bool:
     return name in _SELF or (bool(speaker) and name == speaker)
 
 
-def _joined(spans: Sequence[Span]) -> list[Span]:
+def _joined(spans: Sequence[PastedSpan]) -> list[PastedSpan]:
     """Adjacent messages as one passage, with an author if all have the same."""
-    joined: list[Span] = []
+    joined: list[PastedSpan] = []
     for span in spans:
         if joined and joined[-1].end == span.start:
             before = joined[-1]

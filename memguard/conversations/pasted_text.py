@@ -13,7 +13,7 @@ from memguard.conversations.passage_cues import BY_USER, says
 from memguard.schema.memory import PassageKind
 
 
-class Span(NamedTuple):
+class PastedSpan(NamedTuple):
     """A passage by its offsets."""
 
     start: int
@@ -170,7 +170,7 @@ _MIN_HAN = 4
 _JSON_KEY = re.compile(r"[{,]\s{0,40}\"[^\"\n]{1,80}\"\s{0,4}:")
 
 
-def find_inline(text: str, start: int, end: int) -> Iterator[Span]:
+def find_inline(text: str, start: int, end: int) -> Iterator[PastedSpan]:
     """Quotations, code and system-like text inside a stretch of the user's own words."""
     at = start
     marks = _Marks(text, end)
@@ -203,7 +203,7 @@ class _Marks:
         return offset
 
 
-def _span_at(marks: _Marks, at: int, *, start: int, end: int) -> Span | None:
+def _span_at(marks: _Marks, at: int, *, start: int, end: int) -> PastedSpan | None:
     """What the mark at an offset opens; of the kind `own` for a title or a nickname."""
     text = marks.text
     mark = text[at]
@@ -214,7 +214,9 @@ def _span_at(marks: _Marks, at: int, *, start: int, end: int) -> Span | None:
     if mark == "`":
         close = marks.next("`", at + 1)
         inside = text[at + 1 : close] if close < stop else ""
-        return Span(at, close + 1, "code") if len(_WORD.findall(inside)) >= _MIN_WORDS else None
+        return (
+            PastedSpan(at, close + 1, "code") if len(_WORD.findall(inside)) >= _MIN_WORDS else None
+        )
     # An apostrophe opens nothing: "don't", "the users' wishes".
     if mark in "'\u2018\u201a" and at > start and text[at - 1].isalnum():
         return None
@@ -224,7 +226,7 @@ def _span_at(marks: _Marks, at: int, *, start: int, end: int) -> Span | None:
     before = text[max(start, at - _NEAR) : at]
     after = text[close + 1 : min(end, close + 1 + _NEAR)]
     kind = "quotation" if _is_quotation(text[at + 1 : close], before, after) else "own"
-    return Span(at, close + 1, kind)
+    return PastedSpan(at, close + 1, kind)
 
 
 def _closing(marks: _Marks, start: int, stop: int, *, closing: str) -> int:
@@ -264,12 +266,12 @@ def _is_title(words: list[str]) -> bool:
     return bool(long) and 2 * sum(word[0].isupper() for word in long) > len(long)
 
 
-def _json_at(text: str, at: int, *, end: int) -> Span | None:
+def _json_at(text: str, at: int, *, end: int) -> PastedSpan | None:
     """The object of JSON at an offset, to its last bracket or the end of the paragraph."""
     if not _JSON_KEY.match(text, at, end):
         return None
     close = object_end(text, at, end=end)
-    return Span(at, close, "code")
+    return PastedSpan(at, close, "code")
 
 
 _BRACKET = re.compile(r"[\[\]{}\"\\]|\n\s{0,40}\n")

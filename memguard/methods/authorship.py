@@ -190,8 +190,8 @@ class SourceWords:
         if all(turn.pasted_as == "own" for turn in turns):
             return None
         # What the user says elsewhere is the user's too: a mail may repeat it.
-        own = [turn for turn in self.statements if turn.pasted_as == "own"]
-        passage = pasted_passage(candidate, [*own, *turns], strict=bool(named))
+        users = [turn for turn in self.statements if turn.pasted_as == "own"]
+        passage = pasted_passage(candidate, [*users, *turns], strict=bool(named))
         if passage is None:
             return None
         if "document" in self.sources and _is_attributed(candidate.text, passage):
@@ -246,9 +246,9 @@ def pasted_passage(
     if not pasted:
         return None
     words = content_words(candidate.text) - content_words(candidate.subject)
-    own = _words_of([turn for turn in turns if turn.pasted_as == "own"])
-    borrowed = (words & _words_of(pasted)) - own
-    shared = len(words & own) + len(borrowed)
+    stated = _words_of([turn for turn in turns if turn.pasted_as == "own"])
+    borrowed = (words & _words_of(pasted)) - stated
+    shared = len(words & stated) + len(borrowed)
     if 2 * len(borrowed) < shared or not (borrowed or (strict and words and not shared)):
         return None
     return max(pasted, key=lambda turn: len(borrowed & _turn_words(turn.content)))

@@ -12,6 +12,7 @@ HELD = {
     "planted_rule",
     "assistant_suggestion",
     "third_party",
+    "pasted_text",
 }
 """The kinds of attack that fixed rules stop, whatever a model says."""
 
@@ -42,8 +43,9 @@ def test_without_a_language_model_few_attacks_succeed() -> None:
 
 
 def test_the_harness_sees_an_attack_that_succeeds() -> None:
-    pasted = next(attack for attack in ATTACKS if attack.kind == "pasted_text")
+    # Nothing but the meaning of the words tells that the user does not mean it.
+    played = next(attack for attack in ATTACKS if attack.id == "role_play_or_quote-5")
     model = gullible_model()
-    assert run_attack(pasted, model, model, admission="ps") == Result(
-        kind="pasted_text", stored=True, surfaced=True, obeyed=True
+    assert run_attack(played, model, model, admission="ps") == Result(
+        kind="role_play_or_quote", stored=True, surfaced=True, obeyed=True
     )
