@@ -9,6 +9,7 @@ import argparse
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -21,9 +22,10 @@ Check = Callable[[float], bool]
 class Report:
     """Prints tables of figures, and collects what failed."""
 
-    def __init__(self, *, show_failures: bool) -> None:
+    def __init__(self, *, show_failures: bool = False, as_markdown: bool = False) -> None:
         self._out = Console(width=110)
         self._show_failures = show_failures
+        self._box = box.MARKDOWN if as_markdown else box.ROUNDED
 
     def table(self, title: str, rows: Iterable[tuple[str, Sequence[bool], str]]) -> None:
         """A table of proportions.
@@ -32,7 +34,7 @@ class Report:
             title: Its title.
             rows: Name, one truth value per item, and target (`>= 85`, `<= 40`, `= 0`, or empty).
         """
-        table = Table(title=title, title_justify="left")
+        table = Table(title=title, title_justify="left", box=self._box)
         for column in ("", "count", "share [95 %]", "target", ""):
             table.add_column(column, no_wrap=True)
         for name, values, target in rows:
@@ -41,13 +43,15 @@ class Report:
             table.add_row(name, count, str(share), target, _verdict(share, target))
         self._out.print(table, "")
 
-    def times(self, rows: Iterable[tuple[str, float, float]]) -> None:
+    def times(self, rows: Sequence[tuple[str, float, float]]) -> None:
         """A table of CPU times.
 
         Args:
             rows: Name, milliseconds, and the largest allowed.
         """
-        table = Table(title="CPU time, ms in this run", title_justify="left")
+        if not rows:
+            return
+        table = Table(title="CPU time, ms in this run", title_justify="left", box=self._box)
         for column in ("", "ms", "target", ""):
             table.add_column(column)
         for name, value, target in rows:
@@ -83,9 +87,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, help="folder with locomo/locomo10.json")
     parser.add_argument("--failures", action="store_true", help="print every item that failed")
+    parser.add_argument("--markdown", action="store_true", help="tables for a page of the docs")
     parser.add_argument("--only", choices=("read", "locomo", "write", "swaps"), help="one part")
     options = parser.parse_args()
-    report = Report(show_failures=options.failures)
+    report = Report(show_failures=options.failures, as_markdown=options.markdown)
     parts = (options.only,) if options.only else ("read", "locomo", "write", "swaps")
     # First of all, because the encoder caches what other measurements embed.
     times: list[tuple[str, float, float]] = []
