@@ -8,6 +8,7 @@ and its target. Times are CPU milliseconds of this run, with all threads.
 import argparse
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import get_args
 
 from rich import box
 from rich.console import Console
@@ -23,9 +24,10 @@ class Report:
     """Prints tables of figures, and collects what failed."""
 
     def __init__(self, *, show_failures: bool = False, as_markdown: bool = False) -> None:
-        self._out = Console(width=110)
+        self._out = Console(width=130)
         self._show_failures = show_failures
         self._box = box.MARKDOWN if as_markdown else box.ROUNDED
+        self._summary: list[tuple[str, str, list[tuple[str, bool]]]] = []
 
     def table(self, title: str, rows: Iterable[tuple[str, Sequence[bool], str]]) -> None:
         """A table of proportions.
@@ -59,6 +61,30 @@ class Report:
             table.add_row(name, f"{value:.1f}", f"<= {target:.0f}", verdict)
         self._out.print(table, "")
 
+    def summarize(self, name: str, target: str, values: Iterable[tuple[str, bool]]) -> None:
+        """Keep a figure for the table by language at the end.
+
+        Args:
+            name: Its name.
+            target: Its target, as in `table`.
+            values: Language and truth value of every item.
+        """
+        self._summary.append((name, target, list(values)))
+
+    def summary(self) -> None:
+        """The table of the kept figures, with their counts by language."""
+        if not self._summary:
+            return
+        table = Table(title="Summary, with counts by language", title_justify="left", box=self._box)
+        languages: tuple[str, ...] = get_args(sets.Language)
+        for column in ("", "target", "share [95 %]", "count", *languages):
+            table.add_column(column, no_wrap=True)
+        for name, target, values in self._summary:
+            by_language = [[v for v in values if v[0] == language] for language in languages]
+            share = Proportion(count=sum(v for _, v in values), total=len(values))
+            table.add_row(name, target, str(share), *map(_count, (values, *by_language)))
+        self._out.print(table, "")
+
     def failures(self, title: str, lines: Iterable[str]) -> None:
         """Print what failed, if that was asked for."""
         if self._show_failures:
@@ -70,6 +96,10 @@ class Report:
     def note(self, text: str) -> None:
         """Print one line."""
         self._out.print(f"{text}\n", markup=False)
+
+
+def _count(values: Sequence[tuple[str, bool]]) -> str:
+    return f"{sum(is_true for _, is_true in values)}/{len(values)}" if values else ""
 
 
 def _verdict(share: Proportion, target: str) -> str:
@@ -105,6 +135,7 @@ def main() -> None:
         _report_writing(report)
     if "swaps" in parts:
         times.append(("write: a candidate, its turns new", _report_swaps(report), 25))
+    report.summary()
     report.times(times)
 
 
@@ -129,6 +160,14 @@ def _report_reads(report: Report) -> None:
                 *_by_kind("must not", must_not),
             ),
         )
+        for name, chosen, target in (
+            ("must be in the prompt", must, ">= 85 %"),
+            ("safety", safety, ">= 100 %"),
+            ("must not be in the prompt", must_not, "<= 40 %"),
+            ("another author's instruction", instructions, "= 0"),
+        ):
+            values = [(result.read.language, result.admitted) for result in chosen]
+            report.summarize(f"{method}: {name}", target, values)
         report.failures(
             f"{method}: must be in the prompt and is not, or the reverse",
             (
@@ -207,6 +246,21 @@ def _report_writing(report: Report) -> None:
             ),
         ),
     )
+    report.summarize(
+        "stored: own, lasting",
+        ">= 95 %",
+        [(t.conversation.language, t.verdict in right) for t in stored],
+    )
+    report.summarize(
+        "stored: another author",
+        "= 0",
+        [(t.conversation.language, t.verdict == "another_author") for t in stored],
+    )
+    report.summarize(
+        "statements stored or held",
+        ">= 60 %",
+        [(k.conversation.language, k.outcome != "lost") for k in kept],
+    )
     languages = dict.fromkeys(span.conversation.language for span in kept)
     report.table(
         "Writing: statements that a careful reader would keep",
@@ -249,6 +303,15 @@ def _report_swaps(report: Report) -> float:
         ]
 
     others = ("de", "es", "fr", "zh")
+    for label, name, target in (
+        ("subject_swap", "subject swaps stored", "<= 10 %"),
+        ("detail_swap", "detail swaps stored", "<= 20 %"),
+        ("true", "true ones stored", ">= 60 %"),
+    ):
+        values = [
+            (r.pair.language, r.outcome == "stored") for r in results if r.pair.label == label
+        ]
+        report.summarize(name, target, values)
     report.table(
         f"Swaps: what is stored of {len(results)} support pairs",
         (
