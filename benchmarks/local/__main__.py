@@ -9,7 +9,9 @@ and its target. Times are CPU milliseconds of this run, with all threads.
 import argparse
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import get_args
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -22,9 +24,11 @@ Check = Callable[[float], bool]
 class Report:
     """Prints tables of figures, and collects what failed."""
 
-    def __init__(self, *, show_failures: bool) -> None:
-        self._out = Console(width=110)
+    def __init__(self, *, show_failures: bool = False, as_markdown: bool = False) -> None:
+        self._out = Console(width=130)
         self._show_failures = show_failures
+        self._box = box.MARKDOWN if as_markdown else box.ROUNDED
+        self._summary: list[tuple[str, str, list[tuple[str, bool]]]] = []
 
     def table(self, title: str, rows: Iterable[tuple[str, Sequence[bool], str]]) -> None:
         """A table of proportions.
@@ -33,7 +37,7 @@ class Report:
             title: Its title.
             rows: Name, one truth value per item, and target (`>= 85`, `<= 40`, `= 0`, or empty).
         """
-        table = Table(title=title, title_justify="left")
+        table = Table(title=title, title_justify="left", box=self._box)
         for column in ("", "count", "share [95 %]", "target", ""):
             table.add_column(column, no_wrap=True)
         for name, values, target in rows:
@@ -42,18 +46,44 @@ class Report:
             table.add_row(name, count, str(share), target, _verdict(share, target))
         self._out.print(table, "")
 
-    def times(self, rows: Iterable[tuple[str, float, float]]) -> None:
+    def times(self, rows: Sequence[tuple[str, float, float]]) -> None:
         """A table of CPU times.
 
         Args:
             rows: Name, milliseconds, and the largest allowed.
         """
-        table = Table(title="CPU time, ms in this run", title_justify="left")
+        if not rows:
+            return
+        table = Table(title="CPU time, ms in this run", title_justify="left", box=self._box)
         for column in ("", "ms", "target", ""):
             table.add_column(column)
         for name, value, target in rows:
             verdict = "met" if value <= target else "MISSED"
             table.add_row(name, f"{value:.1f}", f"<= {target:.0f}", verdict)
+        self._out.print(table, "")
+
+    def summarize(self, name: str, target: str, values: Iterable[tuple[str, bool]]) -> None:
+        """Keep a figure for the table by language at the end.
+
+        Args:
+            name: Its name.
+            target: Its target, as in `table`.
+            values: Language and truth value of every item.
+        """
+        self._summary.append((name, target, list(values)))
+
+    def summary(self) -> None:
+        """The table of the kept figures, with their counts by language."""
+        if not self._summary:
+            return
+        table = Table(title="Summary, with counts by language", title_justify="left", box=self._box)
+        languages: tuple[str, ...] = get_args(sets.Language)
+        for column in ("", "target", "share [95 %]", "count", *languages):
+            table.add_column(column, no_wrap=True)
+        for name, target, values in self._summary:
+            by_language = [[v for v in values if v[0] == language] for language in languages]
+            share = Proportion(count=sum(v for _, v in values), total=len(values))
+            table.add_row(name, target, str(share), *map(_count, (values, *by_language)))
         self._out.print(table, "")
 
     def failures(self, title: str, lines: Iterable[str]) -> None:
@@ -67,6 +97,10 @@ class Report:
     def note(self, text: str) -> None:
         """Print one line."""
         self._out.print(f"{text}\n", markup=False)
+
+
+def _count(values: Sequence[tuple[str, bool]]) -> str:
+    return f"{sum(is_true for _, is_true in values)}/{len(values)}" if values else ""
 
 
 def _verdict(share: Proportion, target: str) -> str:
@@ -84,11 +118,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, help="folder with locomo/locomo10.json")
     parser.add_argument("--failures", action="store_true", help="print every item that failed")
+    parser.add_argument("--markdown", action="store_true", help="tables for a page of the docs")
     parser.add_argument("--only", choices=("read", "locomo", "write", "swaps"), help="one part")
     parser.add_argument("--set", choices=sets.SETS, default="held_out", help="hand-written set")
     options = parser.parse_args()
     chosen: sets.SetName = options.set
-    report = Report(show_failures=options.failures)
+    report = Report(show_failures=options.failures, as_markdown=options.markdown)
     report.note(f"Hand-written sets: {chosen}")
     parts = (options.only,) if options.only else ("read", "locomo", "write", "swaps")
     # First of all, because the encoder caches what other measurements embed.
@@ -105,6 +140,7 @@ def main() -> None:
     if "swaps" in parts:
         milliseconds = _report_swaps(report, sets.swaps(chosen))
         times.append(("write: a candidate, its turns new", milliseconds, 25))
+    report.summary()
     report.times(times)
 
 
@@ -129,6 +165,14 @@ def _report_reads(report: Report, reads: Sequence[sets.LabelledRead]) -> None:
                 *_by_kind("must not", must_not),
             ),
         )
+        for name, chosen, target in (
+            ("must be in the prompt", must, ">= 85 %"),
+            ("safety", safety, ">= 100 %"),
+            ("must not be in the prompt", must_not, "<= 40 %"),
+            ("another author's instruction", instructions, "= 0"),
+        ):
+            values = [(result.read.language, result.admitted) for result in chosen]
+            report.summarize(f"{method}: {name}", target, values)
         report.failures(
             f"{method}: must be in the prompt and is not, or the reverse",
             (
@@ -207,6 +251,21 @@ def _report_writing(report: Report, conversations: Sequence[sets.LabelledConvers
             ),
         ),
     )
+    report.summarize(
+        "stored: own, lasting",
+        ">= 95 %",
+        [(t.conversation.language, t.verdict in right) for t in stored],
+    )
+    report.summarize(
+        "stored: another author",
+        "= 0",
+        [(t.conversation.language, t.verdict == "another_author") for t in stored],
+    )
+    report.summarize(
+        "statements stored or held",
+        ">= 60 %",
+        [(k.conversation.language, k.outcome != "lost") for k in kept],
+    )
     languages = dict.fromkeys(span.conversation.language for span in kept)
     report.table(
         "Writing: statements that a careful reader would keep",
@@ -249,6 +308,15 @@ def _report_swaps(report: Report, pairs: Sequence[sets.SupportPair]) -> float:
         ]
 
     others = ("de", "es", "fr", "zh")
+    for label, name, target in (
+        ("subject_swap", "subject swaps stored", "<= 10 %"),
+        ("detail_swap", "detail swaps stored", "<= 20 %"),
+        ("true", "true ones stored", ">= 60 %"),
+    ):
+        values = [
+            (r.pair.language, r.outcome == "stored") for r in results if r.pair.label == label
+        ]
+        report.summarize(name, target, values)
     report.table(
         f"Swaps: what is stored of {len(results)} support pairs",
         (

@@ -148,8 +148,8 @@ class _Comparison:
     @property
     def admitted(self) -> tuple[tuple[str, str], ...]:
         """What the guard lets into the prompt: text, and permission in one word."""
-        shown = self.read.ledger.shown if self.read.ledger else ()
-        return tuple((verdict.unit.text, _SHORT[verdict.permission]) for verdict in shown)
+        verdicts = self.read.ledger.shown if self.read.ledger else ()
+        return tuple((verdict.unit.text, _SHORT[verdict.permission]) for verdict in verdicts)
 
     def to_json(self) -> dict[str, Any]:
         """The comparison for programs."""
@@ -356,14 +356,14 @@ def _show_comparison(comparison: _Comparison, reports: "dict[str, WriteReport]")
     table = Table(box=None, padding=(0, 2, 0, 0), expand=True)
     table.add_column("in the prompt without a guard", ratio=1)
     table.add_column("in the prompt with it", ratio=1)
-    left, right = Table.grid(padding=(0, 1, 0, 0)), Table.grid(padding=(0, 1, 0, 0))
+    without, guarded = Table.grid(padding=(0, 1, 0, 0)), Table.grid(padding=(0, 1, 0, 0))
     for text in comparison.without:
         mark = "x" if _is_wrong(text) else " " if text in stored else "?"
-        left.add_row(Text(mark, style="bold red"), Text(text))
+        without.add_row(Text(mark, style="bold red"), Text(text))
     for text, permission in comparison.admitted:
         mark = "x" if _is_wrong(text) else " "
-        right.add_row(Text(mark, style="bold red"), Text(text).append(f" {permission}", "dim"))
-    table.add_row(left, right)
+        guarded.add_row(Text(mark, style="bold red"), Text(text).append(f" {permission}", "dim"))
+    table.add_row(without, guarded)
     if comparison.answers:
         table.add_row("", "")
         table.add_row(*(Text(answer) for answer in comparison.answers))

@@ -167,7 +167,7 @@ def test_a_read_is_counted_by_its_labels(capsys: pytest.CaptureFixture[str]) -> 
     results = reading.measure_reads("PS", [read])
     assert [result.memory for result in results] == list(read.memories)
     assert any(result.admitted for result in results)
-    report = bench.Report(show_failures=False)
+    report = bench.Report()
     report.table("T", [("all", [True, True, False], ">= 60 %"), ("none", [True], "= 0")])
     shown = capsys.readouterr().out
     assert re.search(r"2/3 .*66\.7 %.*>= 60 % .*met", shown)
