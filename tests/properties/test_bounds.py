@@ -15,7 +15,7 @@ from pydantic import BaseModel
 import memguard
 from memguard import quoting
 from memguard.llm import failures, parsing, texts
-from memguard.local import demands, pieces, statements
+from memguard.local import demands, owners, pieces, statements
 from memguard.local.adjudicator import (
     attributes,
     cues,
@@ -26,7 +26,8 @@ from memguard.local.adjudicator import (
     situation,
     topics,
 )
-from memguard.local.verifier import numbers, units, words
+from memguard.local.owners import chinese, reader, tokens
+from memguard.local.verifier import binding, numbers, ownership, units, words
 from memguard.methods.adjudication import rendering
 from memguard.methods.writer import readable_turns
 from memguard.methods.writer.config import Writer
@@ -38,6 +39,7 @@ from tests.work import count_work
 MODULES = (
     quoting, failures, parsing, texts, pieces, statements, attributes, cues, decomposer, demands,
     languages, people, relations, situation, topics, numbers, units, words, rendering, base, memory,
+    chinese, reader, tokens, binding, ownership,
 )  # fmt: skip
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 MANY_UNITS = units.UnitIndex.of([units.TextUnit(speaker="Ana", text=f"w{n}") for n in range(30)])
@@ -89,6 +91,8 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "read_context": units.read_context,
     "split_candidate": units.split_candidate,
     "best_units": lambda text: units.best_units(text, MANY_UNITS, limit=24, idf={}, default=1.0),
+    "split_clauses": owners.split_clauses,
+    "owner_of": lambda text: owners.owner_of(text, speaker=text, user_names={text}),
     "find_subject": lambda text: units.find_subject(text, ["Ana", text]),
     "read_words": words.read_words,
     "looks_foreign": words.looks_foreign,

@@ -8,7 +8,7 @@ belongs to that rival. A word that is stated only to be denied (`six, not eight`
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -116,6 +116,9 @@ def _places(
     number = np.concatenate([source.number for source in sources])
     capital = np.concatenate([source.capital for source in sources])
     stems = [stem for source in sources for stem in source.stems]
+    positions: defaultdict[str, list[int]] = defaultdict(list)
+    for at, stem in enumerate(stems):
+        positions[stem].append(at)
     # What the candidate states as well is not a rival.
     claimed = np.zeros(len(stems), dtype=bool)
     claimed[[column for columns in stated.values() for column in columns]] = True
@@ -128,7 +131,7 @@ def _places(
             rivals = capital & ~number
         else:
             rivals = ~(number | stop | capital) & (alignment.cos[row] > _RIVAL_COSINE)
-        rivals[_beside_the_same(stated[row], stems, stop)] = True
+        rivals[_beside_the_same(stated[row], stems, positions, stop)] = True
         places[row] = _Place(
             columns=stated[row],
             segments=frozenset(segments[stated[row]].tolist()),
@@ -147,11 +150,10 @@ def _segments(alignment: Alignment, clause_map: ClauseMap) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(change)])
 
 
-def _beside_the_same(columns: list[int], stems: list[str], stop: Flags) -> list[int]:
+def _beside_the_same(
+    columns: list[int], stems: list[str], positions: Mapping[str, list[int]], stop: Flags
+) -> list[int]:
     """Words in the place of this one: `window seats on trains, aisle seats on planes`."""
-    positions: defaultdict[str, list[int]] = defaultdict(list)
-    for at, stem in enumerate(stems):
-        positions[stem].append(at)
     rivals: list[int] = []
     for column in columns:
         for step in (-1, 1):
