@@ -51,15 +51,7 @@ def _recalled(reads: Iterable[LabelledQuery], encoded: Encoded) -> list[Labelled
     for read in reads:
         texts = encoded.words(read.texts)
         chosen = recall(encoded.words([read.query])[0], texts, relevant=sorted(read.relevant))
-        recalled.append(
-            LabelledQuery(
-                group=read.group,
-                name=read.name,
-                query=read.query,
-                texts=tuple(read.texts[at] for at in chosen),
-                relevant=frozenset(i for i, at in enumerate(chosen) if at in read.relevant),
-            )
-        )
+        recalled.append(read.with_texts(chosen))
     return recalled
 
 

@@ -57,8 +57,8 @@ def measure_reads(queries: Iterable[LabelledQuery], encoded: Encoded) -> Iterato
     """Recall the memories of each query, and compute their features.
 
     With more than `RECALLED` memories, those with the highest cosine are recalled. The relevant
-    ones are always among them: a third of the reads has some other ones drawn at random instead, so that
-    small reads of anything are trained on too.
+    ones are always among them. A third of the reads has some other ones drawn at random instead,
+    so that small reads of anything are trained on too.
     """
     draw = random.Random("reads")
     for query in queries:
@@ -89,10 +89,15 @@ def _recall(
 def recall(asked: WordedText, texts: Sequence[WordedText], *, relevant: Sequence[int]) -> list[int]:
     """Indices of the memories with the highest cosine, with the relevant ones among them."""
     cosines = np.array([text.sentence @ asked.sentence for text in texts])
-    nearest = [int(at) for at in np.argsort(-cosines, kind="stable")]
-    others = [at for at in nearest if at not in relevant]
+    return nearest(cosines, relevant=relevant)
+
+
+def nearest(cosines: Matrix, *, relevant: Sequence[int]) -> list[int]:
+    """Indices of the highest of N cosines, with the relevant ones among them."""
+    order = [int(at) for at in np.argsort(-cosines, kind="stable")]
+    others = [at for at in order if at not in relevant]
     chosen = {*relevant, *others[: max(0, RECALLED - len(relevant))]}
-    return [at for at in nearest if at in chosen]
+    return [at for at in order if at in chosen]
 
 
 def _labels(

@@ -5,7 +5,7 @@ import json
 import random
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,14 @@ class LabelledQuery:
     """The memories of the read, or all memories that recall chooses from."""
     relevant: frozenset[int]
     """Indices of the memories that the query rests on; may be empty."""
+
+    def with_texts(self, chosen: Sequence[int]) -> "LabelledQuery":
+        """The same query with some of its memories, in the order of their indices `chosen`."""
+        return replace(
+            self,
+            texts=tuple(self.texts[at] for at in chosen),
+            relevant=frozenset(i for i, at in enumerate(chosen) if at in self.relevant),
+        )
 
 
 def read_chats(folder: Path, *, split: str, dialogues: int) -> Iterator[LabelledQuery]:

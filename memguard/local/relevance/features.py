@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from memguard.local.encoder import DIMS, Matrix, MiniLmEncoder, TokenVectors
 from memguard.local.relevance.requests import asks_about, is_advice
+from memguard.local.relevance.topics import share_topic
 from memguard.local.verifier import lexicon
 from memguard.local.verifier.words import Span, split_words, stem
 
@@ -34,6 +35,8 @@ RELEVANCE_FEATURES: tuple[str, ...] = (
     "advice_on_wish",
     "standing_covered",
     "short_query",
+    "same_topic",
+    "other_topic",
 )
 """Names of the columns of `measure`."""
 
@@ -211,6 +214,7 @@ def measure(query: WordedText, request: WordedText, texts: Sequence[WordedText])
     answered = np.array([kind in text.answers for text in texts], dtype=np.float32)
     advice = float(is_advice(request.text))
     wish = np.array([_WISH.search(text.text) is not None for text in texts], dtype=np.float32)
+    topics = [share_topic(query.text, text.text) for text in texts]
     columns = [
         cosine,
         request_cosine,
@@ -221,6 +225,8 @@ def measure(query: WordedText, request: WordedText, texts: Sequence[WordedText])
         advice * wish,
         standing(pairs[:, 1]),
         np.full(len(texts), max(0.0, 1.0 - len(asked.stems) / 8.0)),
+        np.array([topic is True for topic in topics], dtype=np.float32),
+        np.array([topic is False for topic in topics], dtype=np.float32),
     ]
     return np.stack(columns, axis=1).astype(np.float32)
 

@@ -13,9 +13,10 @@ import numpy as np
 from memguard.errors import ConfigurationError, ErrorCode
 from memguard.local.encoder import Matrix
 from memguard.local.relevance.features import RELEVANCE_FEATURES
+from memguard.local.relevance.foreign import FOREIGN_FEATURES
 
 WEIGHTS_FILE = "relevance.json"
-DIGEST = "3715fc0c7f84c790a43cc18cf39e3a4f85f17d17fc3457bf3577a6711de74816"
+DIGEST = "fd74417fd2a28249608ea90be8ef9f135b2da6150745cbf4c86c319f403bb6e4"
 """SHA-256 of the file; `python -m benchmarks.relevance.train` prints it."""
 CLEARLY_OTHER = 0.25
 """Below this score a memory is clearly of another topic."""
@@ -34,26 +35,53 @@ class LinearHead:
     bias: float
     """Added to the weighted features; the sum is a logit."""
     other: float
-    """The logit that stands for `CLEARLY_OTHER`."""
+    """The logit that stands for `CLEARLY_OTHER` in a read of few memories."""
+    never_other: float
+    """A memory with this logit is not clearly of another topic, however many others there are."""
     direct: float
     """The logit that stands for `DIRECT`."""
 
     def score(self, features: Matrix) -> Matrix:
-        """Scores of N rows of features, shape (N, F), as shape (N,)."""
+        """Scores of N rows of features, shape (N, F), as shape (N,).
+
+        Recall from many memories returns near ones only, most of which are not meant. So with
+        `MANY` memories or more, one below the middle of its read is of another topic unless its
+        logit is at least `never_other`.
+        """
         logits = features @ self.weights + self.bias
+        other = self.other
+        if len(logits) >= MANY:
+            other = float(np.clip(np.median(logits), self.other, self.never_other))
         low, high = _logit(CLEARLY_OTHER), _logit(DIRECT)
-        slope = (high - low) / (self.direct - self.other)
-        scaled = np.clip(low + slope * (logits - self.other), -30.0, 30.0)
+        slope = (high - low) / (self.direct - other)
+        # Outside the two thresholds as steep as between them.
+        scaled = np.clip(low + slope * (logits - other), -30.0, 30.0)
         return (1.0 / (1.0 + np.exp(-scaled))).astype(np.float32)
+
+
+MANY = 8
+"""From this number of memories on, a read compares them with one another."""
 
 
 def _logit(share: float) -> float:
     return float(np.log(share / (1.0 - share)))
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Heads:
+    """What was trained."""
+
+    words: LinearHead
+    """For English, on `RELEVANCE_FEATURES`."""
+    foreign: LinearHead
+    """For a query or a memory that is not English, on `FOREIGN_FEATURES`."""
+    centre: Matrix
+    """Mean vector of texts by the multilingual encoder, shape (384,)."""
+
+
 @lru_cache(maxsize=1)
-def load_heads() -> Mapping[str, LinearHead]:
-    """The packaged heads by name.
+def load_heads() -> Heads:
+    """The packaged heads.
 
     Raises:
         ConfigurationError: If the file is missing, altered, or made for other features.
@@ -65,23 +93,27 @@ def load_heads() -> Mapping[str, LinearHead]:
         msg = f"The relevance file {str(file)!r} cannot be read: {error!r}. Install memguard again"
         raise ConfigurationError(msg, code=ErrorCode.FILE_UNREADABLE) from error
     if hashlib.sha256(data).hexdigest() != DIGEST:
-        msg = f"The relevance file {str(file)!r} was altered. Install memguard again"
+        msg = f"The relevance file {str(file)!r} was altered and refused. Install memguard again"
         raise ConfigurationError(msg, code=ErrorCode.FILE_UNREADABLE)
-    heads = {name: read_head(values) for name, values in json.loads(data)["heads"].items()}
-    if heads["words"].columns != RELEVANCE_FEATURES:
-        msg = f"The relevance file {str(file)!r} is for other features. Install memguard again"
-        raise ConfigurationError(msg, code=ErrorCode.FILE_UNREADABLE)
-    return heads
+    values = json.loads(data)
+    return Heads(
+        words=read_head(values["words"], columns=RELEVANCE_FEATURES),
+        foreign=read_head(values["foreign"], columns=FOREIGN_FEATURES),
+        centre=np.array(values["centre"], dtype=np.float32),
+    )
 
 
-def read_head(values: Mapping[str, Any]) -> LinearHead:
-    """A head from its JSON."""
+def read_head(values: Mapping[str, Any], *, columns: Sequence[str]) -> LinearHead:
+    """A head from its JSON; `columns` are the features it must be for."""
     weights: Mapping[str, float] = values["weights"]
-    columns: Sequence[str] = list(weights)
+    if tuple(weights) != tuple(columns):
+        msg = f"The relevance head is for {list(weights)}, not {list(columns)}. Train it again"
+        raise ConfigurationError(msg, code=ErrorCode.FILE_UNREADABLE)
     return LinearHead(
         columns=tuple(columns),
         weights=np.array([weights[name] for name in columns], dtype=np.float32),
         bias=float(values["bias"]),
         other=float(values["other"]),
+        never_other=float(values["never_other"]),
         direct=float(values["direct"]),
     )

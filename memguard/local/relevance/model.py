@@ -6,9 +6,12 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
+from memguard.errors import ConfigurationError, ErrorCode
 from memguard.local.encoder import LocalEmbeddings, RecentItems, text_key
 from memguard.local.relevance.features import WordedText, encode_texts, measure
-from memguard.local.relevance.head import CLEARLY_OTHER, LinearHead, load_heads
+from memguard.local.relevance.foreign import measure_foreign, score_by_words
+from memguard.local.relevance.head import load_heads
+from memguard.local.relevance.multilingual import MultilingualEncoder, is_installed
 from memguard.local.relevance.requests import (
     asks_for_everything,
     continues,
@@ -36,9 +39,24 @@ class RelevanceModel:
 
     Args:
         embeddings: A loaded embedder to share; by default a new one.
+        multilingual: Whether to use the encoder of the extra `multilingual` for what is not
+            English; by default if it is installed.
+
+    Raises:
+        ConfigurationError: If `multilingual=True` and the extra is not installed.
     """
 
-    def __init__(self, *, embeddings: LocalEmbeddings | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        embeddings: LocalEmbeddings | None = None,
+        multilingual: bool | None = None,
+    ) -> None:
+        if multilingual and not is_installed():
+            msg = "`multilingual=True` needs `pip install 'langgraph-memguard[multilingual]'`"
+            raise ConfigurationError(msg, code=ErrorCode.EMBEDDER_MISSING)
+        uses = is_installed() if multilingual is None else multilingual
+        self._multilingual = MultilingualEncoder() if uses else None
         self._embeddings = embeddings or LocalEmbeddings()
         self._texts = RecentItems[bytes, WordedText](_CACHED_TEXTS)
         self._lock = Lock()
@@ -75,22 +93,27 @@ class RelevanceModel:
 
     def _score(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
         scores = np.full(len(texts), UNCERTAIN, dtype=np.float32)
-        if is_foreign(query):
-            return scores
-        readable = [index for index, text in enumerate(texts) if not is_foreign(text)]
-        if readable:
-            scores[readable] = self._score_words(query, [texts[index] for index in readable])
+        asked_in_english = not is_foreign(query)
+        readable = [asked_in_english and not is_foreign(text) for text in texts]
+        for english, score in ((True, self._score_words), (False, self._score_foreign)):
+            indices = [index for index, value in enumerate(readable) if value is english]
+            if indices:
+                scores[indices] = score(query, [texts[index] for index in indices])
         return scores
+
+    def _score_foreign(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        if self._multilingual is None:
+            return score_by_words(query, texts)
+        vectors = self._multilingual.encode([last_request(query), *texts])
+        heads = load_heads()
+        features = measure_foreign(query, texts, vectors=vectors, centre=heads.centre)
+        return heads.foreign.score(features)
 
     def _score_words(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
         worded = self._encode([query, last_request(query), *texts])
         if not worded[0].stems:
             return np.full(len(texts), UNCERTAIN, dtype=np.float32)
-        return self._head.score(measure(worded[0], worded[1], worded[2:]))
-
-    @property
-    def _head(self) -> LinearHead:
-        return load_heads()["words"]
+        return load_heads().words.score(measure(worded[0], worded[1], worded[2:]))
 
     def _encode(self, texts: Sequence[str]) -> list[WordedText]:
         """The words of texts, in their order; equal ones are encoded once."""
@@ -115,6 +138,3 @@ class RelevanceModel:
             assets = load_assets()
             self._idf = (assets.idf, assets.default_idf)
         return self._idf
-
-
-__all__ = ["CLEARLY_OTHER", "UNCERTAIN", "RelevanceModel"]

@@ -2,7 +2,7 @@
 
 import re
 
-from memguard.local.verifier import lexicon
+from memguard.local.relevance.topics import language_of
 from memguard.local.verifier.words import looks_foreign, split_words
 
 # `?` and full stops of Chinese and Japanese too.
@@ -57,9 +57,7 @@ _ADVICE = re.compile(
 
 
 def asks_about(request: str) -> str:
-    """What kind of answer a request asks for: `time`, `place`, `person`, `number`, `reason`, or
-    an empty string.
-    """
+    """What a request asks for: `time`, `place`, `person`, `number`, `reason`; else empty."""
     return next((kind for kind, pattern in _ASKED if pattern.search(request)), "")
 
 
@@ -69,20 +67,19 @@ def is_advice(request: str) -> bool:
 
 
 _EVERYTHING = re.compile(
-    r"\b(?:(?:what|all|everything|anything)(?: \w+){0,3} (?:you|do you) (?:know|remember)|"
-    r"(?:list|show|tell me|summari[sz]e)(?: \w+){0,3} (?:everything|all|memories|profile)|"
-    r"who am i|describe me|about me\b|"
-    r"was (?:wei(?:ß|ss)t|merkst|hast) du(?: \w+){0,3} (?:über mich|gemerkt|gespeichert)|"
-    r"alles,? was du|wer bin ich|"
-    r"qué (?:sabes|recuerdas) (?:de|sobre) mí|todo lo que (?:sabes|recuerdas)|quién soy|"
-    r"(?:que|qu'est-ce que tu) sais[- ](?:tu )?(?:de|sur) moi|tout ce que tu (?:sais|as)|qui suis-je)"
-    r"|你(?:知道|记得|记住)(?:了)?(?:关于)?我|关于我的(?:一切|所有)|我是谁|所有记忆",
+    r"\byou (?:know|remember|have stored)(?: about (?:me|us))?[\s.?!]*$|"
+    r"\b(?:list|show|tell me|summari[sz]e)(?: \w+){0,3} (?:everything|memories|my profile)|"
+    r"\b(?:who am i|describe me|tell me about (?:me|myself))\b|"
+    r"\bdu(?: \w+){0,3} über mich|\bdu dir(?: \w+){0,3} gemerkt|\balles,? was du|\bwer bin ich\b|"
+    r"\b(?:sabes|recuerdas)(?: \w+){0,2} (?:de|sobre) mí|\btodo lo que (?:sabes|recuerdas)|"
+    r"\bquién soy\b|\b(?:sais|retenu)(?: \w+){0,2} (?:de|sur) moi|\btout ce que tu (?:sais|as)|"
+    r"\bqui suis-je\b|你(?:知道|记得|记住)了?(?:关于)?我|关于我的(?:一切|所有)|我是谁|所有记忆",
     re.IGNORECASE,
 )
 # A follow-up begins like this, or says hardly anything by itself.
 _FOLLOW_UP = re.compile(
-    r"^(?:and|but|so|then|or|what about|how about|und|aber|oder|wie wäre|y|pero|et|mais|那|那么|还有)"
-    r"(?:\b|(?<=[那么有]))",
+    r"(?:and|but|so|then|or|what about|how about|und|aber|oder|wie wäre|y|pero|et|mais)\b|"
+    r"那么?|还有",
     re.IGNORECASE,
 )
 _FEW_WORDS = 3
@@ -101,18 +98,4 @@ def continues(query: str) -> bool:
 
 def is_foreign(text: str) -> bool:
     """Whether a text does not seem to be English."""
-    words = {span.text.casefold() for span in split_words(text)}
-    abroad = words & (_ABROAD | lexicon.ABROAD)
-    english = words & (lexicon.STOP - _ABROAD - lexicon.ABROAD)
-    return looks_foreign(text) or len(abroad) > len(english)
-
-
-# Words of requests and of memories that are not English, in addition to `lexicon.ABROAD`.
-_ABROAD = lexicon.word_set(
-    "was wie wo wer wann warum welche welcher welches welchen ich du mir mich mein meine meinen "
-    "meinem meiner soll kann könnte im zum zur nach schreib schreibe plane hilf finde empfiehl "
-    "nutzer nutzerin kein keine qué cómo dónde cuándo quién cuál por mi mis me puedo debo al "
-    "usuario usuaria tiene está para su sus muy que quoi comment où quand quel quelle quels "
-    "quelles pourquoi je tu mon ma mes dois puis peux utilisateur utilisatrice aime du au aux "
-    "pas ne très sa son ses ce cette"
-) - lexicon.word_set("was me son her die")
+    return language_of(text) != "en" or looks_foreign(text)

@@ -364,7 +364,7 @@ def _sample_of_statement(statement: Statement) -> SupportSample | Inconclusive:
     """Full support for a statement that stands alone; no verdict on a doubtful one."""
     if statement.doubt:
         detail = f"said word for word in turn {statement.turn_id}, but {statement.doubt}"
-        return Inconclusive(reason="too_close", detail=detail)
+        return Inconclusive(reason="doubtful", detail=detail)
     reason = f"said word for word in turn {statement.turn_id}"
     if statement.completed:
         reason = f"said in turn {statement.turn_id}, completed from: {statement.completed}"
