@@ -26,6 +26,8 @@ Binding = Literal["bound", "misbound", "denied"]
 
 _RIVAL_COSINE = 0.45
 _REACH = 3
+_MAX_SHORT = 6
+"""Content words of a candidate whose plain words are compared, too."""
 _REPLACED = word_set("not instead rather except unlike longer formerly")
 _CHANGES = word_set("mov switch chang chan transfer relocat swap go went upgrad convert trad")
 _UNDENIED = word_set("from used instead left formerly")
@@ -77,7 +79,11 @@ def check_binding(
     if denied:
         return BindingCheck("denied", tuple(words.spans[row].text for row in denied))
     places = _places(alignment, clause_map, rows, stated)
+    is_short = len(rows) <= _MAX_SHORT
     for first in rows:
+        # In a long sentence, words without a number or name are near to too much.
+        if not is_short and not _is_detail(words, first):
+            continue
         for second in rows:
             if first != second and _is_misbound(words, first, second, places):
                 pair = sorted((first, second))

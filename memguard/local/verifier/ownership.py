@@ -407,8 +407,8 @@ def _compare(claim: Clause, owned: OwnedClause, clause_map: ClauseMap) -> int:
 
 
 def _are_relations(wanted: set[str], owners: set[str]) -> bool:
-    known = _RELATIONS | {USER}
-    return all(owner.rsplit("'s ", 1)[-1] in known for owner in wanted | owners)
+    relations = _RELATIONS | {USER}
+    return all(owner.rsplit("'s ", 1)[-1] in relations for owner in wanted | owners)
 
 
 def _canonical(owner: str, aliases: dict[str, str]) -> str:

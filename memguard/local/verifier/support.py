@@ -331,9 +331,11 @@ class SupportVerifier:
         is_wrong = any(problem.is_certain for problem in problems)
         if not problems and all(sentence.restated for sentence in judged):
             score = max(score, scale.high)
-        if problems:
+        if is_wrong:
+            score = min(score, scale.low - _STEP)
+        elif any(problem.note == "binding" for problem in problems):
             # Below the threshold, so that a caller who only compares scores does not admit it.
-            score = min(score, scale.low - _STEP if is_wrong else scale.tau - _STEP)
+            score = min(score, scale.tau - _STEP)
         ruling: VerifierRuling = "inconclusive"
         # The weights have seen English only: of another language a score means nothing.
         if not {"language", "script"} & set(notes):
