@@ -94,6 +94,8 @@ class OwnerCheck:
     """Whom the candidate is about, where this matters."""
     stated_of: str = ""
     """Whom the context says it of."""
+    share: float = 0.0
+    """How much of what it says is unclear, in [0, 1]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,7 +375,8 @@ def _check_clause(
         stated_of = clause_map.clauses[int(at)].clause.owner
         return OwnerCheck("other", owner=clause.owner, stated_of=stated_of)
     if unclear.sum() >= _MAX_UNCLEAR * weight.sum():
-        return OwnerCheck("unclear", owner=clause.owner)
+        share = float(unclear.sum() / weight.sum())
+        return OwnerCheck("unclear", owner=clause.owner, share=share)
     return OwnerCheck("same")
 
 
