@@ -12,6 +12,8 @@ from benchmarks.verifier.__main__ import app
 from benchmarks.verifier.measure import JudgeScores, read_sets
 from benchmarks.verifier.report import SetMeasurement, judge_rows, kind_rows
 from benchmarks.verifier.sets import handmade_groups
+from benchmarks.verifier.swaps import KINDS, written_pairs
+from benchmarks.verifier.swaps import app as swaps_app
 from memguard.testing import LoopbackModelServer
 
 RIGHT = {group.claims[0].text for each in ("en", "de") for group in handmade_groups(each)}
@@ -96,3 +98,30 @@ def judged(name: str, claims: Any, scores: list[float]) -> JudgeScores:
     return JudgeScores(
         judge=name, claims=[claim for _, claim in claims], scores=scores, tau=0.5, has_own_tau=True
     )
+
+
+def test_written_pairs_have_every_kind_in_both_splits() -> None:
+    pairs = written_pairs()
+    assert len(pairs) >= 250
+    assert {(pair.split, pair.kind) for pair in pairs} == {
+        (split, kind) for split in ("dev", "test") for kind in KINDS
+    }
+    # No sentence of the development split is in the other one.
+    texts = {
+        split: {turn.content for pair in pairs if pair.split == split for turn in pair.turns}
+        for split in ("dev", "test")
+    }
+    assert not texts["dev"] & texts["test"]
+    assert {pair.language for pair in pairs} == {"en", "de", "es", "fr", "zh"}
+
+
+def test_swaps_are_measured_by_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        swaps_app([], prog_name="python -m benchmarks.verifier.swaps")
+    out, _ = capsys.readouterr()
+    assert not ended.value.code
+    (line,) = re.findall(r"written test, en.*", out)
+    true, subject, detail = (int(share) for share in re.findall(r"(\d+) % of", line))
+    assert true >= 60
+    assert subject <= 10
+    assert detail <= 20

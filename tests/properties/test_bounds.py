@@ -23,7 +23,7 @@ from memguard.conversations import (
     text_lines,
 )
 from memguard.llm import failures, parsing, texts
-from memguard.local import demands, pieces, statements
+from memguard.local import demands, owners, pieces, statements
 from memguard.local.adjudicator import (
     attributes,
     cues,
@@ -34,8 +34,10 @@ from memguard.local.adjudicator import (
     situation,
     topics,
 )
+from memguard.local.owners import chinese, reader, tokens
 from memguard.local.statements import changes, completion, reading, sentences
-from memguard.local.verifier import numbers, units, words
+from memguard.local.statements.grammar import grammar_of
+from memguard.local.verifier import binding, numbers, ownership, units, words
 from memguard.methods.adjudication import rendering
 from memguard.methods.writer import readable_turns
 from memguard.methods.writer.config import Writer
@@ -48,6 +50,7 @@ MODULES = (
     quoting, failures, parsing, texts, pieces, attributes, cues, decomposer, demands,
     changes, completion, reading, sentences,
     languages, people, relations, situation, topics, numbers, units, words, rendering, base, memory,
+    chinese, reader, tokens, binding, ownership,
     mail_lines, passages, pasted_blocks, pasted_chats, pasted_text, text_lines,
 )  # fmt: skip
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -104,6 +107,8 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "read_context": units.read_context,
     "split_candidate": units.split_candidate,
     "best_units": lambda text: units.best_units(text, MANY_UNITS, limit=24, idf={}, default=1.0),
+    "split_clauses": owners.split_clauses,
+    "owner_of": lambda text: owners.owner_of(text, speaker=text, user_names={text}),
     "find_subject": lambda text: units.find_subject(text, ["Ana", text]),
     "read_words": words.read_words,
     "looks_foreign": words.looks_foreign,

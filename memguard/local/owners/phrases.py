@@ -16,7 +16,7 @@ from memguard.local.owners.words import (
     NAMES,
     OCCUPATIONS,
     RELATIONS,
-    Grammar,
+    WordClasses,
     word_set,
 )
 
@@ -84,7 +84,7 @@ class Speech:
     user_names: frozenset[str]
     aliases: dict[str, str]
     language: str = "en"
-    grammar: Grammar = GRAMMARS["en"]
+    grammar: WordClasses = GRAMMARS["en"]
     tokens: list[Token] = field(default_factory=list[Token])
     people: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """Owners that were mentioned, the latest last, each with `m`, `f`, `p` or `x`."""
@@ -144,7 +144,7 @@ class PhraseReader:
         return self.speech.tokens
 
     @property
-    def grammar(self) -> Grammar:
+    def grammar(self) -> WordClasses:
         """The word classes of the passage's language."""
         return self.speech.grammar
 
@@ -452,9 +452,9 @@ class PhraseReader:
             return False
         if self._relation_of_name(index + 1) is not None:
             return True
-        return self._acts_like_a_person(index + 1, known=root in NAMES)
+        return self._acts_like_a_person(index + 1, is_listed=root in NAMES)
 
-    def _acts_like_a_person(self, index: int, *, known: bool) -> bool:
+    def _acts_like_a_person(self, index: int, *, is_listed: bool) -> bool:
         """Whether a verb or a state follows that only persons have."""
         low, second, third = (self.low(index + step) for step in range(3))
         if low in PRO_VERBS and second in {",", "", "but", "and"}:
@@ -466,7 +466,7 @@ class PhraseReader:
         if low in _STRONG:
             return True
         words = {low, second, third} if low in self.grammar.auxiliaries else {low}
-        return bool(words & (HUMAN if known else _STRONG))
+        return bool(words & (HUMAN if is_listed else _STRONG))
 
     def remember(self, phrase: Phrase) -> None:
         """Remember a person for the pronouns that follow."""

@@ -412,7 +412,9 @@ class _Sentence(PhraseReader):
         if subject is not None and subject.kind == "person":
             self.speech.mention(owner, gender_of(owner))
 
-    def _owner(self, subject: Phrase | None, text: str, before: Clause | None) -> tuple[str, bool]:
+    def _owner(  # noqa: PLR0911 - one case each
+        self, subject: Phrase | None, text: str, before: Clause | None
+    ) -> tuple[str, bool]:
         """The owner of a clause, and whether it is that of the clause before."""
         if subject is not None and subject.kind != "it":
             return subject.owner, False

@@ -241,7 +241,7 @@ OCCUPATIONS = word_set("""
 
 
 @dataclass(frozen=True)
-class Grammar:
+class WordClasses:
     """The closed word classes of one language."""
 
     first: frozenset[str]
@@ -282,8 +282,8 @@ class Grammar:
     """First person, not as a subject."""
 
 
-GRAMMARS: dict[str, Grammar] = {
-    "en": Grammar(
+GRAMMARS: dict[str, WordClasses] = {
+    "en": WordClasses(
         first=word_set("i we"),
         third={"he": "m", "she": "f", "they": "p"},
         second=word_set("you u"),
@@ -326,7 +326,7 @@ GRAMMARS: dict[str, Grammar] = {
         of=word_set("of"),
         me=word_set("me us myself mine ours"),
     ),
-    "de": Grammar(
+    "de": WordClasses(
         first=word_set("ich wir"),
         third={"er": "m", "sie": "x"},
         second=word_set("du ihr"),
@@ -354,7 +354,7 @@ GRAMMARS: dict[str, Grammar] = {
         of=word_set("von meines meiner unserer unseres ihres ihrer seines seiner"),
         me=word_set("mich mir uns"),
     ),
-    "es": Grammar(
+    "es": WordClasses(
         first=word_set("yo nosotros nosotras"),
         third={"él": "m", "ella": "f", "ellos": "p", "ellas": "p"},
         second=word_set("tú usted ustedes vosotros"),
@@ -387,7 +387,7 @@ GRAMMARS: dict[str, Grammar] = {
         """),
         me=word_set("me nos mí conmigo"),
     ),
-    "fr": Grammar(
+    "fr": WordClasses(
         first=word_set("je j' nous moi"),
         third={"il": "m", "elle": "f", "ils": "p", "elles": "p", "lui": "m", "eux": "p"},
         second=word_set("tu vous toi"),

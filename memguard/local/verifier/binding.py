@@ -8,7 +8,7 @@ belongs to that rival. A word that is stated only to be denied (`six, not eight`
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -26,6 +26,8 @@ Binding = Literal["bound", "misbound", "denied"]
 
 _RIVAL_COSINE = 0.45
 _REACH = 3
+_MAX_SHORT = 6
+"""Content words of a candidate whose plain words are compared, too."""
 _REPLACED = word_set("not instead rather except unlike longer formerly")
 _CHANGES = word_set("mov switch chang chan transfer relocat swap go went upgrad convert trad")
 _UNDENIED = word_set("from used instead left formerly")
@@ -77,7 +79,11 @@ def check_binding(
     if denied:
         return BindingCheck("denied", tuple(words.spans[row].text for row in denied))
     places = _places(alignment, clause_map, rows, stated)
+    is_short = len(rows) <= _MAX_SHORT
     for first in rows:
+        # In a long sentence, words without a number or name are near to too much.
+        if not is_short and not _is_detail(words, first):
+            continue
         for second in rows:
             if first != second and _is_misbound(words, first, second, places):
                 pair = sorted((first, second))
@@ -116,6 +122,9 @@ def _places(
     number = np.concatenate([source.number for source in sources])
     capital = np.concatenate([source.capital for source in sources])
     stems = [stem for source in sources for stem in source.stems]
+    positions: defaultdict[str, list[int]] = defaultdict(list)
+    for at, stem in enumerate(stems):
+        positions[stem].append(at)
     # What the candidate states as well is not a rival.
     claimed = np.zeros(len(stems), dtype=bool)
     claimed[[column for columns in stated.values() for column in columns]] = True
@@ -128,7 +137,7 @@ def _places(
             rivals = capital & ~number
         else:
             rivals = ~(number | stop | capital) & (alignment.cos[row] > _RIVAL_COSINE)
-        rivals[_beside_the_same(stated[row], stems, stop)] = True
+        rivals[_beside_the_same(stated[row], stems, positions, stop)] = True
         places[row] = _Place(
             columns=stated[row],
             segments=frozenset(segments[stated[row]].tolist()),
@@ -147,11 +156,10 @@ def _segments(alignment: Alignment, clause_map: ClauseMap) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(change)])
 
 
-def _beside_the_same(columns: list[int], stems: list[str], stop: Flags) -> list[int]:
+def _beside_the_same(
+    columns: list[int], stems: list[str], positions: Mapping[str, list[int]], stop: Flags
+) -> list[int]:
     """Words in the place of this one: `window seats on trains, aisle seats on planes`."""
-    positions: defaultdict[str, list[int]] = defaultdict(list)
-    for at, stem in enumerate(stems):
-        positions[stem].append(at)
     rivals: list[int] = []
     for column in columns:
         for step in (-1, 1):

@@ -94,6 +94,8 @@ class OwnerCheck:
     """Whom the candidate is about, where this matters."""
     stated_of: str = ""
     """Whom the context says it of."""
+    share: float = 0.0
+    """How much of what it says is unclear, in [0, 1]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,8 @@ class ClauseMap:
     """Whether the word belongs to its clause's subject, shape (C,)."""
     aliases: dict[str, str]
     """Names that the context gives to relations."""
+    owners: frozenset[str]
+    """Whose facts its clauses are, by relation where a name has one."""
     speakers: frozenset[str]
     """Whoever speaks, as an owner."""
     sentences: NDArray[np.int64]
@@ -166,6 +170,7 @@ def map_clauses(alignment: Alignment, units: Sequence[TextUnit], *, about_user: 
         columns=np.array(columns, dtype=np.int64),
         in_subject=np.array(in_subject, dtype=bool),
         aliases=aliases,
+        owners=frozenset(_canonical(owned.clause.owner, aliases) for owned in clauses),
         speakers=frozenset(owned.speaker for owned in clauses),
         sentences=np.array(sentences, dtype=np.int64),
         cover=_cover(alignment),
@@ -289,7 +294,7 @@ def is_restated(
     return checked
 
 
-def _repeats(
+def _repeats(  # noqa: PLR0911 - one condition each
     alignment: Alignment, clause_map: ClauseMap, index: int, claim: Clause, cover: Matrix
 ) -> bool:
     owned = clause_map.clauses[index]
@@ -370,7 +375,8 @@ def _check_clause(
         stated_of = clause_map.clauses[int(at)].clause.owner
         return OwnerCheck("other", owner=clause.owner, stated_of=stated_of)
     if unclear.sum() >= _MAX_UNCLEAR * weight.sum():
-        return OwnerCheck("unclear", owner=clause.owner)
+        share = float(unclear.sum() / weight.sum())
+        return OwnerCheck("unclear", owner=clause.owner, share=share)
     return OwnerCheck("same")
 
 
@@ -379,8 +385,8 @@ def _compare(claim: Clause, owned: OwnedClause, clause_map: ClauseMap) -> int:
     clause = owned.clause
     if claim.name and clause.name and claim.name != clause.name:
         return _OTHER
-    wanted = {_canonical(owner, clause_map) for owner in (claim.owner, *claim.also)}
-    owners = {_canonical(owner, clause_map) for owner in (clause.owner, *clause.also)}
+    wanted = {_canonical(owner, clause_map.aliases) for owner in (claim.owner, *claim.also)}
+    owners = {_canonical(owner, clause_map.aliases) for owner in (clause.owner, *clause.also)}
     if any(_compatible(first, second) for first in wanted for second in owners):
         return _SAME
     if claim.name and claim.name in {clause.owner, clause.name}:
@@ -396,18 +402,21 @@ def _compare(claim: Clause, owned: OwnedClause, clause_map: ClauseMap) -> int:
             return _MAYBE
     # A name that no clause explains may be that of any relation.
     names = {owner for owner in wanted if owner not in clause_map.speakers and owner != USER}
-    known = {_canonical(o.clause.owner, clause_map) for o in clause_map.clauses}
-    return _OTHER if not names or names & known or _are_relations(names, owners) else _MAYBE
+    return (
+        _OTHER
+        if not names or names & clause_map.owners or _are_relations(names, owners)
+        else _MAYBE
+    )
 
 
 def _are_relations(wanted: set[str], owners: set[str]) -> bool:
-    known = _RELATIONS | {USER}
-    return all(owner.rsplit("'s ", 1)[-1] in known for owner in wanted | owners)
+    relations = _RELATIONS | {USER}
+    return all(owner.rsplit("'s ", 1)[-1] in relations for owner in wanted | owners)
 
 
-def _canonical(owner: str, clause_map: ClauseMap) -> str:
+def _canonical(owner: str, aliases: dict[str, str]) -> str:
     head, mark, tail = owner.partition("'s ")
-    return clause_map.aliases.get(head, head) + mark + tail
+    return aliases.get(head, head) + mark + tail
 
 
 def _compatible(first: str, second: str) -> bool:

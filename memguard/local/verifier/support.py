@@ -67,6 +67,8 @@ _REWORDED_COSINE = 0.4
 _MISPLACED_PULL = 0.25
 # How far below a bound a score is put that a rule corrects.
 _STEP = 0.01
+# Share of a sentence whose owner is unclear from which its score is put below the threshold.
+_MOSTLY = 0.8
 
 
 class WordEvidence(Frozen):
@@ -331,9 +333,11 @@ class SupportVerifier:
         is_wrong = any(problem.is_certain for problem in problems)
         if not problems and all(sentence.restated for sentence in judged):
             score = max(score, scale.high)
-        if problems:
+        if is_wrong:
+            score = min(score, scale.low - _STEP)
+        elif any(problem.is_grave for problem in problems):
             # Below the threshold, so that a caller who only compares scores does not admit it.
-            score = min(score, scale.low - _STEP if is_wrong else scale.tau - _STEP)
+            score = min(score, scale.tau - _STEP)
         ruling: VerifierRuling = "inconclusive"
         # The weights have seen English only: of another language a score means nothing.
         if not {"language", "script"} & set(notes):
@@ -377,6 +381,8 @@ class _Problem:
     note: SupportNote
     reason: str
     is_certain: bool
+    is_grave: bool = True
+    """Whether the score must not reach the threshold."""
 
 
 def _problems(sentence: _SentenceScore) -> list[_Problem]:
@@ -387,7 +393,8 @@ def _problems(sentence: _SentenceScore) -> list[_Problem]:
         problems.append(_Problem("owner", reason, is_certain=True))
     elif owners.ownership == "unclear":
         reason = f"unclear whether it is said of {owners.owner!r}"
-        problems.append(_Problem("owner", reason, is_certain=False))
+        is_grave = owners.share >= _MOSTLY
+        problems.append(_Problem("owner", reason, is_certain=False, is_grave=is_grave))
     if binding.binding != "bound":
         words = ", ".join(binding.words)
         denied = binding.binding == "denied"
