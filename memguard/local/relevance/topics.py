@@ -74,7 +74,8 @@ _FUNCTION_WORDS = {
         "al del por para con de en usuario usuaria su tiene está le que"
     ),
     "fr": word_set(
-        "le la les un une des est sont que quel quelle quels comment où quand qui pourquoi je mon "
+        "ma mes et ne pas au aux du de pour avec dans utilisateur utilisatrice son sa il elle en "
+        "a dois "
         "ma mes et ne pas au aux du de pour avec dans utilisateur utilisatrice son sa il elle en a dois "
         "puis pourrais"
     ),
@@ -153,3 +154,47 @@ def share_topic(first: str, second: str) -> bool | None:
     if not mine or not others:
         return None
     return any(topic in others or _read_close().get(topic, _NONE) & others for topic in mine)
+
+
+# Two words with the same beginning of this length are forms of one word in most languages.
+_STEM = 5
+_CJK_RUN = re.compile("[\u3400-\u9fff]+")
+# Pairs of characters of requests and memories that say nothing of their topic.
+_EMPTY_PAIRS = frozenset(
+    [
+        "用户",
+        "我的",
+        "什么",
+        "可以",
+        "怎么",
+        "应该",
+        "喜欢",
+        "帮我",
+        "一个",
+        "不能",
+        "的时",
+        "时候",
+        "户的",
+        "户喜",
+        "我可",
+    ]
+)
+_EMPTY = frozenset(
+    {"user", "nutze", "usuar", "utili", "users", "quest", "welch", "would", "could", "shoul"}
+)
+
+
+def share_words(query: str, text: str) -> bool:
+    """Whether two texts share a longer word, a number, or two Chinese characters in a row."""
+    return bool(_units(query) & _units(text))
+
+
+def _units(text: str) -> set[str]:
+    lowered = text.casefold()
+    units = {
+        span.text[:_STEM]
+        for span in split_words(lowered)
+        if len(span.text) >= _STEM or span.text[0].isdigit()
+    }
+    pairs = {run[at : at + 2] for run in _CJK_RUN.findall(lowered) for at in range(len(run) - 1)}
+    return (units - _EMPTY) | (pairs - _EMPTY_PAIRS)
