@@ -20,7 +20,7 @@ FOREIGN_FEATURES: tuple[str, ...] = (
     "shared_words",
 )
 """Names of the columns of `measure_foreign`."""
-SAME_TOPIC, UNKNOWN_TOPIC, OTHER_TOPIC = 0.5, 0.4, 0.15
+SAME_TOPIC, UNKNOWN_TOPIC, OTHER_TOPIC = 0.5, 0.4, 0.1
 """The scores without an encoder."""
 
 

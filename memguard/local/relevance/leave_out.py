@@ -1,5 +1,6 @@
 """Which units of a read are so clearly of another topic that no model needs to be asked."""
 
+import re
 from collections.abc import Sequence
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from memguard.schema.units import Unit
 if TYPE_CHECKING:
     from memguard.local.relevance.model import RelevanceModel
 
-STRICT = 0.2
+STRICT = 0.15
 """Maximum score of a unit that is left out, below `CLEARLY_OTHER`. Measured: see
 `python -m benchmarks.relevance.local_first`."""
 # Wishes about the form of answers concern every answer; these words are of five languages.
@@ -25,6 +26,14 @@ _FORM_WORDS = (
     "antwort", "sprache", "ton ", "du-form", "respuesta", "respond", "responde", "idioma", "tono",
     "réponse", "répond", "langue", "tutoie", "vouvoie", "回答", "回复", "语言", "语气", "称呼",
 )  # fmt: skip
+# A request of these words may rest on anything that the user likes or does.
+_OPEN_WORDS = re.compile(
+    r"\b(?:interests?|preferences?|tastes?|hobb(?:y|ies)|activit(?:y|ies)|ideas?|outlets?|projects?|"
+    r"style|align(?:s|ed)?|based on|personality|interesse|vorliebe|geschmack|hobb|aktivität|idee|"
+    r"intereses|preferencia|gustos|afici|actividad|intérêt|préférence|goûts|loisir|activité|idée)|"
+    r"兴趣|爱好|偏好|活动|主意|想法",
+    re.IGNORECASE,
+)
 _NEVER = frozenset({"safety", "constraint"})
 
 
@@ -68,7 +77,9 @@ class OtherTopics:
 
 def is_understood(query: str) -> bool:
     """Whether a query tells by itself what it is about, and asks for less than everything."""
-    return bool(topics_of(query)) and not asks_for_everything(query) and not continues(query)
+    if asks_for_everything(query) or continues(query) or _OPEN_WORDS.search(query):
+        return False
+    return bool(topics_of(query))
 
 
 def may_be_left_out(unit: Unit, *, query: str) -> bool:

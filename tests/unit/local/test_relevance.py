@@ -183,6 +183,20 @@ def test_only_a_query_with_a_topic_leaves_units_out(query: str) -> None:
     assert OtherTopics().find(query, [unit("The user drives a Ford.")]) == ()
 
 
+def test_nothing_relevant_is_left_out(model: RelevanceModel) -> None:
+    topics = OtherTopics(model)
+    wrong: list[str] = []
+    count = saved = 0
+    for read in read_languages():
+        units = [unit(text).model_copy(update={"id": str(n)}) for n, text in enumerate(read.texts)]
+        left_out = topics.find(read.query, units)
+        wrong += [read.texts[int(n)] for n in left_out if int(n) in read.relevant]
+        count += len(units)
+        saved += len(left_out)
+    assert wrong == []
+    assert saved >= 0.2 * count
+
+
 class FakeEngine:
     """Counts the texts, and remembers what it was given."""
 

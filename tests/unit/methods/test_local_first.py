@@ -1,5 +1,6 @@
 """`PermissionSemantic(local_first=True)`: what is of another topic costs no call."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -20,6 +21,19 @@ MEMORIES = (
     "The user is allergic to bee stings.",
     "Always answer the user in German.",
 )
+
+
+class Scores:
+    """The first memory is relevant, and no other."""
+
+    def score(self, query: str, texts: Sequence[str], *, dialogue: Any = ()) -> Any:
+        del query, dialogue
+        return [0.7 if text == MEMORIES[0] else 0.05 for text in texts]
+
+
+@pytest.fixture(autouse=True)
+def scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OtherTopics, "_loaded", lambda _: Scores())
 
 
 class Recorder:
