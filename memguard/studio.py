@@ -126,7 +126,7 @@ class GateForm(ModelForm):
     """Model and settings of ConsistencyGate."""
 
     consistency_preset: Annotated[
-        Literal["custom", "recommended", "adaptive", "fast", "paper"],
+        Literal["custom", "recommended", "adaptive", "fast", "paper", "small"],
         Field(
             title="ConsistencyGate: preset",
             description="`custom` uses the three settings below; a preset ignores them.",

@@ -1,7 +1,8 @@
 """All figures of the path without a language model: `python -m benchmarks.local [--data FOLDER]`.
 
 They come from held-out sets, written by hand without a look at the rules (`benchmarks/local/data`),
-and, with `--data`, from questions of LoCoMo. Each figure has its count, its interval (Wilson, 95 %)
+and, with `--data`, from questions of LoCoMo. `--set second` takes sets of the same kinds
+that were written later. Each figure has its count, its interval (Wilson, 95 %)
 and its target. Times are CPU milliseconds of this run, with all threads.
 """
 
@@ -84,34 +85,38 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder with locomo/locomo10.json")
     parser.add_argument("--failures", action="store_true", help="print every item that failed")
     parser.add_argument("--only", choices=("read", "locomo", "write", "swaps"), help="one part")
+    parser.add_argument("--set", choices=sets.SETS, default="held_out", help="hand-written set")
     options = parser.parse_args()
+    chosen: sets.SetName = options.set
     report = Report(show_failures=options.failures)
+    report.note(f"Hand-written sets: {chosen}")
     parts = (options.only,) if options.only else ("read", "locomo", "write", "swaps")
     # First of all, because the encoder caches what other measurements embed.
     times: list[tuple[str, float, float]] = []
     if "read" in parts:
-        for method, (first, later) in reading.cpu_of_reads(sets.reads()).items():
+        for method, (first, later) in reading.cpu_of_reads(sets.reads(chosen)).items():
             times.append((f"{method}: read of 15 memories, none embedded before", first, 60))
             times.append((f"{method}: read of 15 memories, embedded before", later, 60))
-        _report_reads(report)
+        _report_reads(report, sets.reads(chosen))
     if "locomo" in parts:
         _report_locomo(report, options.data)
     if "write" in parts:
-        _report_writing(report)
+        _report_writing(report, sets.conversations(chosen))
     if "swaps" in parts:
-        times.append(("write: a candidate, its turns new", _report_swaps(report), 25))
+        milliseconds = _report_swaps(report, sets.swaps(chosen))
+        times.append(("write: a candidate, its turns new", milliseconds, 25))
     report.times(times)
 
 
-def _report_reads(report: Report) -> None:
+def _report_reads(report: Report, reads: Sequence[sets.LabelledRead]) -> None:
     for method in reading.METHODS:
-        results = reading.measure_reads(method, sets.reads())
+        results = reading.measure_reads(method, reads)
         must = [result for result in results if result.memory.label == "must"]
         must_not = [result for result in results if result.memory.label == "must_not"]
         instructions = [r for r in must_not if r.memory.another_author_instruction]
         safety = [result for result in must if result.memory.safety]
         report.table(
-            f"{method}: what enters the prompt, of {len(sets.reads())} reads",
+            f"{method}: what enters the prompt, of {len(reads)} reads",
             (
                 ("must: all", _admitted(must), ">= 85 %"),
                 ("must: safety", _admitted(safety), ">= 100 %"),
@@ -179,14 +184,14 @@ def _report_locomo(report: Report, data: Path | None) -> None:
         )
 
 
-def _report_writing(report: Report) -> None:
-    stored, kept = writing.measure_conversations(sets.conversations())
+def _report_writing(report: Report, conversations: Sequence[sets.LabelledConversation]) -> None:
+    stored, kept = writing.measure_conversations(conversations)
     right = ("keep", "either")
     verdicts = ("another_author", "retracted", "old_value", "ironic", "hypothetical")
     others = ("fragment", "momentary", "unlabelled")
     languages = dict.fromkeys(text.conversation.language for text in stored)
     report.table(
-        f"Writing: what is stored from {len(sets.conversations())} conversations",
+        f"Writing: what is stored from {len(conversations)} conversations",
         (
             ("the user's own, lasting statement", [t.verdict in right for t in stored], ">= 95 %"),
             ("another author", [t.verdict == "another_author" for t in stored], "= 0"),
@@ -233,8 +238,8 @@ def _report_writing(report: Report) -> None:
     )
 
 
-def _report_swaps(report: Report) -> float:
-    results, milliseconds = writing.measure_swaps(sets.swaps())
+def _report_swaps(report: Report, pairs: Sequence[sets.SupportPair]) -> float:
+    results, milliseconds = writing.measure_swaps(pairs)
 
     def stored(label: str, *languages: str) -> list[bool]:
         return [

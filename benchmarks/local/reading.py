@@ -67,12 +67,12 @@ def measure_reads(method: str, reads: Sequence[LabelledRead]) -> list[ReadResult
         verdicts = (*output["admitted"], *output["withheld"])
         for name, memory in enumerate(read.memories):
             own_verdicts = [v for v in verdicts if v.unit.memory_id == str(name)]
-            shown = " ".join(v.unit.text for v in own_verdicts if v.shown)
+            shown = [v.unit.text for v in own_verdicts if v.shown]
             results.append(
                 ReadResult(
                     read=read,
                     memory=memory,
-                    admitted=_plain(memory.part) in _plain(shown) and bool(shown),
+                    admitted=_is_shown(memory, shown),
                     explanation="; ".join(f"{v.permission} {v.explanation}" for v in own_verdicts),
                 )
             )
@@ -91,6 +91,16 @@ def _recalled(memory: LabelledMemory, *, name: str) -> RecalledMemory:
         superseded=memory.superseded,
         provenance=origin,
     )
+
+
+def _is_shown(memory: LabelledMemory, shown: Sequence[str]) -> bool:
+    part = _plain(memory.part)
+    if memory.label == "must":
+        # All of the part; a constraint of which half is left out is lost.
+        return bool(shown) and part in _plain(" ".join(shown))
+    # Any piece of what must not be there counts, but not the greeting before it.
+    pieces = [_plain(text) for text in shown]
+    return any(not part or piece in part or part in piece for piece in pieces)
 
 
 def _plain(text: str) -> str:

@@ -1,8 +1,8 @@
 """The held-out sets, and the questions of LoCoMo with the memories recalled for them.
 
-The sets in `data/` were written by hand, without a look at the rules that they measure. Nobody who
-changes those rules may read them; `--failures` exists for the maintainer who decides what to do
-next.
+The sets in `data/` were written by hand, without a look at the rules that they measure; of the
+first, the author of the second saw three lines of each file, for the format. Nobody who changes
+those rules may read them; `--failures` exists for the maintainer who decides what to do next.
 """
 
 import json
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 from pydantic import BaseModel
 
@@ -21,6 +21,8 @@ from memguard.schema.memory import Moment, SaidBy, Turn
 
 DATA = Path(__file__).with_name("data")
 Language = Literal["en", "de", "es", "fr", "zh"]
+SetName = Literal["held_out", "second"]
+SETS: tuple[SetName, ...] = get_args(SetName)
 NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)
 """The time of every read of the hand-written set, after all of its memories."""
 QUESTIONS = 200
@@ -45,7 +47,7 @@ class LabelledMemory(Frozen):
     superseded: bool = False
     """Whether the store marks it as superseded."""
     part: str = ""
-    """The part of the text that must be in the prompt; all of it when empty."""
+    """The part of the text that the label is about; any of it when empty."""
     safety: bool = False
     """Whether it is a safety constraint of the user or of a person the answer is for."""
     another_author_instruction: bool = False
@@ -107,19 +109,19 @@ class SupportPair(Frozen):
     label: Literal["true", "subject_swap", "detail_swap"]
 
 
-def reads() -> tuple[LabelledRead, ...]:
-    """The hand-written reads."""
-    return _load("reads_held_out.jsonl", LabelledRead)
+def reads(name: SetName = "held_out") -> tuple[LabelledRead, ...]:
+    """The hand-written reads of a set."""
+    return _load(f"reads_{name}.jsonl", LabelledRead)
 
 
-def conversations() -> tuple[LabelledConversation, ...]:
-    """The hand-written conversations."""
-    return _load("conversations_held_out.jsonl", LabelledConversation)
+def conversations(name: SetName = "held_out") -> tuple[LabelledConversation, ...]:
+    """The hand-written conversations of a set."""
+    return _load(f"conversations_{name}.jsonl", LabelledConversation)
 
 
-def swaps() -> tuple[SupportPair, ...]:
-    """The hand-written support pairs."""
-    return _load("swaps_held_out.jsonl", SupportPair)
+def swaps(name: SetName = "held_out") -> tuple[SupportPair, ...]:
+    """The hand-written support pairs of a set."""
+    return _load(f"swaps_{name}.jsonl", SupportPair)
 
 
 def _load(name: str, model: type[M]) -> tuple[M, ...]:

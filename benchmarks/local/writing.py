@@ -4,7 +4,7 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
+from difflib import Match, SequenceMatcher
 from typing import Any
 
 from langgraph.store.memory import InMemoryStore
@@ -94,7 +94,7 @@ def measure_conversations(
 
 def verdict_of(receipt: Receipt, conversation: LabelledConversation) -> str:
     """What a stored text is by the labels of the turns that it cites."""
-    candidate = _words(receipt.candidate.text)
+    candidate = _words(_without_speaker(receipt.candidate.text, conversation))
     cited = [span for span in conversation.spans if span.turn in receipt.candidate.turn_ids]
     matches = [span for span in cited if _is_match(span, candidate)]
     if not matches:
@@ -130,21 +130,28 @@ def _similarity(span: Span, candidate: list[str]) -> float:
     return _run(words, candidate) / max(len(words), len(candidate))
 
 
+def _without_speaker(text: str, conversation: LabelledConversation) -> str:
+    # The local writer names the speaker first: `Ana: I live in Porto.`
+    for speaker in {turn.speaker for turn in conversation.turns if turn.speaker}:
+        text = text.removeprefix(f"{speaker}: ")
+    return text
+
+
 def _outcome_of(span: Span, receipts: Sequence[Receipt]) -> str:
     words = _words(span.text)
 
     def is_in(outcomes: frozenset[WriteOutcome]) -> bool:
-        # Half of the words: a sentence may be stored clause by clause.
-        return any(
-            span.turn in receipt.candidate.turn_ids
-            and 2 * _run(words, _words(receipt.candidate.text)) >= len(words)
-            for receipt in receipts
-            if receipt.outcome in outcomes
-        )
+        # Half of the words, of all candidates together: a sentence may be stored by clauses.
+        covered: set[int] = set()
+        for receipt in receipts:
+            if receipt.outcome in outcomes and span.turn in receipt.candidate.turn_ids:
+                block = _longest(words, _words(receipt.candidate.text))
+                covered.update(range(block.a, block.a + block.size))
+        return 2 * len(covered) >= len(words)
 
     if is_in(STORED):
         return "stored"
-    return "held" if is_in(HELD) else "lost"
+    return "held" if is_in(STORED | HELD) else "lost"
 
 
 def _words(text: str) -> list[str]:
@@ -153,8 +160,12 @@ def _words(text: str) -> list[str]:
 
 def _run(words: list[str], others: list[str]) -> int:
     """The number of words in the longest run that both have."""
+    return _longest(words, others).size
+
+
+def _longest(words: list[str], others: list[str]) -> Match:
     matcher = SequenceMatcher(None, words, others, autojunk=False)
-    return matcher.find_longest_match(0, len(words), 0, len(others)).size
+    return matcher.find_longest_match(0, len(words), 0, len(others))
 
 
 def measure_swaps(pairs: Sequence[SupportPair]) -> tuple[list[PairResult], float]:

@@ -31,9 +31,12 @@ def calibrate(
     base_url: BaseUrlOption = None,
     preset: PresetOption = None,
     variant: Annotated[
-        Literal["soft", "logprob"],
-        typer.Option("--variant", help="Read a score from the answer, or log-probabilities."),
-    ] = "soft",
+        Literal["soft", "logprob"] | None,
+        typer.Option(
+            "--variant",
+            help="Read a score from the answer, or log-probabilities; the preset's by default.",
+        ),
+    ] = None,
     k: Annotated[
         int | None,
         typer.Option(
@@ -74,7 +77,7 @@ def calibrate(
     """
     from memguard.calibration import keep_record, load_pairs
 
-    # Left out, `k` and `tau` are the preset's: no second copy of them is here.
+    # What is left out is the preset's: no second copy of it is here.
     options = {"variant": variant, "k": k, "tau": tau}
     settings = {name: value for name, value in options.items() if value is not None}
     judge = _tuned(pick_model(model, base_url=base_url), n_threads=threads, max_tokens=max_tokens)

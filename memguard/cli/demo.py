@@ -14,7 +14,6 @@ from memguard.cli.output import (
     OUTCOME_STYLES,
     console,
     counts_line,
-    print_indented,
     print_json,
     total_counts,
 )
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from memguard.write.report import WriteReport
 
 _NAMESPACE = ("memories", "demo")
-_RECALLED = 8
+_RECALLED = 6
 """Memories that both sides recall; the read guard recalls safety constraints in addition."""
 _SHORT = {
     "APPLY_CONSTRAINT": "constraint",
@@ -45,10 +44,8 @@ _INDENT = 12
 """Columns before a text: its outcome."""
 _WITHOUT_MODEL = """\
 No language model is set, so everything runs on this machine, without a key.
-The local writer copies what a user states, word for word; it cannot rephrase.
-The local judge quarantines whatever it doubts, and true statements are among
-it. With a model:
-  make demo MODEL=openai:NAME [BASE_URL=http://localhost:11434/v1]
+The writer copies sentences. The judge quarantines what it doubts, true or not.
+With a model: make demo MODEL=openai:NAME [BASE_URL=http://localhost:11434/v1]
 """
 
 
@@ -245,6 +242,7 @@ def _show(
     sessions = [report for name, report in reports.items() if name.startswith("session")]
     _show_written([receipt for report in sessions for receipt in report.receipts])
     if "planted" in reports:
+        _show_mail(reports)
         _show_planted(reports)
     for failure in (failure for report in reports.values() for failure in report.failures):
         out.print(f"not done: {failure.step}: {failure.message}")
@@ -262,8 +260,6 @@ def _show_written(receipts: "Sequence[Receipt]") -> None:
     console().print("1. The conversation", style="bold")
     for receipt in receipts:
         _print_outcome(receipt)
-        if receipt.outcome != "stored":
-            print_indented(receipt.decision.explanation, columns=_INDENT, style="dim")
 
 
 def _print_outcome(receipt: "Receipt") -> None:
@@ -276,8 +272,20 @@ def _print_outcome(receipt: "Receipt") -> None:
     row.add_column()
     # On one line, even if a writer took several lines of a mail for one statement.
     text = " ".join(receipt.candidate.text.split())
-    row.add_row(Text(receipt.outcome, style=OUTCOME_STYLES[receipt.outcome]), Text(text))
+    cell = Text(text)
+    if receipt.outcome != "stored":
+        cell.append(f"  {receipt.decision.explanation}", "dim")
+    row.add_row(Text(receipt.outcome, style=OUTCOME_STYLES[receipt.outcome]), cell)
     console().print(row)
+
+
+def _show_mail(reports: "dict[str, WriteReport]") -> None:
+    turn = _shipped("mail")
+    receipts = [r for r in reports["session 1"].receipts if turn in r.candidate.turn_ids]
+    stored = sum(_is_stored(receipt) for receipt in receipts)
+    console().print(
+        f"(Of the pasted mail in turn {turn}: {len(receipts)} candidates, {stored} stored.)"
+    )
 
 
 def _show_planted(reports: "dict[str, WriteReport]") -> None:
@@ -286,18 +294,16 @@ def _show_planted(reports: "dict[str, WriteReport]") -> None:
     subjects = [entry for entry in planted if entry["kind"] == "subject"]
     others = [entry for entry in planted if entry not in (*true, *subjects)]
     out = console()
-    out.print("\n2. Planted candidates, which all look right", style="bold")
+    receipts = _by_text(reports["planted"])
     for entries, title in (
-        (true, "Two are true:"),
-        (subjects, "Ten have the wrong person:"),
-        (others, "Ten are wrong in another way:"),
+        (true, "\n2. Planted candidates, which all look right. Two are true."),
+        (subjects, "Ten have the wrong person."),
+        (others, "Ten are wrong in another way."),
     ):
-        out.print(title, style="bold")
+        stored = sum(_is_stored(receipts.get(entry["text"])) for entry in entries)
+        count = "Stored" if entries is true else "Stored although wrong"
+        out.print(f"{title} {count}: {stored} of {len(entries)}.", style="bold")
         _show_group(entries, reports=reports)
-        if entries is not true:
-            receipts = _by_text(reports["planted"])
-            stored = [e["text"] for e in entries if _is_stored(receipts.get(e["text"]))]
-            out.print(f"Stored although wrong: {len(stored)} of {len(entries)}.")
 
 
 def _is_stored(receipt: "Receipt | None") -> bool:
@@ -362,7 +368,7 @@ def _show_comparison(comparison: _Comparison, reports: "dict[str, WriteReport]")
         table.add_row("", "")
         table.add_row(*(Text(answer) for answer in comparison.answers))
     out.print(table)
-    out.print("x: it is wrong. ?: the write guard did not store it.", style="dim")
+    out.print("x: wrong. ?: not stored by the write guard.", style="dim")
     _show_needs(comparison)
 
 

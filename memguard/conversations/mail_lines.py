@@ -66,8 +66,7 @@ def announcement(clause: str) -> tuple[str | None, str]:
         return None, ""
     match = cues.SPEAKER.search(clause)
     author = name_of(match["name"] or match["sender"]) if match else ""
-    if cues.INTRODUCED.search(clause):
-        kind = next((kind for kind, noun in cues.NOUN_KINDS if noun.search(clause)), "quotation")
+    if (kind := cues.announced_kind(clause)) is not None:
         return kind, author
     return ("said", author) if cues.SAID.search(clause) else (None, "")
 

@@ -5,6 +5,7 @@ matched against one line, or the clause before one colon, of bounded length.
 """
 
 import re
+from itertools import pairwise
 
 _MAIL_NOUNS = (
     r"e-?mails?|mails?|letters?|newsletter|brief|schreiben|correos?|correo electrónico|carta|"
@@ -46,32 +47,37 @@ NOUNS: tuple[tuple[str, str], ...] = (
     ("quotation", _TEXT_NOUNS),
 )
 """Nouns for a text, by the kind of passage that they announce."""
-_ALL_NOUNS = "|".join(nouns for _, nouns in NOUNS)
-_ZH = r"[\u3400-\u9fff]"
-_NOUN = rf"(?:(?<!\w)(?:{_ALL_NOUNS})(?!\w)|(?:{'|'.join(re.findall(_ZH + '+', _ALL_NOUNS))}))"
-NOUN_KINDS = tuple(
-    (
-        kind,
-        re.compile(
-            rf"(?<!\w)(?:{nouns})(?!\w)|(?:{'|'.join(re.findall(_ZH + '+', nouns))})", re.IGNORECASE
-        ),
-    )
-    for kind, nouns in NOUNS
-)
+_HAN_WORD = re.compile(r"[\u3400-\u9fff]+")
+_WORD = re.compile(r"[\w-]+")
+_OPTIONAL = re.compile(r".\?")
 
-_POINTING = (
-    r"(?<!\w)(?:this|these|the following|following|here(?:'s| is| are| comes)|below|"
-    r"diese[rsnm]?|folgende[rsnm]?|hier|untenstehende[rsnm]?|"
-    r"est[eao]s?|siguientes?|aquí|"
-    r"cet|cette|ces|ce|voici|voilà|ci-dessous|suivante?s?)(?!\w)|"
-    r"[这這]|以下|下面|如下|下列"
+
+def _single_words(alternatives: str) -> frozenset[str]:
+    """The words of some alternatives, in which `?` makes the character before it optional."""
+    words = [word for word in alternatives.split("|") if " " not in word]
+    shortened = [_OPTIONAL.sub("", word) for word in words]
+    return frozenset(word.replace("?", "") for word in (*words, *shortened))
+
+
+def _han(*alternatives: str) -> re.Pattern[str]:
+    """The Chinese ones of some alternatives, which are written without spaces."""
+    return re.compile("|".join(_HAN_WORD.findall("|".join(alternatives))) or "(?!)")
+
+
+_NOUN_WORDS = tuple((kind, _single_words(nouns), _han(nouns)) for kind, nouns in NOUNS)
+_POINTING = _single_words(
+    "this|these|following|here|here's|below|diese|dieser|dieses|diesen|diesem|folgende|folgender|"
+    "folgendes|folgenden|hier|untenstehende|este|esta|esto|estos|estas|siguiente|siguientes|aquí|"
+    "ce|cet|cette|ces|voici|voilà|ci-dessous|suivant|suivante|suivants"
 )
-_GOT = (
-    r"(?<!\w)(?:forwarding|forwarded|passing on|got|received|get|came|arrived|found|copied|"
-    r"pasted|bekommen|bekam|erhalten|erhielt|"
-    r"gekriegt|kam|gefunden|kopiert|recib[ií]|recibido|llegó|ha llegado|encontré|copié|reçu|"
-    r"reçois|transfère|leite|weitergeleitet|reenvío|arrivé|trouvé)(?!\w)|收到|看到|复制"
+_POINTING_ZH = re.compile("[这這]|以下|下面|如下|下列")
+_GOT = _single_words(
+    "forwarding|forwarded|got|received|get|came|arrived|found|copied|pasted|bekommen|bekam|"
+    "erhalten|erhielt|gekriegt|kam|gefunden|kopiert|recibí|recibi|recibido|llegó|llegado|encontré|"
+    "copié|reçu|reçois|transfère|leite|weitergeleitet|reenvío|arrivé|trouvé"
 )
+_GOT_ZH = re.compile("收到|看到|复制")
+_FROM = _single_words("from|von|vom|de|du|des|by")
 _TOLD = (
     r"writes?|wrote|written|says|said|told|texts|texted|messaged|e-mailed|posted|replied|"
     r"replies|answered|answers|asked|asks|sent|sends|forwarded|forwards|stated|states|reads|"
@@ -84,16 +90,35 @@ _TOLD = (
     r"écrit|écrivait|dit|disait|envoie|envoyé|répond|répondu|demande|demandé|transféré|transmis"
 )
 _TOLD_ZH = r"写道|写信|写|说道|说|回复|回答|发来|发给我|发了|寄来|转发|来信|留言|问"
-INTRODUCED = re.compile(
-    rf"(?:{_POINTING})[^.!?\n]{{0,60}}?{_NOUN}|{_NOUN}[^.!?\n]{{0,60}}?(?:{_POINTING})|"
-    rf"(?:{_GOT})[^.!?\n]{{0,60}}?(?:{_NOUN}|{_POINTING})|"
-    rf"(?:{_POINTING}|{_NOUN})[^.!?\n]{{0,60}}?(?:{_GOT})|"
-    rf"(?:^|[\s,])(?:{_ALL_NOUNS})\s(?:from|von|vom|de|du|des|by)\s[^.!?\n]{{1,60}}$|"
-    rf"['\u2019]s?\s(?:{_ALL_NOUNS})\s?$|^\s?(?:{_ALL_NOUNS})\s?$|"
-    rf"(?:来自|的){_NOUN}\s?$",
-    re.IGNORECASE,
-)
-"""A clause before a colon that announces a text, by a noun and a word that points at it."""
+
+
+def announced_kind(clause: str) -> str | None:
+    """The kind of text that a clause before a colon announces; `None` if it announces none.
+
+    It announces one by a noun with a word that points at it, such as "this mail", by a text that
+    somebody got, or by the noun alone: "Karl's mail", "message from Karl".
+    """
+    # Sets of words: an alternation of as many would be tried at every character.
+    words = _WORD.findall(clause.casefold().replace("\u2019", "'"))
+    kind = next(
+        (
+            kind
+            for kind, nouns, han in _NOUN_WORDS
+            if not nouns.isdisjoint(words) or han.search(clause)
+        ),
+        None,
+    )
+    points = not _POINTING.isdisjoint(words) or _POINTING_ZH.search(clause) is not None
+    got = not _GOT.isdisjoint(words) or _GOT_ZH.search(clause) is not None
+    if kind is None:
+        return "quotation" if points and got else None
+    nouns = frozenset().union(*(nouns for _, nouns, _ in _NOUN_WORDS))
+    alone = words[-1:] and words[-1] in nouns and (len(words) == 1 or "'s" in clause[-30:])
+    sent = any(word in nouns and after in _FROM for word, after in pairwise(words))
+    return kind if points or got or alone or sent or _OF_ZH.search(clause) else None
+
+
+_OF_ZH = re.compile(r"(?:来自|的)[\u3400-\u9fff]{1,4}\s?$")
 SAID = re.compile(
     rf"(?<!\w)(?:{_TOLD})(?!\w)[^.!?\n]{{0,50}}$|(?:{_TOLD_ZH})[^\u3002\uff01\uff1f\n]{{0,12}}$",
     re.IGNORECASE,
@@ -110,8 +135,7 @@ SPEAKER = re.compile(
     rf"(?<!\w)(?:from|von|de|by|来自)\s?(?P<sender>{_CAPITAL}(?:\s{_CAPITAL}){{0,2}})"
 )
 """Who speaks in a clause before a colon, if it is somebody with a name."""
-_TOLD_WORDS = frozenset(_TOLD.split("|"))
-_WORD = re.compile(r"[\w-]+")
+_TOLD_WORDS = _single_words(_TOLD)
 _TOLD_NEAR_ZH = re.compile(_TOLD_ZH)
 
 

@@ -450,7 +450,7 @@ class _Scanner:
         row = separator_of(line.text)
         if row is not None:
             end = self._run(at, lambda i: separator_of(self.lines[i].text) == row)
-            if self.text.count("\n", line.start, end) + (end == len(self.text)) >= _MIN_ROWS:
+            if end > line.end:
                 return Span(line.start, end, "table")
         return self._code(at)
 

@@ -6,6 +6,7 @@ line of the user's own: a quotation in quotation marks, code between back-ticks,
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from memguard.conversations.passage_cues import BY_USER, says
@@ -173,14 +174,15 @@ def find_inline(text: str, start: int, end: int) -> Iterator[Span]:
     """Quotations, code and system-like text inside a stretch of the user's own words."""
     at = start
     marks = _Marks(text, end)
-    while (match := _OPENING.search(text, at, end)) is not None:
+    for match in _OPENING.finditer(text, start, end):
+        if match.start() < at:
+            continue
         span = _span_at(marks, match.start(), start=start, end=end)
         if span is None:
-            at = match.end()
             continue
         if span.kind != "own":
             yield span
-        at = max(span.end, match.end())
+        at = span.end
 
 
 class _Marks:
@@ -273,23 +275,32 @@ def _json_at(text: str, at: int, *, end: int) -> Span | None:
 _BRACKET = re.compile(r"[\[\]{}\"\\]|\n\s{0,40}\n")
 
 
+_WINDOW = 256
+
+
 def object_end(text: str, at: int, *, end: int) -> int:
     """The offset after the brackets that open here; the end of the paragraph if they stay open."""
     depth = 0
     quoted = False
-    while (match := _BRACKET.search(text, at, end)) is not None:
-        at = match.end()
+    after = at
+    # In windows, so that a small object does not look at all that follows it.
+    windows = (
+        _BRACKET.finditer(text, begin, min(begin + _WINDOW, end))
+        for begin in range(at, end, _WINDOW)
+    )
+    for match in chain.from_iterable(windows):
         sign = match[0]
+        if match.start() < after:
+            continue
         if sign == "\\":
-            at += 1
+            after = match.end() + 1
         elif sign == '"':
             quoted = not quoted
         elif sign.startswith("\n"):
-            if depth > 0 and text[at : at + 1] in tuple('"}]{'):
-                continue
-            return match.start()
+            if depth <= 0 or text[match.end() : match.end() + 1] not in tuple('"}]{'):
+                return match.start()
         elif not quoted:
             depth += 1 if sign in "[{" else -1
             if depth <= 0:
-                return at
+                return match.end()
     return end

@@ -317,6 +317,8 @@ def _attempt(client: httpx.Client, url: str, part: PartialFile) -> None:
     import httpx  # noqa: PLC0415
 
     part.report("downloading")
+    if part.is_right:
+        return  # all bytes came before the connection failed
     headers = {"Range": f"bytes={part.done}-"} if part.done else {}
     try:
         with client.stream("GET", url, headers=headers) as response:

@@ -135,8 +135,9 @@ def list_local_models() -> tuple[StoredModel, ...]:
     Raises:
         ModelConfigurationError: If the record of a model of your own cannot be read.
     """
-    own = sorted(path.stem for path in models_folder().glob("*.json"))
-    names = [*_catalogue(), *(name for name in own if name not in _catalogue())]
+    stems = sorted(path.stem for path in models_folder().glob("*.json"))
+    custom = [name for name in stems if _NAME.fullmatch(name) and name not in _catalogue()]
+    names = [*_catalogue(), *custom]
     return tuple(_stored(_model(name)) for name in names)
 
 
@@ -175,7 +176,8 @@ def pull_model(
 
     Raises:
         ModelConfigurationError: If there is no such model.
-        InvalidInputError: If name, address, digest and file do not go together.
+        InvalidInputError: If name, address, digest and file do not go together, or a file or the
+            folder cannot be used.
         GuardError: If the download fails, the file is not the expected one, or the disk is full.
             What has arrived of a download is kept, and the next pull goes on from there.
     """
@@ -224,6 +226,7 @@ def remove_model(name: str) -> int:
 
     Raises:
         ModelConfigurationError: If there is no such model, or nothing of it is here.
+        InvalidInputError: If the folder cannot be used.
         GuardError: If another process is pulling it.
     """
     stored = _stored(_model(name))
@@ -238,6 +241,8 @@ def remove_model(name: str) -> int:
     except Timeout as error:
         msg = f"another process is pulling 'local:{name}': wait for it, or stop it, and try again"
         raise GuardError(msg, code=ErrorCode.MODEL_DOWNLOAD) from error
+    except OSError as error:
+        raise _unusable_folder(error) from error
     return stored.arrived
 
 
@@ -256,9 +261,9 @@ def _model(name: str) -> LocalModel:
     Raises:
         ModelConfigurationError: If there is none of this name.
     """
-    known = _catalogue().get(name) or _own_model(name)
-    if known is not None:
-        return known
+    model = _catalogue().get(name) or _own_model(name)
+    if model is not None:
+        return model
     msg = (
         f"there is no local model {name!r}: `memguard models` lists them. To add one of your own: "
         f"memguard models pull NAME --url ADDRESS --sha256 DIGEST, or --from FILE.gguf"
@@ -271,10 +276,12 @@ def _own_model(name: str) -> LocalModel | None:
     if not _NAME.fullmatch(name) or not path.exists():
         return None
     try:
-        return LocalModel.model_validate_json(path.read_bytes())
+        record = LocalModel.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
         msg = f"{str(path)!r} cannot be read: delete it, and pull the model again"
         raise ModelConfigurationError(msg, code=ErrorCode.MODEL_ABSENT) from error
+    # Paths are made from the name, so it is never taken from what a file says.
+    return record.model_copy(update={"name": name})
 
 
 def _stored(model: LocalModel) -> StoredModel:
@@ -318,20 +325,28 @@ def _pull(
     cancelled: threading.Event,
 ) -> StoredModel:
     model = _requested(name, url=url, sha256=sha256, file=file)
-    folder = models_folder()
-    try:
-        create_folder(folder)
-    except OSError as error:
-        msg = f"the folder {str(folder)!r} cannot be created ({error}): set {FOLDER_VARIABLE}"
-        raise InvalidInputError(msg, code=ErrorCode.FILE_UNREADABLE) from error
     part = PartialFile(
         _part_path(name),
         expected=Expectation(sha256=model.sha256 or None, size=model.size),
         on_progress=on_progress,
         cancelled=cancelled,
     )
-    with _locked(name, part):
-        return _present(model, part) or _fetched(model, part, file=file)
+    try:
+        create_folder(models_folder())
+        with _locked(name, part):
+            return _present(model, part) or _fetched(model, part, file=file)
+    except (
+        OSError
+    ) as error:  # of the folder: those of the network and of a full disk are GuardErrors
+        raise _unusable_folder(error) from error
+
+
+def _unusable_folder(error: OSError) -> InvalidInputError:
+    msg = (
+        f"the folder {str(models_folder())!r} cannot be used ({error}): check its permissions, or "
+        f"set {FOLDER_VARIABLE} to another one"
+    )
+    return InvalidInputError(msg, code=ErrorCode.FILE_UNREADABLE)
 
 
 def _requested(name: str, *, url: str | None, sha256: str | None, file: Path | None) -> LocalModel:
@@ -340,15 +355,15 @@ def _requested(name: str, *, url: str | None, sha256: str | None, file: Path | N
     problem = _problem_of(name, url=url, digest=digest, file=file)
     if problem:
         raise InvalidInputError(problem, code=ErrorCode.INPUT_INVALID)
-    known = _catalogue().get(name)
-    if known is None and url is None and file is None:
-        known = _model(name)
-    if known is None:
+    model = _catalogue().get(name)
+    if model is None and url is None and file is None:
+        model = _model(name)
+    if model is None:
         return LocalModel(name=name, url=url or "", sha256=digest)
-    if digest and digest != known.sha256:
-        msg = f"{name!r} has the sha256 {known.sha256}: choose another name for another file"
+    if digest and digest != model.sha256:
+        msg = f"{name!r} has the sha256 {model.sha256}: choose another name for another file"
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
-    return known.model_copy(update={"url": url}) if url else known
+    return model.model_copy(update={"url": url}) if url else model
 
 
 def _problem_of(name: str, *, url: str | None, digest: str, file: Path | None) -> str:

@@ -1,4 +1,4 @@
-# ruff: noqa: RUF001 - tables of words in several scripts
+# ruff: noqa: E501, RUF001 - tables of words in several scripts
 """Whether a text of another author demands that something is done, in five languages.
 
 A user's "always pay by card" may be a rule of the user's. The same words in a pasted mail or a
@@ -10,6 +10,8 @@ for text of any author.
 
 import re
 from functools import lru_cache
+
+from memguard.local.verifier.lexicon import word_set
 
 _I = re.IGNORECASE
 _SENTENCE = re.compile(r"[^.!?;\n。！？；]+")
@@ -50,7 +52,7 @@ _ACTS_ON = re.compile(
     r"tod[oa]s?|cada|me|nos|tous|toutes?|chaque|moi|nous)(?!\w)",
     _I,
 )
-_NO_DEMAND = frozenset(
+_NO_DEMAND = word_set(
     "in on at of for from with to by as after before during since until about over under near is "
     "are was were am be been has have had do does did can could will would may might must shall "
     "should and or but not if when while because that this it i we you he she they almost nearly "
@@ -58,7 +60,7 @@ _NO_DEMAND = frozenset(
     "fast nicht in an auf bei mit von zu für seit nach vor über ist sind war hat haben und oder "
     "aber wenn weil dass das ich wir sie er es casi de en con por para desde a y o pero si es son "
     "que presque de en avec par pour depuis à et ou mais si est sont que je nous il elle on a "
-    "gave gives told tells sent sends took takes brought helped helps costs".split()
+    "gave gives told tells sent sends took takes brought helped helps costs"
 )
 _TO_BE_DONE = re.compile(
     r"\b(?:must|should|shall|has to|have to|needs? to|are to|is to) (?:\w+ ){0,2}be (?:\w+ ){0,2}?\w+(?:ed|en|id|nt)\b|"

@@ -81,7 +81,14 @@ INCONCLUSIVE_OUTCOMES: dict[OnInconclusive, Outcome] = {
 
 # Each way in which an answer can fail has its own reason, and none is read as a verdict.
 InconclusiveReason = Literal[
-    "parse_failure", "off_menu", "refusal", "timeout", "provider_error", "truncated", "too_close"
+    "parse_failure",
+    "off_menu",
+    "refusal",
+    "timeout",
+    "provider_error",
+    "truncated",
+    "too_close",
+    "doubtful",
 ]
 """Why an answer could not be used.
 
@@ -92,6 +99,7 @@ InconclusiveReason = Literal[
 * `provider_error`: the provider failed, on every attempt.
 * `truncated`: the answer ended before the value.
 * `too_close`: the local judge's score is in a range where it is wrong as often as right.
+* `doubtful`: said word for word, but it does not stand alone, may not last or was taken back.
 """
 
 

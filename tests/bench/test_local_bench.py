@@ -14,16 +14,41 @@ from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import CandidateMemory, Turn
 from memguard.schema.receipt import Receipt
 
+each_set = pytest.mark.parametrize("name", sets.SETS)
 
-def test_ids_are_unique_and_all_languages_are_there() -> None:
-    for rows, minimum in ((sets.reads(), 90), (sets.conversations(), 8), (sets.swaps(), 120)):
+
+@pytest.mark.parametrize(
+    ("name", "reads", "conversations", "swaps"), [("held_out", 90, 8, 120), ("second", 70, 8, 90)]
+)
+def test_ids_are_unique_and_all_languages_are_there(
+    name: sets.SetName, reads: int, conversations: int, swaps: int
+) -> None:
+    for rows, minimum in (
+        (sets.reads(name), reads),
+        (sets.conversations(name), conversations),
+        (sets.swaps(name), swaps),
+    ):
         assert len(rows) >= minimum
         assert len({row.id for row in rows}) == len(rows)
         assert {row.language for row in rows} == {"en", "de", "es", "fr", "zh"}
 
 
-def test_every_read_has_labels_that_fit() -> None:
-    for read in sets.reads():
+def test_the_sets_share_no_text() -> None:
+    for load in (sets.reads, sets.conversations, sets.swaps):
+        first, second = load("held_out"), load("second")
+        assert not {row.id for row in first} & {row.id for row in second}
+        assert not {_source(row) for row in first} & {_source(row) for row in second}
+
+
+def _source(row: sets.LabelledRead | sets.LabelledConversation | sets.SupportPair) -> str:
+    if isinstance(row, sets.LabelledRead):
+        return row.query
+    return " / ".join(turn.content for turn in row.turns)
+
+
+@each_set
+def test_every_read_has_labels_that_fit(name: sets.SetName) -> None:
+    for read in sets.reads(name):
         assert 3 <= len(read.memories) <= 10, read.id
         assert len({memory.text for memory in read.memories}) == len(read.memories), read.id
         for memory in read.memories:
@@ -34,8 +59,18 @@ def test_every_read_has_labels_that_fit() -> None:
             assert memory.said_at < sets.NOW
 
 
-def test_spans_are_exact_and_say_why_they_are_wrong() -> None:
-    for conversation in sets.conversations():
+@each_set
+def test_there_are_enough_safety_constraints_and_instructions(name: sets.SetName) -> None:
+    reads = sets.reads(name)
+    assert sum(any(memory.safety for memory in read.memories) for read in reads) >= 18
+    instructions = [m for read in reads for m in read.memories if m.another_author_instruction]
+    assert len(instructions) >= 10
+    assert {memory.said_by for memory in instructions} == {"document", "tool"}
+
+
+@each_set
+def test_spans_are_exact_and_say_why_they_are_wrong(name: sets.SetName) -> None:
+    for conversation in sets.conversations(name):
         turns = {turn.id: turn for turn in conversation.turns}
         assert len(turns) == len(conversation.turns) >= 12
         for span in conversation.spans:
@@ -45,11 +80,15 @@ def test_spans_are_exact_and_say_why_they_are_wrong() -> None:
         assert any(span.verdict == "keep" for span in conversation.spans)
 
 
-def test_every_pair_has_a_source_and_every_label_occurs_often_enough() -> None:
-    pairs = sets.swaps()
+@pytest.mark.parametrize(("name", "true"), [("held_out", 45), ("second", 40)])
+def test_every_pair_has_a_source_and_every_label_occurs_often_enough(
+    name: sets.SetName, true: int
+) -> None:
+    pairs = sets.swaps(name)
     assert all(any(turn.role == "user" for turn in pair.turns) for pair in pairs)
     counts = Counter(pair.label for pair in pairs)
-    assert counts["true"] >= 45
+    assert counts["true"] >= true
+    assert min(counts["subject_swap"], counts["detail_swap"]) >= 15
     assert len({(pair.turns, pair.candidate) for pair in pairs}) == len(pairs)
 
 
@@ -133,6 +172,19 @@ def test_a_read_is_counted_by_its_labels(capsys: pytest.CaptureFixture[str]) -> 
     shown = capsys.readouterr().out
     assert re.search(r"2/3 .*66\.7 %.*>= 60 % .*met", shown)
     assert re.search(r"1/1 .*= 0 .*MISSED", shown)
+
+
+def test_the_command_takes_a_set(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pair = sets.swaps()[0]
+    (tmp_path / "swaps_second.jsonl").write_text(f"{pair.model_dump_json()}\n", encoding="utf-8")
+    monkeypatch.setattr(sets, "DATA", tmp_path)
+    monkeypatch.setattr("sys.argv", ["local", "--set", "second", "--only", "swaps"])
+    bench.main()
+    shown = capsys.readouterr().out
+    assert "Hand-written sets: second" in shown
+    assert "of 1 support pairs" in shown
 
 
 @pytest.mark.slow

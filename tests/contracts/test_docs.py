@@ -239,7 +239,8 @@ def commands() -> dict[str, set[str]]:
         inner: dict[str, Any] = getattr(command, "commands", {})
         for name, each in inner.items():
             visit(each, (*path, name))
-        if not inner:
+        # A group that does something by itself is a command too, as `memguard models`.
+        if not inner or (path and getattr(command, "invoke_without_command", False)):
             opts = {option for each in command.params for option in each.opts}
             found[" ".join(path)] = {"--help", *(o for o in opts if o.startswith("--"))}
 
@@ -258,9 +259,10 @@ def problem_of_command(line: str, known: dict[str, set[str]]) -> str:
     """What is wrong with a line that calls memguard; an empty text for a good one."""
     words = COMMAND.match(line)
     assert words is not None
-    command = words[1] if words[1] in known else f"{words[1]} {words[2]}"
+    longer = f"{words[1]} {words[2]}"
+    command = longer if longer in known else words[1]
     if command not in known:
-        return f"no command {command!r}"
+        return f"no command {longer!r}"
     options = set(re.findall(r"(?<!\S)--[\w-]+", line.partition(" # ")[0]))
     return ", ".join(sorted(options - known[command]))
 

@@ -5,6 +5,7 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,14 @@ from pydantic import BaseModel
 
 import memguard
 from memguard import quoting
+from memguard.conversations import (
+    mail_lines,
+    passages,
+    pasted_blocks,
+    pasted_chats,
+    pasted_text,
+    text_lines,
+)
 from memguard.llm import failures, parsing, texts
 from memguard.local import demands, pieces, statements
 from memguard.local.adjudicator import (
@@ -26,6 +35,7 @@ from memguard.local.adjudicator import (
     situation,
     topics,
 )
+from memguard.local.statements.grammar import grammar_of
 from memguard.local.verifier import numbers, units, words
 from memguard.methods.adjudication import rendering
 from memguard.methods.writer import readable_turns
@@ -38,6 +48,7 @@ from tests.work import count_work
 MODULES = (
     quoting, failures, parsing, texts, pieces, statements, attributes, cues, decomposer, demands,
     languages, people, relations, situation, topics, numbers, units, words, rendering, base, memory,
+    mail_lines, passages, pasted_blocks, pasted_chats, pasted_text, text_lines,
 )  # fmt: skip
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 MANY_UNITS = units.UnitIndex.of([units.TextUnit(speaker="Ana", text=f"w{n}") for n in range(30)])
@@ -64,6 +75,8 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "readable_turns": lambda text: readable_turns(
         [Turn(id="1", role="user", content=text)], spec=Writer()
     ),
+    "split_passages": lambda text: list(pasted_blocks.find_blocks(text, speaker="")),
+    "find_inline": lambda text: list(pasted_text.find_inline(text, 0, len(text))),
     "find_statements": statements.find_statements,
     "is_statement": statements.is_statement,
     "looks_like_safety": pieces.looks_like_safety,
@@ -100,7 +113,9 @@ HOSTILE = (
     "p.m. ", "Dr. ", "Dr. X ", "\n", " ", '"', "\u201c", "{", '{"a":', '{"a":1,}', "{}", "<think>",
     "<think ", "</think>", "<memguard-memory>", "```", "*", "> ", "score ", "score: 1 ", "0.5, ",
     "1 ", "one hundred and ", "not a ", "favorite ", "I like tea, and hate it. ", "\u00bd",
-    "\u4e2d\u3002", "a", "A b: ", "until ",
+    "\u4e2d\u3002", "a", "A b: ", "until ", "Karl: hi?\n", "From: Kim\n", "Dear Ms Weber,\n",
+    "Best,\nKarl\n\n", "<mail>\n",
+    "here is the mail:\n", "# x\n", "a,b\n", "What should I answer? ", "SYSTEM: x\n",
 )  # fmt: skip
 
 
@@ -156,6 +171,14 @@ def _patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
                 yield f"{info.name}.{name}", value
             elif isinstance(value, tuple | list):
                 found += [(f"{name}[{at}]", inner) for at, inner in enumerate(value[:60])]
+    for language in ("en", "de", "es", "fr", "zh"):
+        grammar = grammar_of(language)
+        for field in fields(grammar):
+            value = getattr(grammar, field.name)
+            patterns = (value,) if isinstance(value, re.Pattern) else value
+            for at, pattern in enumerate(patterns):
+                suffix = f"[{at}]" if len(patterns) > 1 else ""
+                yield f"memguard.local.statements.{language}.{field.name}{suffix}", pattern
 
 
 def _literal_patterns(module: Any) -> list[tuple[str, re.Pattern[str]]]:
@@ -177,7 +200,9 @@ PATTERNS = dict(_patterns())
 
 
 def test_the_patterns_of_the_package_are_collected() -> None:
-    assert {"memguard.llm.parsing._NUMBER", "memguard.local.statements._QUESTION"} <= set(PATTERNS)
+    assert {"memguard.llm.parsing._NUMBER", "memguard.local.statements.en.question"} <= set(
+        PATTERNS
+    )
 
 
 def _steps(pattern: re.Pattern[str], attack: tuple[str, str, str], size: int) -> int:

@@ -31,10 +31,15 @@ def test_the_paper_is_a_preset_of_every_method() -> None:
 
 
 def test_the_gates_presets_are_the_papers_settings() -> None:
-    assert list(CONSISTENCY_GATE_PRESETS) == ["recommended", "adaptive", "fast", "paper"]
+    assert list(CONSISTENCY_GATE_PRESETS) == ["recommended", "adaptive", "fast", "paper", "small"]
     paper = ConsistencyGate.preset("paper")
     assert (paper.k, paper.tau, paper.threshold) == (5, 0.7, "fixed")
     assert (paper.prompts, paper.early_stop, paper.local_first) == ("paper", False, False)
+
+
+def test_a_small_model_is_asked_the_short_question() -> None:
+    small = ConsistencyGate.preset("small")
+    assert (small.variant, small.prompts, small.tau) == ("logprob", "paper", 0.7)
 
 
 def test_a_name_may_have_a_preset() -> None:

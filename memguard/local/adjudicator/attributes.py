@@ -34,8 +34,8 @@ from memguard.schema.units import Epistemic, Kind, Temporal
 
 # A belief about something of one's own flatters nobody: it is a statement that may be wrong.
 _OF_ONES_OWN = re.compile(
-    r"\b(?:my|our|(?:the )?user['\u2019]s|mein\w{0,2}|unser\w{0,2}|mis?|nuestr[oa]s?|mon|ma|mes|"
-    r"notre|nos)\b|我的|我们的",
+    r"\b(?:my|our|his|her|their|(?:the )?user['\u2019]s|mein\w{0,2}|unser\w{0,2}|mis?|"
+    r"nuestr[oa]s?|mon|ma|mes|notre|nos)\b|我的|我们的",
     re.IGNORECASE,
 )
 

@@ -44,7 +44,8 @@ CONSTRAINT = _any(r"""
     (?:avoids?|avoiding) (?:meat|dairy|gluten|alcohol|sugar|nuts|pork)
     never (?:\w+s|eat|drink|use|work|fly|schedule|sign|pay|accept|buy|book|order|lend|answer|share)
     (?:under|at most|up to|no more than|less than|below|within) (?:\w+ )?[$€£]? ?\d[\d.,]*
-    only (?:fly|buy|book|pay|sign|accept|work)  (?:approve|sign|decide|check|book)s? \w+ (?:\w+ ){0,4}(?:my|him|her|them)self
+    only (?:fly|buy|book|pay|sign|accept|work)
+    (?:approve|sign|decide|check)s? \w+ (?:\w+ ){0,4}(?:my|him|her|them)self
     no longer (?:eats?|drinks?)  requires?
     needs? (?:to|all|every|\w+ answers?)  (?:no|at) (?:more than|most) \W?\d[\d.,]*
     (?:budget|limit|deadline|maximum)(?: of| is|:)? ?(?:up to |under )?\W?\d[\d.,]*
@@ -71,8 +72,9 @@ BELIEF = _any(r"""
     feels? (?:that|strongly|\w+ (?:is|are|should|has|have)|\w+ \w+ (?:is|are|should|has|have))
     considers? [\w -]{1,60} (?:to be|as|an?)  (?:views?|sees?|regards?) [\w' -]{1,60} as
     in (?:my|the user['\u2019]s|their|his|her) (?:opinion|view)  maintains? that  assumes?
-    (?:vocal|staunch|firm|strong|outspoken|passionate|ardent) (?:proponent|advocate|supporter|critic|believer|opponent)\w*
-    (?:proponent|advocate|critic|opponent) (?:of|for)  dismiss(?:es|ed)?  rejects?  (?:is|am) adamant
+    (?:vocal|staunch|firm|strong|outspoken|passionate|ardent) (?:supporter|critic|believer)\w*
+    (?:proponent|advocate|critic|opponent) (?:of|for)  dismiss(?:es|ed)?  rejects?
+    (?:is|am) adamant
     believing  swears by  (?:central )?thesis  credit(?:s|ed)  preaches  disagrees
     of the (?:opinion|view)  opinion (?:is )?that  philosophy is  stance
 """)
@@ -82,6 +84,7 @@ PREFERENCE = _any(r"""
     prefers?  preferred  preferences?  likes?  liked  loves?  loved  enjoys?  enjoyed  adores?
     favou?rites?  favou?rs?  dislikes?  disliked  hates?  hated  detests?  fan of  fond of
     keen on  passionate about  would rather  (?:can['\u2019]t|cannot|can not) stand  interested in
+    (?:bor|stress|annoy|calm|relax|fascinat)e?s me  appeals? to (?:me|the user)  comfort food
     drawn to  appreciates?  wants?  values?  soft spot  taste in
     (?:does|do)(?: not|n['\u2019]t) (?:like|enjoy|want)
 """)
@@ -113,7 +116,7 @@ DENIED = _any(r"""
 """)
 # "was liked by" is passive and says nothing about the user's past.
 PAST = _any(r"""
-    used to  formerly  previously  in the past  back then  years ago  until recently
+    used to  formerly  previously  in the past  back then  until recently
     as a (?:child|kid|teenager|student)  once (?:lived|worked|loved|liked|was|had)  outgr[eo]w\w*
     (?:was|were) (?:once|originally|initially)  originally  initially  at (?:one|that|the) time
     had (?:liked|loved|preferred|enjoyed|planned|wanted|been)
@@ -144,6 +147,7 @@ UNTIL = re.compile(
 )
 VIEW = _any(r"""
     what (?:do|did) i (?:think|believe|say|feel)  my (?:view|opinion|take|stance|belief)s?
+    (?:how|what) (?:do|does|did) \w+ (?:\w+ )?(?:feel|think|view|believe|consider|see)
     do i (?:believe|think)  what i (?:think|believe)
 """)
 PLANNING = _any(r"""
@@ -153,7 +157,8 @@ PLANNING = _any(r"""
 RECOMMENDATION = _any(r"""
     recommend(?:ed|ation|ations)?  suggest(?:ed|ion|ions)?
     (?:what|where|which|who)(?: \w+){0,2} (?:should|shall|could) (?:i|we)  should i
-    what (?:do|shall) (?:i|we) (?:cook|make|eat|wear|get|give|bring|serve|watch|read|buy|drink|do)  ideas?  advice  advise  where can i
+    what (?:do|shall) (?:i|we) (?:cook|make|eat|wear|get|give|bring|serve|watch|read|buy|drink|do)
+    ideas?  advice  advise  where can i
     options?  pick  choose  decide between  best (?:\w+ ){0,4}for me
     good (?:place|restaurant|book|movie|film|gift|present|spot|option)s?  looking for
     a (?:[\w-]+ ){0,3}(?:spot|gift|present|place|playlist|restaurant|recipe) for
@@ -165,17 +170,13 @@ DOING = re.compile(
     r"rewrite|proofread|compose|create|generate|make|prepare|review|improve|debug|convert|calculate|explain)\b",
     _I,
 )
-SMALL_TALK = re.compile(
-    r"^(?:hi|hey|hello|good (?:morning|evening|night|afternoon)|thanks?|thank you|ok(?:ay)?|great|"
-    r"bye|goodbye|cool|nice|sure|yes|no)\b[\s\w,]{0,20}[!.\s]*$",
-    _I,
-)
 FOR_OTHER = re.compile(
     r"\b(?:for|about|advise|tell|buy|give|get) (?:my|our|a|an|the|his|her|their) "
     rf"(?:[\w-]+ ){{0,2}}?{PEOPLE}\b|"
     rf"\b(?:my|our) (?:[\w-]+ ){{0,2}}?{PEOPLE}(?:['\u2019]s| (?:is|has|does|doesn['\u2019]t|likes|"
     r"loves|wants|needs|hates|can['\u2019]t|cannot|asked|who))\b|"
     rf"\b(?:could|can|should|would|does|will|might|did) (?:my|our) (?:[\w-]+ ){{0,1}}?{PEOPLE}\b|"
+    r"\b(?:get|give|buy|bring|make|cook|tell|ask|send|surprise) (?:him|her|them)\b(?! (?:out|to))|"
     r"\bfor (?:him|her|them|someone|somebody|others|my team|our team|the team|a team)\b|"
     r"\b(?:her|his|their) (?:birthday|farewell|wedding|party|gift|present|trip|needs|diet)\b"
 )
@@ -197,6 +198,13 @@ ASKS_PAST = _any(r"""
     (?:have|had) i (?:told|said|mentioned)  was my  were my  in the past  originally
 """)
 """Requests for what was once."""
+ASKS_RECORD = re.compile(
+    r"^\s*(?:when|where|why|how|who|which|what)?(?: \w+){0,3} ?\b(?:did|was|were|has|have|had)\b|"
+    r"\bwhen\b|\b(?:wann|hat|hatte|habe|war|wurde)\b|\b(?:cuándo|fue|hizo|hice)\b|\bquand\b|"
+    r"什么时候|何时",
+    _I,
+)
+"""Questions about an event or a time."""
 # Wide on purpose: a constraint shown without need costs a line, a missing one may cost more.
 HEALTH = _any(r"""
     eat\w*  food\w*  meals?  dinners?  lunch\w*  breakfasts?  snacks?  recipes?  cook\w*

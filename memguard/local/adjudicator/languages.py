@@ -1,4 +1,4 @@
-# ruff: noqa: RUF001 - tables of words in several scripts
+# ruff: noqa: E501, RUF001 - tables of words in several scripts
 """The wordings that the local adjudicator matches, in German, Spanish, French and Chinese.
 
 English has its own, finer patterns in `cues`. `language_of` tells by function words which table
@@ -135,8 +135,6 @@ class Wordings:
     """That an answer is for the user alone."""
     company: re.Pattern[str]
     """A person who joins the user: with my wife."""
-    greeting: re.Pattern[str]
-    """A message that asks nothing; matches all of it."""
     asks_past: re.Pattern[str]
     """Requests for what was once."""
 
@@ -196,11 +194,6 @@ GERMAN = Wordings(
     """),
     alone=_any(r"nur für mich  für mich allein\w*  allein\w*  für mich selbst  mit (?:\w+ )?kollegen"),
     company=_any(r"mit (?:mein\w{0,2} |unser\w{0,2} |der |dem |den )?\w+"),
-    greeting=re.compile(
-        r"(?:hallo|hi|guten (?:morgen|tag|abend)|gute nacht|danke?|vielen dank|super|toll|ok|okay|"
-        r"tschüs+|ja|nein|alles klar)\b[\s\w,äöü]{0,20}[!.\s]*",
-        _I,
-    ),
     asks_past=_any(r"früher  damals  habe ich \w+  hatte ich  gesagt  erzählt  war ich  erwähnt"),
 )  # fmt: skip
 
@@ -248,11 +241,6 @@ SPANISH = Wordings(
     """),
     alone=_any(r"solo para mí  sólo para mí  para mí sol[oa]  yo sol[oa]  con (?:mis )?(?:colegas|compañeros)"),
     company=_any(r"con (?:mis? |nuestr[oa]s? |el |la )?\w+"),
-    greeting=re.compile(
-        r"[¡\s]*(?:hola|buen[oa]s (?:días|tardes|noches)|gracias|muchas gracias|genial|vale|adiós|sí|no|"
-        r"perfecto|estupendo)\b[\s\w,áéíóú]{0,20}[!.\s]*",
-        _I,
-    ),
     asks_past=_any(r"antes  te (?:dije|conté|he dicho)  mencion\w+  solía  hace \w+ (?:años|meses)  viv[íi]a"),
 )  # fmt: skip
 
@@ -301,17 +289,12 @@ FRENCH = Wordings(
     """),
     alone=_any(r"seulement pour moi  juste pour moi  pour moi seule?  moi-même  avec (?:mes )?collègues"),
     company=_any(r"avec (?:mon |ma |mes |notre |nos |le |la )?\w+"),
-    greeting=re.compile(
-        r"(?:bonjour|bonsoir|salut|merci|merci beaucoup|super|génial|d['\u2019]accord|ok|oui|non|"
-        r"au revoir|parfait)\b[\s\w,éèà]{0,20}[!.\s]*",
-        _I,
-    ),
     asks_past=_any(r"avant  autrefois  t['\u2019]ai dit  t['\u2019]avais dit  mentionné  habitais-je  à l['\u2019]époque"),
 )  # fmt: skip
 
 CHINESE = Wordings(
-    preference=_in("喜欢 最爱 热爱 爱吃 爱看 爱喝 爱听 讨厌 不喜欢 偏好 偏爱 更喜欢 想要 宁愿 受不了 感兴趣 希望"),
-    belief=_in("认为 相信 觉得 坚信 主张 声称 怀疑 以为 看法是 深信"),
+    preference=_in("喜欢 最爱 热爱 爱吃 爱看 爱喝 爱听 讨厌 不喜欢 偏好 偏爱 更喜欢 想要 宁愿 受不了 无聊 感兴趣 希望"),
+    belief=_in("认为 相信 (?<!让我)觉得 坚信 主张 声称 怀疑 以为 看法是 深信"),
     constraint=_in("必须 不能 不可以 最多 预算 从不 绝不 只能 只吃 不吃 不喝 素食 吃素 清真 一定要 不得 自己批准 亲自 上限 总是 没有烤箱 没有车"),
     experience=_in("买了 去过 参观 做过 工作了 昨天 上周 上个月 去年 读过 看过 跑了 卖了 赢了 丢了"),
     doubtful=_in("也许 可能 大概 据说 听说 谣言 传闻 开玩笑 不确定 不知道是否 好像 似乎 或许"),
@@ -325,7 +308,6 @@ CHINESE = Wordings(
     together=_in("我们 咱们 客人 家人 全家 朋友们 大家 一起 同事们 聚会 派对 聚餐"),
     alone=_in("我一个人 只有我 就我自己 我自己吃 单独 和同事"),
     company=_in("[和跟与陪带](?:我|我的)?[\u3400-\u9fff]{2}"),
-    greeting=re.compile("(?:你好|您好|早上好|晚上好|晚安|谢谢|多谢|太好了|好的|再见|是的|不用)[\\s\\w，、]{0,10}[!！。.\\s]*"),
     asks_past=_in("以前 曾经 说过 告诉过 提到过 过去 当时"),
 )  # fmt: skip
 
@@ -343,3 +325,26 @@ LIMIT = re.compile(
     _I,
 )
 """Words of a limit, which is a constraint even where it is put as a wish."""
+
+_PHATIC = word_set("""
+    hi hey hello good morning evening night afternoon thanks thank you ok okay great bye goodbye
+    cool nice sure yes no so much very a lot again dear all everyone see later perfect lovely
+    wonderful awesome that that's is for your help got it have day one well done too and the
+    hallo guten gute morgen tag abend nacht danke dank vielen super toll tschüss tschüs ja nein
+    alles klar dir sehr schön gut bis später wunderbar für deine hilfe
+    hola buenos buenas días tardes noches gracias muchas genial vale adiós sí perfecto estupendo
+    por tu ayuda hasta luego muy bien
+    bonjour bonsoir salut merci beaucoup génial d'accord oui non au revoir parfait bonne journée
+    soirée nuit à bientôt pour ton aide c'est très bien
+""")
+_PHATIC_CHINESE = re.compile(
+    "(?:你好|您好|早上好|晚上好|晚安|非常|谢谢|多谢|感谢|太好了|好的|再见|是的|不用|你的?|帮助|了|啊|呀|[!！。，、.~\\s])+"
+)
+
+
+def is_greeting(text: str) -> bool:
+    """Whether a message asks nothing: only words of greeting, thanks and assent."""
+    if _PHATIC_CHINESE.fullmatch(text.strip()):
+        return True
+    words = re.findall(r"[^\W_]+(?:['\u2019][^\W_]+)?", text.casefold().replace("\u2019", "'"))
+    return "?" not in text and bool(words) and all(word in _PHATIC for word in words)

@@ -15,22 +15,22 @@ from memguard.local.adjudicator.languages import WORDINGS, language_of
 from memguard.local.owners import UNKNOWN, USER, WORLD, Clause, aliases_of, split_clauses
 from memguard.local.owners.words import BARE, NAME_AND_WORD, NAMES, RELATIONS
 from memguard.local.safety import looks_like_safety
+from memguard.local.verifier.lexicon import word_set
 from memguard.schema.units import Subject
 
 About = Literal["user", "other", "world"]
 """Whom a text is about, independent of a query."""
 
-HOUSEHOLD = frozenset(
+HOUSEHOLD = word_set(
     "son daughter child baby wife husband partner girlfriend boyfriend fiance fiancee roommate "
-    "stepson stepdaughter".split()
+    "stepson stepdaughter"
 )
 """Relations who may share the user's table without being mentioned."""
-SERVICES = frozenset(
-    "doctor dentist therapist teacher coach landlord lawyer accountant nanny nurse assistant "
-    "tenant".split()
+SERVICES = word_set(
+    "doctor dentist therapist teacher coach landlord lawyer accountant nanny nurse assistant tenant"
 )
 """Relations who serve the user: what is said of them is a fact of the user's life."""
-_PARTNERS = frozenset("wife husband partner girlfriend boyfriend fiance fiancee".split())
+_PARTNERS = word_set("wife husband partner girlfriend boyfriend fiance fiancee")
 _MEMBERS: dict[str, frozenset[str]] = {
     "child": frozenset({"son", "daughter", "baby", "child", "stepson", "stepdaughter"}),
     "baby": frozenset({"child"}),
@@ -53,20 +53,26 @@ _GROUPS: dict[str, frozenset[str]] = {
 """Who belongs to a group of which a query speaks."""
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _HAN = re.compile("[\u3400-\u9fff]")
-_NO_PERSON = frozenset("family guest".split())
+_NO_PERSON = word_set("family guest")
 _WHO = re.compile(
     r"\b(?:who|whom|anyone|anybody|somebody|wer|wen|wem|jemand\w*|qui[eé]n\w*|alguien|qui|"
     r"quelqu['\u2019]un)\b|谁|哪位",
     re.IGNORECASE,
 )
 _MIN_OWN_WORDS = 3
+_FORMER = re.compile(r"\b(?:former|ex|ehemalig\w*|antigu[oa]|ancien(?:ne)?)\b|前", re.IGNORECASE)
+_POSSESSIVES = frozenset({"her", "his", "their"})
+# "Anke, the user's cousin, reads": what stands between the commas tells that it is a person.
+_APPOSED = re.compile(r"^([A-ZÀ-Þ][\w-]{1,40}), [^,.]{1,60},")
 _OF_USER = re.compile(
-    r"\b(?:user|i|i['\u2019]\w+|my|me|our|ich|mein\w{0,2}|mir|mich|nutzer\w*|yo|mi|mis|me|usuari[oa]|je|"
+    r"\b(?:user|i|i['\u2019]\w+|my|me|our|ich|mein\w{0,2}|mir|mich|nutzer\w*|yo|mi|mis|"
+    r"usuari[oa]|je|"
     r"j['\u2019]\w+|mon|ma|mes|moi|utilisat\w+)\b|我|用户",
     re.IGNORECASE,
 )
 _AT_HOME = re.compile(
-    r"\b(?:cook|bak(?:e|ing)|dinner|recipe|grocer|shopping list|koch|back|abendessen|rezept|einkauf|"
+    r"\b(?:cook|bak(?:e|ing)|dinner|recipe|grocer|shopping list|koch|back|abendessen|rezept|"
+    r"einkauf|"
     r"cocin|cena|receta|prepar|cuisin|dîner|recette|prépar)|[做煮烤]",
     re.IGNORECASE,
 )
@@ -106,6 +112,9 @@ def owner_of_unit(text: str, names: frozenset[str] = frozenset()) -> str:
     A clause about safety decides before the others, since it is what must not be lost. The user
     decides before another person if both have a clause of their own.
     """
+    named = _APPOSED.match(text)
+    if named is not None and relations_in(named[0]):
+        return named[1].casefold()
     clauses = clauses_of(text, names)
     # "Ana: I love tea" was copied by the local writer from what Ana, the user, said.
     spoken = [clause for clause in clauses if not clause.is_elided] or list(clauses)
@@ -116,7 +125,23 @@ def owner_of_unit(text: str, names: frozenset[str] = frozenset()) -> str:
     persons = [owner for owner in owners if owner not in {WORLD, UNKNOWN}]
     if persons:
         return persons[0]
-    return WORLD if WORLD in owners else UNKNOWN
+    return _named_at_start(text) or (WORLD if WORLD in owners else UNKNOWN)
+
+
+def _named_at_start(text: str) -> str:
+    """A person whom a text begins with: a common first name, or a relation of somebody else."""
+    first, _, rest = text.partition(" ")
+    word = first.strip(",").casefold()
+    if word in _POSSESSIVES:
+        relations = relations_in(" ".join(rest.split()[:2]), "en")
+        return next(iter(sorted(relations)), "")
+    return word if first[:1].isupper() and word in NAMES - NAME_AND_WORD else ""
+
+
+def _without_owner(text: str, *, is_world: bool) -> Subject:
+    if is_world:
+        return "world"
+    return "user" if _OF_USER.search(text) else "uncertain"
 
 
 def about_whom(text: str, *, user_names: frozenset[str] = frozenset()) -> About:
@@ -177,21 +202,19 @@ class Addressees:
     def subject_of(self, text: str, *, of_safety: bool) -> Subject:
         """The subject of a unit."""
         owner = owner_of_unit(text, self.names)
-        if owner == UNKNOWN:
-            return "user" if _OF_USER.search(text) else "uncertain"
         if owner == USER or owner in self.names or owner in SERVICES:
             return "user"
-        if owner == WORLD:
-            return "world"
-        if self._includes(owner) or _WHO.search(self.query):
+        if owner in {WORLD, UNKNOWN}:
+            return _without_owner(text, is_world=owner == WORLD)
+        if self._includes(owner, text) or _WHO.search(self.query):
             return "third_party"
+        at_table = of_safety and HOUSEHOLD & self._called(owner) and self._is_at_home
         # The user's own words in it may not be lost with what they say of somebody else.
-        if self._has_own_words(text):
-            return "uncertain"
-        is_near = HOUSEHOLD & self._called(owner)
-        if of_safety and is_near and _AT_HOME.search(self.query) and not self._is_alone:
-            return "uncertain"
-        return "bystander"
+        return "uncertain" if at_table or self._has_own_words(text) else "bystander"
+
+    @property
+    def _is_at_home(self) -> bool:
+        return _AT_HOME.search(self.query) is not None and not self._is_alone
 
     def _has_own_words(self, text: str) -> bool:
         own = (c.text for c in clauses_of(text, self.names) if c.owner == USER and not c.is_elided)
@@ -201,9 +224,11 @@ class Addressees:
         """The owner by name and by relation."""
         names = {name for name, relation in self.aliases.items() if relation == owner}
         alias = self.aliases.get(owner)
-        return frozenset({owner, *names} | ({alias} if alias else set()))
+        # Whoever asks about Ana may mean what is said of Ana's mother.
+        possessor = owner.partition("'s ")[0]
+        return frozenset({owner, possessor, *names} | ({alias} if alias else set()))
 
-    def _includes(self, owner: str) -> bool:
+    def _includes(self, owner: str, text: str) -> bool:
         called = self._called(owner)
         if called & (self.mentioned | self.relations):
             return True
@@ -212,7 +237,8 @@ class Addressees:
             return True
         if any(called & _GROUPS[group] for group in _GROUPS.keys() & relations_in(self.query)):
             return True
-        return self._is_together and not self._is_alone and bool(self._may_join(called))
+        is_former = _FORMER.search(text) is not None
+        return self._is_together and not self._is_alone and not is_former and self._may_join(called)
 
     def _may_join(self, called: frozenset[str]) -> bool:
         """Whether a person may be one of several whom the query does not name."""

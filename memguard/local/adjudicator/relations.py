@@ -1,7 +1,8 @@
 """How the texts of one read relate to one another, by their words and cosines.
 
 `measure_nearness` and `relevance_of` relate units to the query. `contradict` and `replaces` relate
-units to each other, and `read_stances` relates them to the evidence that came with the query. The thresholds are ours, chosen on hand-written examples.
+units to each other, and `read_stances` relates them to the evidence that came with the query. The
+thresholds are ours, chosen on hand-written examples.
 """
 
 import re
@@ -17,7 +18,7 @@ from memguard.local.adjudicator import cues
 from memguard.local.adjudicator.attributes import is_update
 from memguard.local.adjudicator.cues import without_label
 from memguard.local.adjudicator.languages import FUNCTION_WORDS, language_of
-from memguard.local.adjudicator.people import same_owner
+from memguard.local.adjudicator.people import names_in, same_owner
 from memguard.local.encoder import LocalEmbeddings, Matrix
 from memguard.local.relevance import CLEARLY_OTHER, DIRECT, RelevanceModel
 from memguard.local.relevance.topics import share_topic, topics_of
@@ -37,7 +38,9 @@ from memguard.schema.units import Kind, Relevance, Unit
 Stance = Literal["confirms", "contradicts"]
 """What evidence says about a unit."""
 
-DISTANT = 0.15
+FAR = 0.15
+"""Below this score, even what is wanted is clearly about something else."""
+DISTANT = 0.1
 """Below this score, a common word or topic is no sign of relevance."""
 # A word that no more texts of a read have tells something about each of them.
 _MIN_COMMON = 3
@@ -65,21 +68,26 @@ _DISLIKING = stems_of("dislike hate detest avoid refuse quit stopped allergic")
 _MEANINGLESS = _DISLIKING | stems_of(
     " ".join(lexicon.POSITIVE) + " prefers likes wants fond into user now longer anymore really"
 )
-_NEGATIONS = lexicon.NEGATIONS | frozenset(
+_NEGATIONS = lexicon.NEGATIONS | lexicon.word_set(
     "nicht kein keine keinen keinem keiner nie niemals ohne pas jamais aucun aucune sans nunca "
-    "ningún ninguna sin".split()
+    "ningún ninguna sin"
 )
 _EMPTY = lexicon.STOP | lexicon.NEGATIONS
+# Numbers in words; two values of one statement differ in them alone.
+_COUNTS = stems_of(" ".join([*lexicon.SMALL_NUMBERS, *lexicon.TENS, *lexicon.OTHER_NUMBERS]))
+_DIGIT = re.compile(r"\d")
 _HAN = re.compile("[\u3400-\u9fff]+")
-_HAN_STOP = frozenset("用户 我的 我们 什么 怎么 多少 现在 一个 今天 喜欢 是什".split())
+_HAN_STOP = lexicon.word_set("用户 我的 我们 什么 怎么 多少 现在 一个 今天 喜欢 是什")
 _I = re.IGNORECASE
 # Facts that have one value at a time: two values of one slot contradict each other.
 _SLOTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "home",
         re.compile(
-            r"\b(?i:lives? in|moved to|based in|resides? in|(?:wohn|leb)[te](?: jetzt| nun)? in|"
-            r"viv[eo](?: ahora)? en|(?:habite|vis|vit)(?: maintenant| désormais)? à) "
+            r"\b(?i:lives? in|moved to|based in|resides? in|"
+            r"(?:wohn|leb)[te](?: jetzt| nun)? in|"
+            r"viv[eo](?: ahora)? en|"
+            r"(?:habite|vis|vit)(?: maintenant| désormais)? à) "
             r"([A-ZÀ-Þ][\w' -]*)|"
             r"(?:住在|搬到)([\u3400-\u9fff]{2,6})"
         ),
@@ -89,7 +97,8 @@ _SLOTS: tuple[tuple[str, re.Pattern[str]], ...] = (
         "employer",
         re.compile(
             r"\b(?:works? (?:at|for)|employed by|arbeitet?e?(?: jetzt| nun)? bei|"
-            r"trabaj[ao](?: ahora)? (?:en|para)|travaille(?: maintenant| désormais)? (?:chez|pour)) "
+            r"trabaj[ao](?: ahora)? (?:en|para)|"
+            r"travaille(?: maintenant| désormais)? (?:chez|pour)) "
             r"([\w' -]+)|在([\u3400-\u9fff]{2,6})(?:工作|上班)",
             _I,
         ),
@@ -142,7 +151,9 @@ def measure_nearness(
     topics = [_topic(text, names=names) for text in texts[:MAX_RELATED]]
     rows = embeddings.embed_documents(topics) if topics else []
     units = np.array(rows, dtype=np.float32) if topics else np.zeros((0, 1), dtype=np.float32)
-    content = content_stems(case.query)
+    # A name that a question and all memories have in common tells nothing about the topic.
+    named = names_in(case.query, tuple(names)) | names
+    content = content_stems(case.query) - stems_of(" ".join(named))
     return Nearness(
         query=relevance.score(case.query, texts, dialogue=case.dialogue),
         between=units @ units.T,
@@ -186,7 +197,13 @@ def content_stems(text: str) -> frozenset[str]:
 
 
 def relevance_of(
-    score: float, *, kind: Kind, query: str, text: str, shared: frozenset[str]
+    score: float,
+    *,
+    kind: Kind,
+    query: str,
+    text: str,
+    shared: frozenset[str],
+    is_wanted: bool = False,
 ) -> Relevance:
     """How relevant a unit of some kind is to a query.
 
@@ -196,6 +213,7 @@ def relevance_of(
         query: What the user asks.
         text: The unit.
         shared: The content stems that the two have in common.
+        is_wanted: Whether such units bear on much: wishes where advice is asked for.
 
     Returns:
         `none` only for what is clearly about something else.
@@ -212,7 +230,9 @@ def relevance_of(
         return "indirect" if is_english or same or shared else "uncertain"
     # A constraint applies to much that it shares no word with.
     is_limit = kind == "constraint" and same is not False
-    return "indirect" if is_limit and score >= DISTANT else "none"
+    if is_limit and score >= DISTANT:
+        return "indirect"
+    return "uncertain" if is_wanted and same is not False and score >= FAR else "none"
 
 
 def is_shared_matter(query: str) -> bool:
@@ -263,8 +283,9 @@ def replaces(later: str, earlier: str, *, kinds: tuple[Kind, Kind], cosine: floa
 # Every unit is compared with all the others, so what these find in one text is cached.
 @lru_cache(maxsize=4096)
 def _content(text: str) -> frozenset[str]:
-    stems = content_stems(without_label(text)) - _MEANINGLESS
-    return frozenset(word for word in stems if not any(char.isdigit() for char in word))
+    # A name says whose statement it is, which is compared elsewhere.
+    stems = content_stems(without_label(text)) - _MEANINGLESS - stems_of(" ".join(names_in(text)))
+    return frozenset(word for word in stems if word not in _COUNTS and not _DIGIT.search(word))
 
 
 @lru_cache(maxsize=4096)

@@ -16,7 +16,7 @@ from memguard.local.adjudicator import attributes as wording
 from memguard.local.adjudicator import cues
 from memguard.local.adjudicator.cues import NAME, WEAKER
 from memguard.local.adjudicator.languages import language_of
-from memguard.local.adjudicator.people import Addressees, aliases_in, same_owner
+from memguard.local.adjudicator.people import Addressees, aliases_in, owner_of_unit, same_owner
 from memguard.local.adjudicator.relations import (
     Nearness,
     contradict,
@@ -29,6 +29,7 @@ from memguard.local.adjudicator.relations import (
 from memguard.local.adjudicator.situation import (
     FOREIGN,
     asks_about_past,
+    asks_for_record,
     is_small_talk,
     points_back,
     read_situation,
@@ -58,6 +59,7 @@ from memguard.schema.units import (
 
 # Minimum cosine of two units to be compared. Our own choice: below it we found no contradictions.
 _COMPARED = 0.35
+_ADVICE = frozenset({"recommendation", "planning"})
 _MAX_SLOT = 40
 # How many units must begin with a name for it to be the user's.
 _MIN_NAME_COUNT = 3
@@ -108,9 +110,14 @@ class AdjudicationRules:
 
     def judge(self, case: ReadCase, units: Sequence[Unit], scheme: Scheme) -> Adjudication:
         """Judge the situation, then every unit in order; see `memguard.protocols.Adjudicator`."""
-        situation = read_situation(case.query, dialogue=case.dialogue)
         names = _user_names(case, units)
         texts = [unit.text for unit in units]
+        situation = read_situation(
+            case.query,
+            dialogue=case.dialogue,
+            user_names=names,
+            persons=frozenset(owner_of_unit(text, names) for text in texts),
+        )
         near = measure_nearness(
             case, texts, names=names, embeddings=self._embeddings, relevance=self._relevance
         )
@@ -283,6 +290,7 @@ class _AttributeRules:
         self._situation = situation
         self._small_talk = is_small_talk(case.query)
         self._asks_past = asks_about_past(case.query)
+        self._asks_record = asks_for_record(case.query)
         self._names = names
         # What a query points back to tells whom the answer is for.
         back = f" {recent_user_text(case.dialogue)}" if points_back(case.query) else ""
@@ -298,6 +306,11 @@ class _AttributeRules:
         return "uncertain" if self._asks_past else "superseded"
 
     @property
+    def _is_advice(self) -> bool:
+        situation = self._situation
+        return isinstance(situation, Situation) and situation.mode in _ADVICE
+
+    @property
     def _is_about_facts(self) -> bool:
         situation = self._situation
         return (
@@ -311,15 +324,20 @@ class _AttributeRules:
     ) -> UnitAttributes:
         """The attributes of one unit, regardless of other units and of evidence."""
         temporality = wording.temporality_of(unit.text, said_at=unit.said_at, now=self._case.now)
-        if temporality == "superseded" and (self._asks_past or kind == "safety"):
+        if temporality == "superseded" and (self._asks_record or kind == "safety"):
             temporality = "uncertain"
-        relevance = self._relevance(unit, kind=kind, score=score, shared=shared)
+        subject = self._addressees.subject_of(unit.text, of_safety=kind == "safety")
+        is_wish = kind in {"preference", "constraint"}
+        is_wanted = is_wish and (self._is_advice or subject == "third_party")
+        relevance = self._relevance(
+            unit, kind=kind, score=score, shared=shared, is_wanted=is_wanted
+        )
         # A view on the very fact that is asked for invites agreement with it.
         if kind == "belief" and relevance == "direct" and self._is_about_facts:
             relevance = "indirect"
         return UnitAttributes(
             kind=kind,
-            subject=self._subject(unit, kind=kind, relevance=relevance),
+            subject=self._subject(subject, kind=kind, relevance=relevance),
             epistemic=wording.epistemic_of(unit.text),
             temporality=temporality,
             relevance=relevance,
@@ -340,22 +358,26 @@ class _AttributeRules:
         )
 
     def _relevance(
-        self, unit: Unit, *, kind: Kind, score: float, shared: frozenset[str]
+        self, unit: Unit, *, kind: Kind, score: float, shared: frozenset[str], is_wanted: bool
     ) -> Relevance:
         if self._small_talk:
             return "none"
         if isinstance(self._situation, Inconclusive) or not language_of(unit.text):
             return "uncertain"
         relevance = relevance_of(
-            score, kind=kind, query=self._case.query, text=unit.text, shared=shared
+            score,
+            kind=kind,
+            query=self._case.query,
+            text=unit.text,
+            shared=shared,
+            is_wanted=is_wanted,
         )
         # "Always answer in German" shares no word with what is asked.
         if relevance == "none" and kind == "constraint" and cues.ANSWER_FORM.search(unit.text):
             return "indirect"
         return relevance
 
-    def _subject(self, unit: Unit, *, kind: Kind, relevance: Relevance) -> Subject:
-        subject = self._addressees.subject_of(unit.text, of_safety=kind == "safety")
+    def _subject(self, subject: Subject, *, kind: Kind, relevance: Relevance) -> Subject:
         situation = self._situation
         is_look_up = isinstance(situation, Situation) and (
             situation.mode == "factual" and situation.target == "world"

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - question marks of Chinese
 """What a query asks for: the situation, by its words, in five languages."""
 
 import re
@@ -5,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memguard.local.adjudicator import cues
-from memguard.local.adjudicator.languages import WORDINGS, Wordings, language_of
+from memguard.local.adjudicator.languages import WORDINGS, Wordings, is_greeting, language_of
 from memguard.local.adjudicator.people import names_in, relations_in
 from memguard.local.relevance.requests import last_request, points_back
 from memguard.schema.decision import Inconclusive
@@ -15,6 +16,7 @@ from memguard.schema.read import Mode, Situation, Target
 __all__ = [
     "FOREIGN",
     "asks_about_past",
+    "asks_for_record",
     "is_small_talk",
     "last_request",
     "points_back",
@@ -29,10 +31,12 @@ FOREIGN = (
 _ADVICE = frozenset({"recommendation", "planning"})
 _QUESTION = re.compile(r"[?？]\s*$|[吗呢]\s*[。]?\s*$|什么|哪里|哪儿|多少|几点|谁|何时")
 _FOR_NAME = re.compile(
-    r"(?:\b(?:for|to|give|buy|tell|advise|about|für|para|pour|à)|[给送为替]) ?([A-ZÀ-Þ\u3400-\u9fff]\w+)"
+    r"(?:\b(?:for|to|give|buy|tell|advise|about|für|para|pour|à)|[给送为替]) ?"
+    r"([A-ZÀ-Þ\u3400-\u9fff]\w+)"
 )
 _AND_ME = re.compile(
-    r"\b(?:and|und|y|et) (?:me|i|myself|mich|ich|yo|moi)\b|\b(?:me|mich|moi|us|uns) (?:and|und|et)\b"
+    r"\b(?:and|und|y|et) (?:me|i|myself|mich|ich|yo|moi)\b|"
+    r"\b(?:me|mich|moi|us|uns) (?:and|und|et)\b"
     r"|和我|跟我",
     re.IGNORECASE,
 )
@@ -48,7 +52,6 @@ class _Cues:
     doing: re.Pattern[str]
     view: re.Pattern[str]
     self: re.Pattern[str]
-    greeting: re.Pattern[str]
     asks_past: re.Pattern[str]
 
     @classmethod
@@ -59,7 +62,6 @@ class _Cues:
             words.doing,
             words.view,
             words.self,
-            words.greeting,
             words.asks_past,
         )
 
@@ -70,17 +72,23 @@ _ENGLISH = _Cues(
     cues.DOING,
     cues.VIEW,
     cues.FIRST_PERSON,
-    cues.SMALL_TALK,
     cues.ASKS_PAST,
 )
 _CUES = {language: _Cues.of(words) for language, words in WORDINGS.items()}
 
 
-def read_situation(query: str, *, dialogue: Sequence[Turn] = ()) -> Situation | Inconclusive:
+def read_situation(
+    query: str,
+    *,
+    dialogue: Sequence[Turn] = (),
+    user_names: frozenset[str] = frozenset(),
+    persons: frozenset[str] = frozenset(),
+) -> Situation | Inconclusive:
     """The situation of a query.
 
     The last question decides, or the last sentence if there is no question. If the query points
     back ("the situation we discussed"), the user's last turns in `dialogue` are read as well.
+    `user_names` and `persons` are case-folded names of the user, and of others in the memories.
 
     Returns:
         The situation, or `Inconclusive` if the query is in a language without rules.
@@ -92,6 +100,8 @@ def read_situation(query: str, *, dialogue: Sequence[Turn] = ()) -> Situation | 
     ask = last_request(query)
     mode = _mode(ask, query=query, words=words)
     target = _target(ask, query=query, mode=mode, dialogue=dialogue, words=words)
+    if target == "world" and mode == "factual":
+        target = _named_target(query, user_names=user_names, persons=persons)
     # Chinese and casual English write no capital letters that would matter.
     asks_view = words.view.search(query.casefold()) is not None
     return Situation(target=target, mode=mode, asks_view=asks_view)
@@ -104,8 +114,12 @@ def recent_user_text(dialogue: Sequence[Turn]) -> str:
 
 def is_small_talk(query: str) -> bool:
     """Whether a query asks nothing: a greeting, thanks."""
-    text = query.strip()
-    return any(words.greeting.fullmatch(text) for words in (_ENGLISH, *_CUES.values()))
+    return is_greeting(query)
+
+
+def asks_for_record(query: str) -> bool:
+    """Whether a question is about an event or a time, which a record answers after its date."""
+    return cues.ASKS_RECORD.search(query) is not None or asks_about_past(query)
 
 
 def asks_about_past(query: str) -> bool:
@@ -133,6 +147,13 @@ def _target(ask: str, *, query: str, mode: Mode, dialogue: Sequence[Turn], words
         return "third_party"
     # "What should I give my sister?" is about the sister, so this is tried second.
     return "user" if mode in _ADVICE or words.self.search(ask) else "world"
+
+
+def _named_target(query: str, *, user_names: frozenset[str], persons: frozenset[str]) -> Target:
+    """Whom a question of fact is about by name: "Which foods does Audrey like?"."""
+    if names_in(query, tuple(user_names)) & user_names:
+        return "user"
+    return "third_party" if names_in(query, tuple(persons)) & persons else "world"
 
 
 def _is_for_other(text: str, *, words: _Cues) -> bool:

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - tables of words in several languages
 """Reads the clauses of a Chinese text, whose words are not separated by spaces."""
 
 import re

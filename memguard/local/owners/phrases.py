@@ -20,6 +20,11 @@ from memguard.local.owners.words import (
     word_set,
 )
 
+# Spanish verbs that need `me`, and those that are nouns or conjunctions as well.
+_WITH_ME = word_set("gusta encanta llamo duele")
+_NOUN_AND_VERB = word_set("como trabajo uso juego canto sé")
+_BEFORE_VERB = word_set(", no y yo pero que también siempre nunca me solo") | {""}
+_NOT_BEFORE_VERB = word_set("de del su le")
 _NO_PAST = word_set("café bebé también así aquí allí ahí porqué josé andré después")
 _IS = word_set("is isn't was are were wasn't am be been 's")
 _STATE = word_set(
@@ -88,7 +93,7 @@ class Speech:
     def owner_of_third(self, letter: str) -> str:
         """Whom `he` (`m`), `she` (`f`), `they` (`p`) or any of them (`x`) means."""
         for owner, gender in reversed(self.people):
-            if "x" in {letter, gender} or gender == letter or letter == "p":
+            if "x" in {letter, gender} or letter in {gender, "p"}:
                 return owner
         return UNKNOWN
 
@@ -108,12 +113,14 @@ def gender_of(owner: str) -> str:
 
 
 def relation_of(relation: str, base: str) -> str:
+    """The owner that is this relation of `base`: the user's `wife`, or `ana's wife`."""
     if base == USER:
         return relation
     return UNKNOWN if base in {UNKNOWN, WORLD} else f"{base}'s {relation}"
 
 
 def normal(speaker: str, user_names: frozenset[str]) -> str:
+    """The owner that a speaker's name means; no name is the user."""
     if not speaker or speaker in user_names:
         return USER
     return GENERIC_LABELS.get(speaker, speaker)
@@ -133,13 +140,16 @@ class PhraseReader:
 
     @property
     def tokens(self) -> list[Token]:
+        """The tokens of the whole passage."""
         return self.speech.tokens
 
     @property
     def grammar(self) -> Grammar:
+        """The word classes of the passage's language."""
         return self.speech.grammar
 
     def low(self, index: int) -> str:
+        """A token in small letters; empty outside of the sentence."""
         return self.tokens[index].low if self.first <= index < self.last else ""
 
     def base(self, index: int) -> str:
@@ -188,7 +198,8 @@ class PhraseReader:
             return replace(other, also=(simple.owner,))
         return replace(simple, end=other.end, also=(other.owner,))
 
-    def simple_phrase(self, index: int) -> Phrase | None:
+    def simple_phrase(self, index: int) -> Phrase | None:  # noqa: PLR0911 - one case each
+        """The noun phrase of a single person that begins at a token."""
         if index >= self.last or not self.tokens[index].is_word:
             return None
         pronoun = self._pronoun(index)
@@ -208,7 +219,7 @@ class PhraseReader:
             return self.relation_at(index, self.speech.me)
         return self.named(index)
 
-    def _pronoun(self, index: int) -> Phrase | None:
+    def _pronoun(self, index: int) -> Phrase | None:  # noqa: PLR0911 - one case each
         grammar, low, base = self.grammar, self.low(index), self.base(index)
         following = self.low(index + 1)
         if base in grammar.first and self.tokens[index].text != "US":
@@ -216,25 +227,26 @@ class PhraseReader:
                 return None
             return Phrase(self.speech.me, index + 1, "first")
         if low in grammar.dropped or self._is_dropped(low):
-            before = self.low(index - 1)
-            if before in grammar.articles or before in grammar.mine | {"de", "del", "su", "le"}:
-                return None
-            if low in {"gusta", "encanta", "llamo", "duele"} and before != "me":
-                return None
-            if low in {"como", "trabajo", "uso", "juego", "canto", "sé"} and before not in {
-                "", ",", "no", "y", "yo", "pero", "que", "también", "siempre", "nunca", "me", "solo",
-            }:  # fmt: skip
-                return None
-            return Phrase(self.speech.me, index + 1, "first")
+            verb = self._is_first_person_verb(index)
+            return Phrase(self.speech.me, index + 1, "first") if verb else None
         if base in grammar.third and not (low in grammar.theirs and following.isalpha()):
-            if self.speech.language == "de" and low == "sie" and self.tokens[index].is_capital:
-                if index != self.first:
-                    return Phrase(self.speech.you, index + 1, "second")
+            capital = self.tokens[index].is_capital and index != self.first
+            if self.speech.language == "de" and low == "sie" and capital:
+                return Phrase(self.speech.you, index + 1, "second")
             owner = self.speech.owner_of_third(grammar.third[base])
             return Phrase(owner, index + 1, "third")
         if base in grammar.second and low not in grammar.theirs:
             return Phrase(self.speech.you, index + 1, "second")
         return None
+
+    def _is_first_person_verb(self, index: int) -> bool:
+        """Whether a Spanish word is a verb here: `trabajo aquí`, but not `mi trabajo`."""
+        low, before = self.low(index), self.low(index - 1)
+        if before in self.grammar.articles or before in self.grammar.mine | _NOT_BEFORE_VERB:
+            return False
+        if low in _WITH_ME:
+            return before == "me"
+        return low not in _NOUN_AND_VERB or before in _BEFORE_VERB
 
     def _is_dropped(self, low: str) -> bool:
         """Whether a Spanish word looks like a first person of the past: `compré`, `conocí`."""
@@ -299,7 +311,7 @@ class PhraseReader:
             end += 1
         return low, end
 
-    def possessor(self, index: int) -> Phrase | None:
+    def possessor(self, index: int) -> Phrase | None:  # noqa: PLR0911 - one case each
         """The owner in `of my wife`, `meiner Frau`, `de mi mujer`, `of mine`."""
         low, language = self.low(index), self.speech.language
         if low not in self.grammar.of and low not in {"des", "der"}:
@@ -334,7 +346,7 @@ class PhraseReader:
             end += 1
         return end
 
-    def _described(self, index: int) -> Phrase | None:
+    def _described(self, index: int) -> Phrase | None:  # noqa: PLR0911 - one case each
         """`the user`, `a friend of mine`, `one of my colleagues`, `both my sons`, `everyone`."""
         grammar, low = self.grammar, self.low(index)
         if low in grammar.people:
@@ -394,7 +406,7 @@ class PhraseReader:
             owned = self.relation_at(end, owner)
             return owned or Phrase(owner, self._end_of_thing(end), "person")
         related = self._relation_of_name(end)
-        if related is not None:
+        if related is not None and related.owner != UNKNOWN:
             self.speech.aliases[root] = related.owner
             if self.low(end) == ",":
                 end = related.end + (self.low(related.end) == ",")
@@ -457,6 +469,7 @@ class PhraseReader:
         return bool(words & (HUMAN if known else _STRONG))
 
     def remember(self, phrase: Phrase) -> None:
+        """Remember a person for the pronouns that follow."""
         if phrase.owner == UNKNOWN:
             return
         self.latest = phrase

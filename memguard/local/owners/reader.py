@@ -26,7 +26,8 @@ _STOPS = frozenset(".!?;\n")
 _SAME_OWNER = word_set("it it's that that's this these there there's das es dies ça c'est c' eso")
 # Between the verb and the end, these alone leave a clause without content: `Tomas doesn't, I do`.
 _TAIL = word_set(
-    "too either though as well also neither not auch nicht schon aussi sí no non oui si doch también tampoco"
+    "too either though as well also neither not auch nicht schon aussi sí no non oui si doch "
+    "también tampoco"
 )
 _MAX_BARE = 2
 _MAX_THING = 7
@@ -225,7 +226,8 @@ class _Sentence(PhraseReader):
 
     def _begin_relative(self, index: int) -> int:
         antecedent = self.latest
-        assert antecedent is not None
+        if antecedent is None:
+            return index + 1
         end = index + 1
         subject = replace(antecedent, kind="third")
         if self.low(index) in {"whose", "dessen", "deren", "cuyo", "cuya"}:
@@ -246,7 +248,9 @@ class _Sentence(PhraseReader):
             return self.speech.language == "en" and self.is_verb(index + 1, loose=True)
         return self.is_verb(index) or self.speech.language != "en"
 
-    def _subject(self, index: int, *, at_border: bool) -> Phrase | None:
+    def _subject(  # noqa: PLR0911 - one case each
+        self, index: int, *, at_border: bool
+    ) -> Phrase | None:
         """The subject that begins at a token, or `None`."""
         has_subject = self.drafts[-1].subject is not None
         before = self.low(index - 1)
@@ -298,35 +302,32 @@ class _Sentence(PhraseReader):
         low = self.low(index)
         if not low:
             return False
+        token = self.tokens[index]
         if low in _TAIL:
             return True
-        token = self.tokens[index]
         gap = low in self.grammar.prepositions or token.text[0].isdigit()
-        return has_subject and gap and low not in self.grammar.of
+        if not has_subject or not gap or low in self.grammar.of:
+            return False
+        # `I see my therapist on Tuesdays and my dentist on Fridays`: an object like the first.
+        earlier = range(self.drafts[-1].first, index - 3)
+        return not any(
+            self.low(at) in self.grammar.mine
+            and self.tokens[at].start >= self.drafts[-1].subject_end
+            for at in earlier
+        )
 
     def _has_more(self, index: int) -> bool:
         """Whether words follow before the next pause or conjunction."""
         low = self.low(index)
         return bool(low) and low not in _PAUSES and low not in self.grammar.breaks
 
-    def _thing(self, index: int) -> Phrase | None:
+    def _thing(self, index: int) -> Phrase | None:  # noqa: PLR0911 - one case each
         """A subject that is not a person: `the kitchen is`, `my car is`, `it is`, `Python is`."""
-        low, grammar = self.low(index), self.grammar
-        if low in _SAME_OWNER and self.low(index + 1):
+        grammar, kind = self.grammar, "thing"
+        if self.low(index) in _SAME_OWNER and self.low(index + 1):
             return Phrase(UNKNOWN, index + 1, "it")
-        owner, kind = WORLD, "thing"
-        if low in grammar.mine:
-            owner = self.speech.me
-        elif low in grammar.theirs:
-            owner = self.speech.owner_of_third(grammar.theirs[low])
-        elif low in grammar.yours:
-            owner = self.speech.you
-        elif (
-            not self.tokens[index].is_word
-            or low in grammar.auxiliaries | grammar.prepositions
-            or low in grammar.fillers
-            or (self.speech.language != "en" and low not in grammar.articles)
-        ):
+        owner = self._owner_of_thing(index)
+        if not owner:
             return None
         if self.low(index - 1) == "that" and self.low(index - 2) in _REPORTS:
             return Phrase(owner, index + 1, kind)
@@ -345,11 +346,25 @@ class _Sentence(PhraseReader):
                 return Phrase(owner, at, kind)
         return None
 
+    def _owner_of_thing(self, index: int) -> str:
+        """The owner of a thing by its first word; empty if no thing begins here."""
+        low, grammar = self.low(index), self.grammar
+        if low in grammar.mine:
+            return self.speech.me
+        if low in grammar.theirs:
+            return self.speech.owner_of_third(grammar.theirs[low])
+        if low in grammar.yours:
+            return self.speech.you
+        closed = low in grammar.auxiliaries | grammar.prepositions or low in grammar.fillers
+        foreign = self.speech.language != "en" and low not in grammar.articles
+        return "" if closed or foreign or not self.tokens[index].is_word else WORLD
+
     def _is_thing_gap(self, first: int, index: int) -> bool:
-        """Whether the verb is left out: `my dentist is in Elm Street, my optician in Oak Street`."""
+        """Whether the verb is left out: `my car is in Elm Street, my bike in Oak Street`."""
         owned = self.low(first) in self.grammar.mine and self.low(first - 1) in {",", "and", ";"}
-        preposition = self.low(index) in self.grammar.prepositions - self.grammar.of
-        return owned and preposition and index > first + 1 and self.subject is not None
+        if not owned or index <= first + 1 or self.subject is None:
+            return False
+        return self._is_gap(index, has_subject=True)
 
     def _finish(self) -> None:
         if self.quoted:
@@ -374,6 +389,7 @@ class _Sentence(PhraseReader):
             owner = self.speech.me
         if agrees:
             owner = self.speech.me
+        is_noun = subject is not None and subject.kind in {"person", "thing"}
         gap = bool(rest) and (rest[0] in self.grammar.prepositions or rest[0][0].isdigit())
         repeats = ""
         if (agrees or elided) and before is not None:
@@ -389,7 +405,7 @@ class _Sentence(PhraseReader):
                 name=subject.name if subject else "",
                 repeats=repeats,
                 is_elided=agrees or elided,
-                shares_verb=gap and subject is not None and before is not None,
+                shares_verb=gap and is_noun and before is not None,
                 is_carried=is_carried,
             )
         )
@@ -406,7 +422,8 @@ class _Sentence(PhraseReader):
                 return self.speech.me, False
             if self.speech.language == "es" and self.speech.people:
                 return self.speech.people[-1][0], True
-            if before is None and self.speech.language == "en":
+            alone = before is None or before.owner in {UNKNOWN, WORLD, self.speech.me}
+            if alone and self.speech.language == "en" and self._is_sentence_start(text):
                 return self._without_subject(text), False
             # German and French sentences have a subject, and this one's is not a person.
             if before is None and self.speech.language in {"de", "fr"} and len(words) > _MAX_BARE:

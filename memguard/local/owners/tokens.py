@@ -17,6 +17,8 @@ _HAN = re.compile(r"[\u3400-\u9fff]")
 
 @dataclass(frozen=True, slots=True)
 class Token:
+    """A word or a punctuation mark; `low` is in small letters with a plain apostrophe."""
+
     text: str
     low: str
     start: int
@@ -24,10 +26,12 @@ class Token:
 
     @property
     def is_word(self) -> bool:
+        """Whether it is a word or a number."""
         return self.text[0].isalnum()
 
     @property
     def is_capital(self) -> bool:
+        """Whether it begins with a capital."""
         return self.text[0].isupper()
 
 
@@ -46,6 +50,7 @@ def _language_of_words(words: frozenset[str]) -> str:
 
 
 def tokens_of(text: str, language: str, start: int = 0) -> list[Token]:
+    """The tokens of a text in order; `start` is added to their offsets."""
     tokens: list[Token] = []
     for hit in _TOKEN.finditer(text):
         begin, end = hit.span()

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - tables of words in several languages
 """The words by which `owners` finds out whose fact a clause is, in five languages.
 
 Hand-made tables: relations with their English name, common first names, pronouns, and the verbs and

@@ -14,7 +14,9 @@ from memguard.local.verifier.words import stem
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
 _QUESTION_MARK = re.compile("[?\uff1f]\\s*$")
+_CHANGES_NOTHING = frozenset({doubts.HYPOTHETICAL, doubts.IRONIC, doubts.FICTION, doubts.WISH})
 _MIN_SHARED = 2
+"""Words or values that two sentences share, if only a word inside says that something changed."""
 _MAX_BACK = 40
 """Sentences before a correction in which it looks for what it corrects."""
 
@@ -46,6 +48,9 @@ def apply_changes(rows: Sequence[Spoken]) -> list[Spoken]:
     for index, later in enumerate(rows):
         if later.language == "other" or _QUESTION_MARK.search(later.sentence):
             continue
+        # What is said in irony or as a condition corrects nothing.
+        if any(one.doubt in _CHANGES_NOTHING for one in later.statements):
+            continue
         targets = list(dict.fromkeys(_targets(rows, index)))
         if len(targets) == 1:
             changed[index] = _completed(changed[index], rows[targets[0]])
@@ -60,7 +65,7 @@ def _completed(later: Spoken, old: Spoken) -> Spoken:
     if len(later.statements) != 1 or len(old.statements) != 1:
         return later
     fragment, statement = later.statements[0], old.statements[0]
-    if statement.doubt or not fragment.doubt.startswith((doubts.FRAGMENT, doubts.ANSWER)):
+    if statement.doubt or not doubts.is_incomplete(fragment.doubt):
         return later
     text = complete_value(fragment.text, statement.text, grammar_of(later.language))
     if not text:
@@ -72,6 +77,7 @@ def _completed(later: Spoken, old: Spoken) -> Spoken:
 def _targets(rows: Sequence[Spoken], index: int) -> list[int]:
     """The earlier sentences that a sentence takes back or replaces."""
     later = rows[index]
+    position = later.position
     grammar = grammar_of(later.language)
     earlier = [
         at
@@ -83,7 +89,7 @@ def _targets(rows: Sequence[Spoken], index: int) -> list[int]:
     targets += _negated(rows, earlier, plain, grammar)
     retracts = grammar.retraction.search(plain)
     corrects = grammar.correction.match(plain)
-    if retracts or corrects or grammar.correction.search(plain):
+    if retracts or corrects or grammar.change.search(plain):
         # "Now" and "instead" inside a sentence say less than a "sorry" at its start.
         shared = 1 if retracts or corrects else _MIN_SHARED
         alike = [
@@ -95,7 +101,13 @@ def _targets(rows: Sequence[Spoken], index: int) -> list[int]:
         targets += alike[:1]
         if retracts and not alike:
             targets += _just_before(rows, earlier, index)
+        elif corrects and not alike and _is_fragment(later):
+            targets += [at for at in earlier if at == index - 1 and rows[at].position == position]
     return targets
+
+
+def _is_fragment(row: Spoken) -> bool:
+    return any(doubts.is_incomplete(one.doubt) for one in row.statements)
 
 
 def _just_before(rows: Sequence[Spoken], earlier: Sequence[int], index: int) -> list[int]:
@@ -117,11 +129,30 @@ def _same_frame(earlier: Spoken, later: str, grammar: Grammar) -> bool:
             continue
         if _squeezed(new["rest"]) == _squeezed(old["rest"]):
             continue
-        # "My sister is a nurse" and "my sister is 30" are both true.
-        kinds = _kinds(new["rest"], grammar) ^ _kinds(old["rest"], grammar)
-        if not kinds:
+        if _excludes(new, old, grammar):
             return True
     return False
+
+
+def _excludes(new: re.Match[str], old: re.Match[str], grammar: Grammar) -> bool:
+    """Whether two values of one frame cannot both be true.
+
+    "My sister is a nurse" and "my sister is 30" are both true, and so are "I have two dogs" and
+    "I have three cats"; nobody lives in two towns or has two favourite colours.
+    """
+    if len(new["frame"].split()) <= 1:
+        return True
+    kinds = _kinds(new["rest"], grammar)
+    if kinds != _kinds(old["rest"], grammar):
+        return False
+    if not kinds:
+        return grammar.single.search(new["frame"]) is not None
+    first, second = (_plain_content(hit["rest"], grammar) for hit in (new, old))
+    return not first or not second or bool(first & second)
+
+
+def _plain_content(text: str, grammar: Grammar) -> frozenset[str]:
+    return _content(grammar.value.sub(" ", text), grammar)
 
 
 def _negated(
@@ -130,8 +161,8 @@ def _negated(
     """The earlier sentences with a value that this one says is no longer so."""
     targets: list[int] = []
     for hit in grammar.negated.finditer(later):
-        old = _content(hit["old"], grammar)
         # The value is the first words behind "not".
+        old = frozenset(_content_words(hit["old"], grammar)[:_MIN_SHARED])
         targets += [
             at
             for at in earlier
@@ -158,15 +189,19 @@ def _alike(earlier: Spoken, later: str, grammar: Grammar, *, shared: int) -> boo
 
 def _content(text: str, grammar: Grammar) -> frozenset[str]:
     """Stems of the words with content; pairs of characters in Chinese."""
+    return frozenset(_content_words(text, grammar))
+
+
+def _content_words(text: str, grammar: Grammar) -> list[str]:
     if _CHINESE.search(text):
         plain = grammar.stop.sub(" ", text)
-        return frozenset(
+        return [
             plain[at : at + 2]
             for at in range(len(plain) - 1)
             if _CHINESE.match(plain[at]) and _CHINESE.match(plain[at + 1])
-        )
+        ]
     words = _WORD.findall(text.replace("\u2019", "'").lower())
-    return frozenset(stem(word) for word in words if not grammar.stop.fullmatch(word))
+    return [stem(word) for word in words if not grammar.stop.fullmatch(word)]
 
 
 def _kinds(text: str, grammar: Grammar) -> frozenset[str]:

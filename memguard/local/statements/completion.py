@@ -16,7 +16,26 @@ _PERHAPS_A_PERSON = re.compile(
     r"(?<!\baus )(?<!\ben )(?<!\ba )(?<!\b\u00e0 )(?<!\bde )(?<=\w )[A-Z\u00c0-\u00de]"
     r"[a-z\u00df-\u00ff]+"
 )
-_WITH = re.compile(r"\b(?:and|with|und|mit|y|con|et|avec)\b|[\u548c\u8ddf]", re.IGNORECASE)
+# Somebody without a name, or a friend of the person.
+_SOMEBODY = re.compile(
+    r"\b(?:with|mit|con|avec) (?:an?|ein\w*|una?|une) |\b(?:of|von|de) $", re.IGNORECASE
+)
+_POSSESSIVE = re.compile("'s?\\b|\u2019s?\\b|\u7684")
+# Behind "meine Frau", a capital may belong to her name or to the object.
+_CLAUSE = re.compile(
+    r"(?P<subject>(?i:ich|wir)|(?i:meine?|unsere?) \w+(?= [^A-Z\u00c4\u00d6\u00dc])) (?P<rest>.+) "
+    r"(?!(?:um|an|auf|aus|ein|ab|zu|vor|mit|nach|her|hin|weg|los|zur\u00fcck)\w{3})"
+    r"(?P<verb>\w+)(?P<end>[\s.!]*)$"
+)
+_VERBS = {
+    "ich": re.compile(
+        r"(?:\w{2,}e|bin|hab|kann|muss|darf|mag|will|soll|wei\u00df|war|hatte)$", re.IGNORECASE
+    ),
+    "wir": re.compile(r"(?:\w{2,}en|sind|tun)$", re.IGNORECASE),
+}
+_OTHER_VERB = re.compile(
+    r"(?:\w{2,}t|ist|kann|muss|darf|mag|will|soll|war|hatte|wurde)$", re.IGNORECASE
+)
 _END = " .!\u3002\uff01\u2026\t\n"
 
 
@@ -33,17 +52,38 @@ def complete_subject(core: str, before: str, grammar: Grammar) -> str:
     """
     pronoun = grammar.completed.match(core)
     relations = list(grammar.relation.finditer(before))
-    if not pronoun or len(relations) != 1 or _WITH.search(before):
+    if not pronoun or len(relations) != 1:
         return ""
     who = relations[0]["who"]
-    rest = before[: relations[0].start("who")] + before[relations[0].end("who") :]
+    ahead, behind = before[: relations[0].start("who")], before[relations[0].end("who") :]
+    if _SOMEBODY.search(ahead) or _SOMEBODY.search(behind) or _POSSESSIVE.match(behind):
+        return ""
     # German writes every noun with a capital, so that a name cannot be told from it.
-    if _PERHAPS_A_PERSON.search(rest) and not _is_german(who):
+    if not _is_german(who) and (
+        _PERHAPS_A_PERSON.search(ahead) or _PERHAPS_A_PERSON.search(behind)
+    ):
         return ""
     genders = ((grammar.female, grammar.male), (grammar.male, grammar.female))
     if any(one.search(pronoun[0]) and other.search(who) for one, other in genders):
         return ""
+    if core[0].isupper():
+        who = who[0].upper() + who[1:]
     return who + core[pronoun.end() :]
+
+
+def main_clause(clause: str) -> str:
+    """A German clause behind "dass" as a sentence: its verb moves behind its subject.
+
+    Returns:
+        The sentence; empty if the clause is not German, or if its subject or verb is in doubt.
+    """
+    hit = _CLAUSE.fullmatch(clause)
+    if not hit:
+        return ""
+    verbs = _VERBS.get(hit["subject"].lower(), _OTHER_VERB)
+    if not verbs.match(hit["verb"]) or "," in hit["rest"]:
+        return ""
+    return f"{hit['subject']} {hit['verb']} {hit['rest']}{hit['end']}"
 
 
 def _is_german(who: str) -> bool:

@@ -15,6 +15,7 @@ REPORTED = "it reports what somebody says or thinks"
 FICTION = "said in a role play, in a story or to the memory itself"
 ADDRESSED = "it addresses the assistant"
 REQUEST = "it asks for something"
+ASKED = "stated inside a question or a request"
 LANGUAGE = "not understood: its language has no rules"
 WISH = "a wish about the answers, not a fact"
 OWNER = "it does not say that it is about the user"
@@ -54,3 +55,8 @@ def refers(word: str) -> str:
 def is_reference(doubt: str) -> bool:
     """Whether a doubt is about a word that refers to another sentence."""
     return doubt.startswith('"')
+
+
+def is_incomplete(doubt: str) -> bool:
+    """Whether a doubt is about a part that stands in another sentence."""
+    return is_reference(doubt) or doubt.startswith((FRAGMENT, ANSWER))

@@ -70,6 +70,8 @@ class Grammar:
     """A finite verb behind another subject."""
     clause: Pattern
     """What joins two clauses, before a subject of the first person or a request."""
+    because: Pattern
+    """A conjunction of cause at the start of a clause, which states it as so."""
     start: Pattern
     """A subject at the start whose referent is in another sentence."""
     person: Pattern
@@ -93,13 +95,17 @@ class Grammar:
     retraction: Pattern
     """Words that take back what was said before."""
     correction: Pattern
-    """Words that replace what was said before, if what follows is alike."""
+    """Words at the start that replace what was said before, if what follows is alike."""
+    change: Pattern
+    """Words elsewhere that may do so."""
     negated: Pattern
     """Words before a value that is no longer so; the group `old` is the value."""
     stop: Pattern
     """Words without content of their own."""
     value: Pattern
     """A weekday, month, number or time."""
+    single: Pattern
+    """What somebody has one of, so that another value replaces it: a name, a birthday."""
     frames: tuple[Pattern, ...]
     """Statements of which only one can be true at a time: the group `frame` says of what."""
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from memguard.local.languages import Language, language_of
 from memguard.local.statements import doubts
 from memguard.local.statements.changes import Spoken, apply_changes
-from memguard.local.statements.completion import complete_subject
+from memguard.local.statements.completion import complete_subject, main_clause
 from memguard.local.statements.doubts import Statement
 from memguard.local.statements.grammar import Grammar, grammar_of
 from memguard.local.statements.sentences import opens_with_stage_direction, split_sentences
@@ -40,6 +40,23 @@ _RIGHTS = re.compile(
     r"access to (?:all|every)|exempt|berechtig\w+|zugriff auf alle|befugt|autorizad\w|permiso\w*|"
     r"acceso (?:total|a todo)|autoris\w+|droits? d'|acc\u00e8s (?:total|\u00e0 tout))\b|"
     r"\u7ba1\u7406\u5458|\u6743\u9650|\u6388\u6743",
+    re.IGNORECASE,
+)
+_YES_OR_NO = re.compile(
+    r"(?:yes|no|nope|yeah|yep|nah|ja|nein|doch|s\u00ed|oui|non|si|\u662f\u7684?|\u5bf9|"
+    r"\u6ca1\u6709|\u6709|\u4e0d)(?![^\W_]|[\u3400-\u9fff]{3})",
+    re.IGNORECASE,
+)
+_OFFER = re.compile(
+    r"\b(?:shall|should|would|want|like|need|can i|may i|soll|m\u00f6chten?s?t?|willst|brauchst|"
+    r"darf ich|quieres|necesitas|puedo|veux|voulez|besoin|puis-je|souhait\w+|anything|ready|"
+    r"sure)\b|[\u8981\u60f3]|\u9700\u8981|\u5417\u6211",
+    re.IGNORECASE,
+)
+_PRESUPPOSED = re.compile(
+    r"\b(?:my|our|mein\w{0,2}|unser\w{0,2}|mis?|nuestr\w+|mon|ma|mes|notre|nos) [^,.?!]{1,40},? "
+    r"(?:who|whose|qui)\b|\b(?:mein\w{0,2}|unser\w{0,2}) [^,.?!]{1,40}, (?:der|die|das)\b|"
+    r"\b(?:mis?|nuestr\w+) [^,.?!]{1,40}, que\b",
     re.IGNORECASE,
 )
 _PAUSE = re.compile("[,.:;!\u2013\u2014\uff0c\u3002\uff1a\uff01-]\\s*|\\s+[\u2013\u2014-]\\s+")
@@ -148,9 +165,15 @@ def _read_turn(
         if grammar.game_over.search(plain):
             playing = False
         playing = playing or grammar.game.search(plain) is not None
-        fiction = fiction or grammar.fiction.search(plain) is not None
-        setting = _Setting(names, "" if index else question, playing or fiction or staged)
-        row = Spoken(sentence, own, tuple(_classify(sentence, grammar, setting)))
+        here = grammar.fiction.search(plain) is not None
+        setting = _Setting(names, "" if index else question, playing or fiction or here or staged)
+        # "Write a note to Tom." is over with its sentence; "translate this:" is not.
+        fiction = fiction or (here and (":" in plain or not _asks(plain, grammar)))
+        statements = tuple(_classify(sentence, grammar, setting))
+        if not statements and _is_yes_or_no(plain, grammar, setting):
+            doubt = f"{doubts.ANSWER}: {setting.question}"
+            statements = (Statement(text=sentence, doubt=doubt),)
+        row = Spoken(sentence, own, statements)
         rows.append(_with_subject(row, rows[-1], setting) if rows else row)
     return _with_irony(rows), playing
 
@@ -160,12 +183,14 @@ def _with_subject(row: Spoken, before: Spoken, setting: _Setting) -> Spoken:
     if len(row.statements) != 1 or row.language != before.language:
         return row
     statement = row.statements[0]
-    if not (doubts.is_reference(statement.doubt) and before.statements):
+    if not doubts.is_reference(statement.doubt):
         return row
-    if any(one.doubt for one in before.statements):
+    # What is said as a condition or in irony introduces nobody.
+    if not all(one.asserted for one in before.statements):
         return row
+    named = before.statements[-1].text if before.statements else before.sentence
     grammar = grammar_of(row.language)
-    text = complete_subject(statement.text, before.sentence, grammar)
+    text = complete_subject(statement.text, named, grammar)
     if not text or _doubt(_plain(text), grammar, setting) != "":
         return row
     completed = replace(statement, text=text, doubt="", completed=before.sentence)
@@ -214,14 +239,30 @@ def _classify(sentence: str, grammar: Grammar, setting: _Setting) -> Iterator[St
         return
     doubt = _doubt(core, grammar, setting)
     if doubt == "":
-        yield Statement(text=text)
+        yield _in_order(text, sentence) if demanded else Statement(text=text)
         return
     clauses = list(_clauses(text, core, grammar, setting, doubt=doubt))
     if clauses:
         yield from clauses
+    elif doubt is None and _PRESUPPOSED.search(core):
+        yield Statement(text=text, doubt=doubts.ASKED, asserted=False)
     elif doubt is not None and (demanded or _may_carry_a_fact(core, grammar, doubt)):
         asserted = doubt not in doubts.NOT_ASSERTED
         yield Statement(text=text, doubt=_named(doubt, setting), asserted=asserted)
+
+
+def _in_order(text: str, sentence: str) -> Statement:
+    """A clause behind "that" as a sentence of its own, which German orders in another way."""
+    ordered = main_clause(text)
+    return Statement(text=ordered, completed=sentence) if ordered else Statement(text=text)
+
+
+def _is_yes_or_no(plain: str, grammar: Grammar, setting: _Setting) -> bool:
+    """Whether a sentence answers a question about the user, and not an offer."""
+    question = setting.question
+    if not question or not _YES_OR_NO.match(plain) or _OFFER.search(question):
+        return False
+    return len(plain.split()) <= _FEW_WORDS + 1 and grammar.addressed.search(question) is not None
 
 
 def _is_wish(core: str, grammar: Grammar) -> bool:
@@ -316,16 +357,20 @@ def _doubt(core: str, grammar: Grammar, setting: _Setting) -> str | None:
     ):
         if pattern.search(core):
             return doubt
-    return _doubt_of_form(core, grammar) or _doubt_of_content(core, grammar, setting)
+    return _doubt_of_form(core, grammar, setting) or _doubt_of_content(core, grammar, setting)
 
 
-def _doubt_of_form(core: str, grammar: Grammar) -> str:
+def _doubt_of_form(core: str, grammar: Grammar, setting: _Setting) -> str:
     """Why a sentence does not stand alone; empty if it does."""
     if grammar.ellipsis.match(core):
         return doubts.SUBJECT
+    value = grammar.value.match(core)
+    # "Six, I forgot my brother" answers or corrects, whatever follows.
+    if value and core[value.end() : value.end() + 1] in {",", "\uff0c"}:
+        return doubts.FRAGMENT
     if not (grammar.subject.search(core) or grammar.finite.search(core)):
         return doubts.FRAGMENT
-    word = _dangling(core, grammar)
+    word = _dangling(core, grammar, setting)
     return doubts.refers(word) if word else ""
 
 
@@ -344,13 +389,15 @@ def _doubt_of_content(core: str, grammar: Grammar, setting: _Setting) -> str:
     return doubts.OWNER
 
 
-def _dangling(core: str, grammar: Grammar) -> str:
+def _dangling(core: str, grammar: Grammar, setting: _Setting) -> str:
     """The word whose referent is outside the sentence; empty if there is none."""
     hit = grammar.start.match(core)
     if hit:
         return hit[0]
+    name = _NAME_AT_START.match(core)
     pairs = ((grammar.person, grammar.people), (grammar.thing, grammar.things))
-    for pronoun, antecedent in pairs:
+    # "Anita broke her wrist": a name at the start is what a pronoun for a person means.
+    for pronoun, antecedent in pairs[1:] if name and name[0] in setting.names else pairs:
         first = antecedent.search(core)
         hit = pronoun.search(core)
         # Only what stands before a pronoun can be meant by it.
@@ -374,19 +421,23 @@ def _clauses(
         return
     starts = [0, *(end for _, end in ends)]
     stops = [*(start for start, _ in ends), len(core)]
-    for start, stop, following in zip(starts, stops, [*starts[1:], len(core)], strict=True):
+    for opening, stop, following in zip(starts, stops, [*starts[1:], len(core)], strict=True):
+        because = grammar.because.match(core, opening, stop)
+        start = because.end() if because else opening
         clause = core[start:stop].rstrip("?\uff1f!. ")
-        # Behind a condition, everything is said under it.
-        if grammar.hypothetical.search(clause):
+        # Behind a condition, or "my boss says", everything is said under it.
+        if grammar.hypothetical.search(clause) or grammar.reported.search(clause):
             return
         # What limits a clause, such as an "if" or a "that", is no part that can be left out.
         after = core[following:]
-        if _SUBORDINATOR.match(after) or grammar.hypothetical.match(after):
+        asks = grammar.request.match(after)
+        if not asks and (_SUBORDINATOR.match(after) or grammar.hypothetical.match(after)):
             continue
         if not grammar.subject.match(clause) and not grammar.first_person.match(clause):
             continue
         if _doubt(clause, grammar, setting) == "":
-            yield Statement(text=text[start : start + len(clause)])
+            stated = text[start : start + len(clause)]
+            yield _in_order(stated, text) if because else Statement(text=stated)
 
 
 def _may_carry_a_fact(core: str, grammar: Grammar, doubt: str) -> bool:

@@ -7,15 +7,16 @@ belongs to that rival. A word that is stated only to be denied (`six, not eight`
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memguard.local.owners import Clause
-from memguard.local.owners.words import RELATIONS
+from memguard.local.owners.words import RELATIONS, word_set
 from memguard.local.verifier.alignment import Alignment
 from memguard.local.verifier.numbers import values_of
 from memguard.local.verifier.ownership import ClauseMap
@@ -23,10 +24,12 @@ from memguard.local.verifier.words import Flags, Words
 
 Binding = Literal["bound", "misbound", "denied"]
 
-_RIVAL_COSINE = 0.35
+_RIVAL_COSINE = 0.45
 _REACH = 3
-_REPLACED = frozenset("not instead rather except unlike longer formerly".split())
-_CHANGES = frozenset("mov switch chang chan transfer relocat swap go went upgrad convert".split())
+_REPLACED = word_set("not instead rather except unlike longer formerly")
+_CHANGES = word_set("mov switch chang chan transfer relocat swap go went upgrad convert trad")
+_UNDENIED = word_set("from used instead left formerly")
+"""A candidate with one of these may state what is no longer so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,20 @@ class BindingCheck:
     """Whether details belong together, and which do not."""
 
     binding: Binding
+    """`misbound`: they are stated of different things. `denied`: one is stated as not so."""
     words: tuple[str, ...] = ()
+    """The words that are not bound, or are denied."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a word of the candidate stands in the context."""
+
+    columns: list[int]
+    segments: frozenset[int]
+    sentences: frozenset[int]
+    rivals: frozenset[int] = field(default_factory=frozenset[int])
+    """Segments with a rival of the word."""
 
 
 def check_binding(
@@ -56,17 +72,14 @@ def check_binding(
         if not owners & _names_of(words.spans[int(row)].text)
     ]
     stated = {row: _columns(alignment, row) for row in rows}
-    rows = [row for row in rows if len(stated[row])]
+    rows = [row for row in rows if stated[row]]
     denied = _denied(alignment, rows, stated)
     if denied:
         return BindingCheck("denied", tuple(words.spans[row].text for row in denied))
-    segments = _segments(alignment, clause_map)
-    rivals = {row: _rivals(alignment, row, rows, stated) for row in rows}
+    places = _places(alignment, clause_map, rows, stated)
     for first in rows:
         for second in rows:
-            if first == second:
-                continue
-            if _is_misbound(first, second, stated, rivals, segments, alignment):
+            if first != second and _is_misbound(words, first, second, places):
                 pair = sorted((first, second))
                 return BindingCheck("misbound", tuple(words.spans[row].text for row in pair))
     return BindingCheck("bound")
@@ -77,23 +90,56 @@ def _names_of(word: str) -> set[str]:
     return {low, RELATIONS["en"].get(low, low)}
 
 
-def _columns(alignment: Alignment, row: int) -> NDArray[np.int64]:
+def _columns(alignment: Alignment, row: int) -> list[int]:
     """Where the context states a word, as the same stem or the same value."""
     words = alignment.fact.words
     if not words.number[row]:
-        return np.flatnonzero(alignment.same[row])
+        return [int(column) for column in np.flatnonzero(alignment.same[row])]
     wanted = values_of(words.readings[row])
     readings = (
         reading for source in alignment.sources for reading in source.encoded.words.readings
     )
-    return np.array(
-        [column for column, reading in enumerate(readings) if values_of(reading) & wanted],
-        dtype=np.int64,
-    )
+    return [
+        column for column, reading in enumerate(readings) if reading and values_of(reading) & wanted
+    ]
+
+
+def _places(
+    alignment: Alignment,
+    clause_map: ClauseMap,
+    rows: list[int],
+    stated: dict[int, list[int]],
+) -> dict[int, _Place]:
+    segments = _segments(alignment, clause_map)
+    sources = [source.encoded.words for source in alignment.sources]
+    stop = np.concatenate([source.stop for source in sources])
+    number = np.concatenate([source.number for source in sources])
+    capital = np.concatenate([source.capital for source in sources])
+    stems = [stem for source in sources for stem in source.stems]
+    # What the candidate states as well is not a rival.
+    claimed = np.zeros(len(stems), dtype=bool)
+    claimed[[column for columns in stated.values() for column in columns]] = True
+    words = alignment.fact.words
+    places: dict[int, _Place] = {}
+    for row in rows:
+        if words.number[row]:
+            rivals = number.copy()
+        elif words.capital[row]:
+            rivals = capital & ~number
+        else:
+            rivals = ~(number | stop | capital) & (alignment.cos[row] > _RIVAL_COSINE)
+        rivals[_beside_the_same(stated[row], stems, stop)] = True
+        places[row] = _Place(
+            columns=stated[row],
+            segments=frozenset(segments[stated[row]].tolist()),
+            sentences=frozenset(clause_map.sentences[stated[row]].tolist()),
+            rivals=frozenset(segments[rivals & ~claimed].tolist()),
+        )
+    return places
 
 
 def _segments(alignment: Alignment, clause_map: ClauseMap) -> NDArray[np.int64]:
-    """The number of the segment of every context word: pauses, conjunctions and subjects end one."""
+    """The number of the segment of every context word: pauses and subjects begin one."""
     clause = np.concatenate([source.encoded.words.clause for source in alignment.sources])
     change = (
         (np.diff(alignment.unit) != 0) | (np.diff(clause) != 0) | (np.diff(clause_map.columns) != 0)
@@ -101,96 +147,50 @@ def _segments(alignment: Alignment, clause_map: ClauseMap) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(change)])
 
 
-def _rivals(
-    alignment: Alignment,
-    row: int,
-    rows: list[int],
-    stated: dict[int, NDArray[np.int64]],
-) -> Flags:
-    """Context words of the same kind as a candidate word, but different, shape (C,)."""
-    words = alignment.fact.words
-    sources = [source.encoded.words for source in alignment.sources]
-    number = np.concatenate([source.number for source in sources])
-    capital = np.concatenate([source.capital for source in sources])
-    stop = np.concatenate([source.stop for source in sources])
-    if words.number[row]:
-        rivals = number.copy()
-    elif words.capital[row]:
-        rivals = capital & ~number
-    else:
-        rivals = ~(number | stop | capital) & (alignment.cos[row] > _RIVAL_COSINE)
-    stems = [stem for source in sources for stem in source.stems]
-    rivals[_beside_the_same(row, stated, stems, stop)] = True
-    rivals[stated[row]] = False
-    for other in rows:
-        # What the candidate states as well is not a rival.
-        rivals[stated[other]] = False
-    return rivals
-
-
-def _is_misbound(
-    first: int,
-    second: int,
-    stated: dict[int, NDArray[np.int64]],
-    rivals: dict[int, Flags],
-    segments: NDArray[np.int64],
-    alignment: Alignment,
-) -> bool:
-    """Whether `second` stands only beside rivals of `first`, and `first` beside something else."""
-    own = set(segments[stated[first]].tolist())
-    other = set(segments[stated[second]].tolist())
-    if own & other:
-        return False
-    taken = set(segments[rivals[first]].tolist())
-    if not other <= taken:
-        return False
-    # `the blue bike for me, the red one for Ida`: what comes later has a colour of its own.
-    if min(other) > max(own) and _are_in_one_unit(stated[first], stated[second], alignment):
-        return True
-    # `I lived in Rome, then in Oslo`: the verb is shared, unless the other segment has its own.
-    return own <= set(segments[rivals[second]].tolist())
-
-
-def _are_in_one_unit(
-    first: NDArray[np.int64], second: NDArray[np.int64], alignment: Alignment
-) -> bool:
-    return len(set(alignment.unit[first].tolist()) | set(alignment.unit[second].tolist())) == 1
-
-
-def _beside_the_same(
-    row: int, stated: dict[int, NDArray[np.int64]], stems: list[str], stop: Flags
-) -> list[int]:
+def _beside_the_same(columns: list[int], stems: list[str], stop: Flags) -> list[int]:
     """Words in the place of this one: `window seats on trains, aisle seats on planes`."""
-    columns = [int(column) for column in stated[row]]
+    positions: defaultdict[str, list[int]] = defaultdict(list)
+    for at, stem in enumerate(stems):
+        positions[stem].append(at)
     rivals: list[int] = []
     for column in columns:
         for step in (-1, 1):
             anchor = column + step
             if not 0 <= anchor < len(stems) or stop[anchor]:
                 continue
-            for other, stem in enumerate(stems):
-                at = other - step
-                if stem == stems[anchor] and other != anchor and 0 <= at < len(stems):
-                    rivals += [] if stop[at] or at in columns else [at]
+            others = (at - step for at in positions[stems[anchor]] if at != anchor)
+            rivals += [at for at in others if 0 <= at < len(stems) and not stop[at]]
     return rivals
 
 
-def _denied(
-    alignment: Alignment, rows: list[int], stated: dict[int, NDArray[np.int64]]
-) -> list[int]:
+def _is_misbound(words: Words, first: int, second: int, places: dict[int, _Place]) -> bool:
+    """Whether `second` stands only beside rivals of `first`, and `first` beside something else."""
+    one, two = places[first], places[second]
+    if one.segments & two.segments or not two.segments <= one.rivals:
+        return False
+    together = len(one.sentences | two.sentences) == 1
+    # `the blue bike for me, the red one for Ida`: what comes later has a colour of its own.
+    if together and min(two.segments) > max(one.segments):
+        return True
+    # `I lived in Rome, then in Oslo`: the verb is shared, unless the other segment has its own.
+    return (together or _is_detail(words, first)) and one.segments <= two.rivals
+
+
+def _denied(alignment: Alignment, rows: list[int], stated: dict[int, list[int]]) -> list[int]:
     """Details that the context states only as what is not, or no longer, so."""
     fact = alignment.fact.words
-    lowered = [span.text.lower() for span in fact.spans]
-    if fact.negation.any() or {"from", "used", "instead", "left", "formerly"} & set(lowered):
+    if fact.negation.any() or _UNDENIED & {span.text.lower() for span in fact.spans}:
         return []
     sources = [source.encoded.words for source in alignment.sources]
     texts = [span.text.lower() for source in sources for span in source.spans]
+    if not (_REPLACED | {"from", "used"}) & set(texts):
+        return []
     stems = [stem for source in sources for stem in source.stems]
-    clause = np.concatenate([source.clause for source in sources])
+    clause = [int(number) for source in sources for number in source.clause]
     denied = [
         row
         for row in rows
-        if all(_is_replaced(int(column), texts, stems, clause) for column in stated[row])
+        if all(_is_replaced(column, texts, stems, clause) for column in stated[row])
     ]
     # A verb is shared: of `I used to work at X, now at Y` only `X` is denied.
     return denied if len(denied) == len(rows) else [row for row in denied if _is_detail(fact, row)]
@@ -200,23 +200,17 @@ def _is_detail(fact: Words, row: int) -> bool:
     return bool(fact.number[row] or fact.capital[row])
 
 
-def _is_replaced(
-    column: int, texts: list[str], stems: list[str], clause: NDArray[np.int64]
-) -> bool:
-    first = column
-    while first > 0 and clause[first - 1] == clause[column] and column - first < _REACH:
-        first -= 1
-    before = texts[first:column]
+def _is_replaced(column: int, texts: list[str], stems: list[str], clause: list[int]) -> bool:
     begin = column
     while begin > 0 and clause[begin - 1] == clause[column]:
         begin -= 1
     whole = texts[begin:column]
     if "used" in whole and "to" in whole[whole.index("used") :]:
         return True
+    before = whole[-_REACH:]
     if _REPLACED & set(before):
         return True
     if "from" in before:
-        after = texts[column + 1 : column + 4]
         changed = set(stems[max(0, column - 5) : column]) & _CHANGES
-        return "to" in after and bool(changed)
+        return "to" in texts[column + 1 : column + 4] and bool(changed)
     return False

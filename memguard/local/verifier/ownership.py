@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from memguard.local.encoder import Matrix
 from memguard.local.owners import UNKNOWN, USER, WORLD, Clause
 from memguard.local.owners.reader import split
-from memguard.local.owners.words import RELATIONS
+from memguard.local.owners.words import RELATIONS, word_set
 from memguard.local.verifier.alignment import Alignment
 from memguard.local.verifier.numbers import is_stated, values_of
 from memguard.local.verifier.units import TextUnit
@@ -27,11 +27,11 @@ Ownership = Literal["same", "other", "unclear"]
 
 # Shares of a candidate's weight that may be lost; chosen on the development pairs.
 _MAX_LOST = 0.25
-_MAX_UNCLEAR = 0.34
+_MAX_UNCLEAR = 0.5
 _SIMILAR = 0.45
 _MAX_BETWEEN = 2
 _ROLES = {"user": USER, "assistant": "assistant", "tool": "tool", "document": "document"}
-_GENERIC = frozenset("speaker user assistant system tool document the mr mrs dr".split())
+_GENERIC = word_set("speaker user assistant system tool document the mr mrs dr")
 _OBJECT_ME = re.compile(r"\b(?:me|us|myself)\b", re.IGNORECASE)
 _PRONOUN = re.compile(r"\b(?:it|them|one|ones|that|mine|this)\b", re.IGNORECASE)
 _UNREAL = re.compile(
@@ -47,6 +47,7 @@ _VERBS = (
 )
 _NO_EVIDENCE = frozenset({"assistant", "tool", "document", "system"})
 _AGREES = re.compile(r"(?:me|same|so|neither|nor|likewise|ditto)\b", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"[.!?\n]")
 _WE = re.compile(r"\b(?:we|let's|our|we're|we've)\b", re.IGNORECASE)
 _DENIES = re.compile(
     r"\b(?:not|cannot|cant|dont|doesnt|without|nobody|nothing|no|never|neither|nor|nicht)\b|n't\b",
@@ -109,6 +110,10 @@ class ClauseMap:
     """Names that the context gives to relations."""
     speakers: frozenset[str]
     """Whoever speaks, as an owner."""
+    sentences: NDArray[np.int64]
+    """The number of the sentence of every context word, shape (C,)."""
+    cover: Matrix
+    """How well every context word states every candidate word, in [0, 1], shape (F, C)."""
 
 
 def candidate_clauses(text: str, units: Sequence[TextUnit]) -> tuple[Clause, ...]:
@@ -129,10 +134,13 @@ def map_clauses(alignment: Alignment, units: Sequence[TextUnit], *, about_user: 
     clauses: list[OwnedClause] = []
     columns: list[int] = []
     in_subject: list[bool] = []
+    sentences: list[int] = []
+    sentence = 0
     people: tuple[str, ...] = ()
     for index, (unit, source) in enumerate(zip(units, alignment.sources, strict=True)):
         label = _label(unit.speaker)
-        views = names | {label} if about_user and label not in _ROLES.values() else names
+        is_user = unit.by_user and label not in _ROLES.values()
+        views = names | {label} if about_user and is_user else names
         others = [_label(other) for other in labels if other != unit.speaker]
         listener = others[0] if len(others) == 1 else ""
         split_unit = split(unit.text, label, views, listener, people)
@@ -141,9 +149,12 @@ def map_clauses(alignment: Alignment, units: Sequence[TextUnit], *, about_user: 
         clauses += [OwnedClause(clause, index, speaker) for clause in split_unit]
         people = _latest_people(people, split_unit, speaker)
         shift = len(unit.labelled) - len(unit.text)
-        at = -1
+        at, end = -1, 0
+        sentence += 1
         for span in source.encoded.words.spans:
-            start = span.start - shift
+            sentence += bool(_SENTENCE_END.search(unit.labelled, end, span.start))
+            sentences.append(sentence)
+            start, end = span.start - shift, span.end
             while at + 1 < len(split_unit) and split_unit[at + 1].start <= start:
                 at += 1
             inside = start >= 0 and at >= 0
@@ -156,6 +167,8 @@ def map_clauses(alignment: Alignment, units: Sequence[TextUnit], *, about_user: 
         in_subject=np.array(in_subject, dtype=bool),
         aliases=aliases,
         speakers=frozenset(owned.speaker for owned in clauses),
+        sentences=np.array(sentences, dtype=np.int64),
+        cover=_cover(alignment),
     )
 
 
@@ -165,7 +178,7 @@ def is_of_user(owner: str) -> bool:
 
 
 def _user_names(units: Sequence[TextUnit]) -> frozenset[str]:
-    labels = {_label(unit.speaker) for unit in units} - {"", *_ROLES.values()}
+    labels = {_label(unit.speaker) for unit in units if unit.by_user} - {"", *_ROLES.values()}
     return frozenset(labels) if len(labels) == 1 else frozenset()
 
 
@@ -199,7 +212,7 @@ def check_owners(
         claim: The clauses of the whole candidate.
         start: Offset of the sentence in the candidate.
     """
-    cover = _cover(alignment)
+    cover = clause_map.cover
     words = alignment.fact.words
     rows = np.arange(len(words))
     offsets = np.array([span.start + start for span in words.spans])
@@ -235,6 +248,8 @@ def _cover(alignment: Alignment) -> Matrix:
     for row in np.flatnonzero(words.number):
         wanted = words.readings[int(row)]
         for column, reading in enumerate(readings):
+            if not reading:
+                continue
             values = values_of(reading)
             if is_stated(wanted, values):
                 cover[row, column] = 1.0
@@ -254,7 +269,7 @@ def is_restated(
     """
     words = alignment.fact.words
     offsets = np.array([span.start + start for span in words.spans])
-    cover = _cover(alignment)
+    cover = clause_map.cover
     checked = False
     for clause in claim:
         if clause.owner in {UNKNOWN, WORLD} or clause.is_elided:
@@ -372,7 +387,9 @@ def _compare(claim: Clause, owned: OwnedClause, clause_map: ClauseMap) -> int:
         return _SAME
     if WORLD in owners or UNKNOWN in owners:
         # `Jazz is great` is the view of whoever says it, and of nobody else.
-        return _SAME if owned.speaker in wanted and WORLD in owners else _MAYBE
+        # A fragment without a subject, too: `Took a trip to Rome`.
+        fragment = clause.subject_end == clause.start and not clause.is_carried
+        return _SAME if owned.speaker in wanted and (WORLD in owners or fragment) else _MAYBE
     if owned.speaker in owners and owned.speaker not in wanted:
         head = clause.text[: max(0, clause.subject_end - clause.start)]
         if _WE.search(head) and wanted & clause_map.speakers:
@@ -472,11 +489,13 @@ def _repeated_columns(
 def _shared_verbs(alignment: Alignment, clause_map: ClauseMap, kinds: NDArray[np.int64]) -> Flags:
     """The verb of a clause before one of the owner's that has none of its own."""
     shared = np.zeros(len(clause_map.columns), dtype=bool)
-    stop = np.concatenate([source.encoded.words.stop for source in alignment.sources])
+    sources = [source.encoded.words for source in alignment.sources]
+    stop = np.concatenate([source.stop for source in sources])
+    details = np.concatenate([source.number | source.capital for source in sources])
     for index, owned in enumerate(clause_map.clauses):
         if index and owned.clause.shares_verb and kinds[index] == _SAME:
             before = (clause_map.columns == index - 1) & ~clause_map.in_subject & ~stop
-            shared[np.flatnonzero(before)[:1]] = True
+            shared[np.flatnonzero(before & ~details)[:1]] = True
     return shared
 
 

@@ -52,10 +52,10 @@ WordStatus = Literal["stated", "reworded", "misplaced", "missing"]
 """How a word was found. `stated`: the same word or value. `reworded`: a similar word. `misplaced`:
 it is there, but said of something else. `missing`: nothing similar."""
 SupportNote = Literal["language", "script", "retrieved", "sentences", "owner", "binding"]
-"""What limits a judgement. `owner`: what the candidate says is stated of somebody else, or it cannot
-be told of whom. `binding`: its details are stated, but of different things. `language`: the text does not seem to be English. `script`: source and
+"""What limits a judgement. `language`: the text does not seem to be English. `script`: source and
 candidate use different scripts. `retrieved`: only some turns were read. `sentences`: the candidate
-was split, and its weakest sentence counts."""
+was split, and its weakest sentence counts. `owner`: it is stated of somebody else, or it cannot be
+told of whom. `binding`: its details are stated, but not of one another."""
 Candidate = str | CandidateMemory
 """A candidate memory, or its text alone."""
 MAX_CANDIDATE_CHARS = 10_000

@@ -56,6 +56,8 @@ class TextUnit:
     """Index of the turn, from 0."""
     at: date | None = None
     """When it was said."""
+    by_user: bool = True
+    """Whether a user says it, and not the assistant, a tool or another author."""
 
     @property
     def labelled(self) -> str:
@@ -99,7 +101,7 @@ def _units_of_turn(turn: Turn, index: int) -> list[TextUnit]:
     label = turn.speaker or _LABELS[turn.role]
     at = turn.at.date() if turn.at else None
     return [
-        TextUnit(speaker=label, text=piece, turn=index, at=at)
+        TextUnit(speaker=label, text=piece, turn=index, at=at, by_user=turn.role == "user")
         for piece in split_text(turn.content)
         if split_words(piece)
     ]

@@ -202,8 +202,11 @@ class _Run:
         self.spec = self.adjudicator.spec
         self.prompt = self.adjudicator.prompts[self.scheme]
         self.names = names_of(self.units)
-        self.lines = prompt_lines(self.units, names=self.names)
+        self.lines = self._lines_of(self.units)
         self.slots = case_slots(self.case)
+
+    def _lines_of(self, units: Sequence[Unit]) -> list[str]:
+        return prompt_lines(units, names=self.names, authorship=self.spec.authorship)
 
     async def finish(self) -> Adjudication:
         """Ask what is needed, and combine the answers."""
@@ -241,7 +244,7 @@ class _Run:
         """Ask about some of the units; a failure gives a reading without any verdict on them."""
         # The lines of all units exist already: they were needed to split the units into parts.
         is_whole = len(units) == len(self.units)
-        lines = self.lines if is_whole else prompt_lines(units, names=self.names)
+        lines = self.lines if is_whole else self._lines_of(units)
         result = await ask_until(
             self.adjudicator.model,
             self.prompt.render(units="\n".join(lines), **self.slots),
@@ -294,7 +297,7 @@ class _Run:
         """Compare every unit with every other one."""
         # Shortened for the comparison only; the ledger has the whole text.
         short = [unit.model_copy(update={"text": _shortened(unit.text)}) for unit in self.units]
-        costs = [estimate_tokens(line) for line in prompt_lines(short, names=self.names)]
+        costs = [estimate_tokens(line) for line in self._lines_of(short)]
         # Bare statements need no room for the rows of an answer, so twice as many fit.
         max_tokens = 2 * self.spec.part_tokens
         calls = [tuple(short)]
@@ -316,7 +319,7 @@ class _Run:
         return pairs_of(groups, names=self.names)
 
     async def _ask_conflicts(self, units: Sequence[Unit]) -> AskResult[ConflictsAnswer]:
-        lines = prompt_lines(units, names=self.names)
+        lines = self._lines_of(units)
         return await ask_until(
             self.adjudicator.model,
             self.adjudicator.conflicts_prompt.render(units="\n".join(lines)),

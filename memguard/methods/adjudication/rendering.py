@@ -22,6 +22,7 @@ from memguard.quoting import (
     quote_time,
     quote_turns,
 )
+from memguard.schema.memory import SaidBy
 from memguard.schema.read import Evidence, Ledger, ReadCase, Rendering
 from memguard.schema.units import SECTIONS, Permission, Unit
 
@@ -50,6 +51,13 @@ HEADINGS: dict[Rendering, Mapping[Permission, str]] = {
 }
 """The headings of each rendering."""
 
+AUTHORS: dict[SaidBy, str] = {
+    "tool": " by a tool, not by the user",
+    "document": " in a document, not by the user",
+    "assistant": " by the assistant, not by the user",
+}
+"""What a line says of words that are not the user's."""
+
 NOTHING = "(Nothing that is remembered applies to this request.)"
 """The line of a section to which nothing was admitted, where the setting asks for a line."""
 
@@ -62,7 +70,11 @@ _MARKER = re.compile(r"\[(?=/?[A-Z_]{3,}\])")
 
 
 def render_memories(
-    ledger: Ledger, *, rendering: Rendering, when_empty: Literal["empty", "line"] = "empty"
+    ledger: Ledger,
+    *,
+    rendering: Rendering,
+    when_empty: Literal["empty", "line"] = "empty",
+    authorship: bool = True,
 ) -> str:
     """The units that the ledger shows, as one section.
 
@@ -70,6 +82,7 @@ def render_memories(
         ledger: The verdicts; only its `shown` units come into the text.
         rendering: With which headings.
         when_empty: What to render for no units: nothing, or one fixed line.
+        authorship: Whether a line says that its words are not the user's.
     """
     verdicts = ledger.shown
     if not verdicts:
@@ -80,7 +93,14 @@ def render_memories(
     for permission, group in groupby(verdicts, key=attrgetter("permission")):
         if permission in headings:
             lines.append(headings[permission])
-        lines += [unit_line(verdict.unit.text, said_at=verdict.unit.said_at) for verdict in group]
+        lines += [
+            unit_line(
+                verdict.unit.text,
+                said_at=verdict.unit.said_at,
+                said_by=verdict.unit.said_by if authorship else "unknown",
+            )
+            for verdict in group
+        ]
     return frame(lines)
 
 
@@ -98,10 +118,13 @@ def frame(lines: Iterable[str], *, opening: str = FIXED_SENTENCE) -> str:
     return "\n".join(line for line in (SECTION_OPEN, opening, *lines, SECTION_CLOSE) if line)
 
 
-def unit_line(text: str, *, said_at: datetime | None) -> str:
-    """One unit: `- (said 2025-12-30) "..."`, the date as it was where the speaker was."""
+def unit_line(text: str, *, said_at: datetime | None, said_by: SaidBy = "unknown") -> str:
+    """One unit: `- (said 2025-12-30) "..."`, the date as it was where the speaker was.
+
+    Words that are not the user's are named as such: `- (said 2025-12-30 in a document) "..."`.
+    """
     when = f"said {said_at.date().isoformat()}" if said_at else "said at an unknown time"
-    return f"- ({when}) {quote_marked(text)}"
+    return f"- ({when}{AUTHORS.get(said_by, '')}) {quote_marked(text)}"
 
 
 def quote_marked(text: str) -> str:
@@ -139,12 +162,15 @@ def names_of(units: Sequence[Unit]) -> dict[str, str]:
     return {f"u{number}": unit.id for number, unit in enumerate(units, start=1)}
 
 
-def prompt_lines(units: Sequence[Unit], *, names: Mapping[str, str]) -> list[str]:
+def prompt_lines(
+    units: Sequence[Unit], *, names: Mapping[str, str], authorship: bool = True
+) -> list[str]:
     """One line per unit: `[u3] (memory 2, said Tuesday 2025-12-30 22:40-05:00) "..."`.
 
     Args:
         units: The units to show.
         names: Unit ids by name, of all units of the read.
+        authorship: Whether a line says that its words are not the user's.
     """
     name_by_id = {unit_id: name for name, unit_id in names.items()}
     # Numbers rather than ids: an id tells a model nothing, and costs it tokens.
@@ -153,6 +179,8 @@ def prompt_lines(units: Sequence[Unit], *, names: Mapping[str, str]) -> list[str
     for unit in units:
         number = memories.setdefault(unit.memory_id, len(memories) + 1)
         when = f"said {quote_time(unit.said_at)}" if unit.said_at else "time unknown"
+        if authorship:
+            when += AUTHORS.get(unit.said_by, "")
         lines.append(f"[{name_by_id[unit.id]}] (memory {number}, {when}) {quote_marked(unit.text)}")
     return lines
 

@@ -456,7 +456,10 @@ class Steps:
         """Write the section for the prompt, and the receipt of the read."""
         ledger = state.ledger or Ledger(scheme=self.scheme)
         text = render_memories(
-            ledger, rendering=self.spec.rendering, when_empty=self.spec.when_empty
+            ledger,
+            rendering=self.spec.rendering,
+            when_empty=self.spec.when_empty,
+            authorship=self.spec.authorship,
         )
         report = self._report(state, ledger=ledger, text=text)
         return method_output(ledger, text=text, report=report)
@@ -560,7 +563,10 @@ def costs_of(rulings: Sequence[Ruling]) -> Costs:
     return Costs(
         units={
             ruling.unit.id: estimate_tokens(
-                unit_line(ruling.unit.text, said_at=ruling.unit.said_at) + "\n"
+                unit_line(
+                    ruling.unit.text, said_at=ruling.unit.said_at, said_by=ruling.unit.said_by
+                )
+                + "\n"
             )
             for ruling in rulings
             if ruling.row.then != "DENY"

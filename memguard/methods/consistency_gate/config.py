@@ -77,6 +77,9 @@ CONSISTENCY_GATE_PRESETS: dict[str, ConsistencyGate] = {
     "fast": ConsistencyGate(k=1),
     # Without what is ours: the prompts, and stopping before all K samples are drawn.
     "paper": ConsistencyGate(prompts="paper", early_stop=False),
+    # Measured in `llm/catalogue.toml`: long rules and sampled scores are too much for such models.
+    "small": ConsistencyGate(variant="logprob", prompts="paper"),
 }
 """`recommended`: fixed 0.7, K 5. `adaptive`: 0.4 to 0.8 by occupancy, K 5. `fast`: K 1. `paper`:
-fixed 0.7, K 5, with the prompts of arXiv 2607.22962, Appendix C, and no early stop."""
+fixed 0.7, K 5, with the prompts of arXiv 2607.22962, Appendix C, and no early stop. `small`: for
+models of few weights, fixed 0.7, log-probabilities, with the paper's yes/no question."""

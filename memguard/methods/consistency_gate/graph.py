@@ -10,7 +10,7 @@ has to reach, and asks the judge for its samples. `decide` turns the samples int
 
 import uuid
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -49,11 +49,19 @@ from memguard.portal import dual
 from memguard.prompts import Prompt
 from memguard.protocols import CountsRecords
 from memguard.schema.base import Namespace
-from memguard.schema.decision import AdmissionDecision, Inconclusive, SupportSample
+from memguard.schema.decision import (
+    AdmissionDecision,
+    Inconclusive,
+    InconclusiveReason,
+    SupportSample,
+)
 from memguard.schema.memory import Turn
 from memguard.schema.receipt import MethodReport, ReceiptFactory, Usage
 from memguard.schema.results import GateResult
 from memguard.typed import TypedGraph, typed
+
+_DOUBTS: dict[InconclusiveReason, str] = {"too_close": "too close to call", "doubtful": "in doubt"}
+"""What the explanation of a decision calls a doubt."""
 
 
 async def judge(
@@ -182,7 +190,7 @@ def _rule(
         # One reason of several: those of a sample near the mean fit the decision.
         why=_why(samples, mean=score.mean, inconclusive=score.ruling == "inconclusive"),
         used=len(samples),
-        too_close=any(isinstance(s, Inconclusive) and s.reason == "too_close" for s in samples),
+        doubt=next((_DOUBTS[sample.reason] for sample in _doubts(samples)), ""),
     )
     # Enough to compute the decision again. Readers of receipts know these names, so they stay.
     return decision, {
@@ -200,16 +208,18 @@ def _rule(
     }
 
 
+def _doubts(samples: Sequence[SupportSample | Inconclusive]) -> list[Inconclusive]:
+    """The samples of a judge that understood the question, and could not decide."""
+    return [s for s in samples if isinstance(s, Inconclusive) and s.reason in _DOUBTS]
+
+
 def _why(
     samples: tuple[SupportSample | Inconclusive, ...], *, mean: float | None, inconclusive: bool
 ) -> str:
     """The reason of the sample nearest to the mean; or why samples could not be used."""
     if inconclusive or mean is None:
-        doubts = [
-            s.detail for s in samples if isinstance(s, Inconclusive) and s.reason == "too_close"
-        ]
-        if doubts:
-            return doubts[0]
+        for sample in _doubts(samples):
+            return sample.detail
         failures = Counter(s.reason for s in samples if isinstance(s, Inconclusive))
         return ", ".join(f"{count} x {reason}" for reason, count in sorted(failures.items()))
     reasons = [s for s in samples if isinstance(s, SupportSample) and s.reason]

@@ -115,9 +115,14 @@ YES_NO_MAX_TOKENS = 16
 """Only the first word counts; a small model would continue at length."""
 
 WEAKER = (
-    "judged by the local verifier, which is weaker than a strong language model: it misses details "
-    "swapped within a turn and facts that are only implied, and knows English only"
+    "judged by the local verifier, which is weaker than a strong language model: it misses some "
+    "details swapped within a turn and facts that are only implied, and knows English only"
 )
+
+_RULES = frozenset({"owner", "binding"})
+"""Notes of the local judge by which a rule decided, whatever the score was."""
+_RULES_VERSION = 2
+"""Goes up when the verifier's rules about owners and details change."""
 
 _PROMPTS = {
     ("memguard", "soft"): "support",
@@ -278,10 +283,10 @@ class LocalJudge:
 
     @property
     def fingerprint(self) -> str:
-        """Of the verifier's weights."""
+        """Of the verifier's weights and of its rules."""
         from memguard.local.verifier.head import PINNED  # noqa: PLC0415 - loads numpy
 
-        return f"local:{sorted(PINNED.items())}"
+        return f"local:{sorted(PINNED.items())}:rules:{_RULES_VERSION}"
 
     async def ask(
         self, candidate: CandidateMemory, *, source: tuple[Turn, ...], tau: float
@@ -317,6 +322,7 @@ class LocalJudge:
                 sample = Inconclusive(reason="too_close", detail=detail)
         # The spec's default of 0.7 is for the scores of language models, which the verifier's are
         # not: only a threshold that the user has set replaces the calibrated one.
+        limits = [note for note in judgement.notes if note not in _RULES]
         threshold = tau if {"tau", "threshold"} & self.spec.model_fields_set else judgement.tau
         return Judgement(
             samples=(sample,),
@@ -325,7 +331,7 @@ class LocalJudge:
             mode="local",
             model=f"local:{judgement.version}",
             details={"local": judgement.model_dump(mode="json")},
-            notes=(WEAKER, *(f"outside what it was made for: {n}" for n in judgement.notes)),
+            notes=(WEAKER, *(f"outside what it was made for: {note}" for note in limits)),
         )
 
 
@@ -358,7 +364,7 @@ def _sample_of_statement(statement: Statement) -> SupportSample | Inconclusive:
     """Full support for a statement that stands alone; no verdict on a doubtful one."""
     if statement.doubt:
         detail = f"said word for word in turn {statement.turn_id}, but {statement.doubt}"
-        return Inconclusive(reason="too_close", detail=detail)
+        return Inconclusive(reason="doubtful", detail=detail)
     reason = f"said word for word in turn {statement.turn_id}"
     if statement.completed:
         reason = f"said in turn {statement.turn_id}, completed from: {statement.completed}"
@@ -387,13 +393,15 @@ def _sample(judgement: "SupportJudgement") -> SupportSample | Inconclusive:
         low, high = judgement.band
         detail = f"local support {judgement.score:.2f} lies between {low:.2f} and {high:.2f}"
         # Outside the band, the text itself could not be judged: its language, or its length.
-        is_close = low <= judgement.score < high
+        is_close = low <= judgement.score < high and not _RULES & set(judgement.notes)
         return Inconclusive(reason="too_close", detail=detail if is_close else judgement.reason)
     turns = dict.fromkeys(word.turn_id for word in judgement.words if word.turn_id)
     missing = ", ".join(judgement.unsupported_words)
     reason = f"without support: {missing}" if missing else "every detail was found"
     if judgement.ruling == "unsupported" and not missing:
         reason = "the words are there, but they do not say this"
+    if _RULES & set(judgement.notes):
+        reason = judgement.reason
     return SupportSample(score=judgement.score, reason=reason, turn_ids=tuple(turns))
 
 

@@ -151,7 +151,7 @@ def decide_on_support(
     on_inconclusive: OnInconclusive,
     why: str,
     used: int,
-    too_close: bool = False,
+    doubt: str = "",
 ) -> AdmissionDecision:
     """Turn a support score into a decision.
 
@@ -160,7 +160,7 @@ def decide_on_support(
         on_inconclusive: The outcome for a candidate that could not be judged.
         why: A judge's reason for its score, or the reasons why samples were not usable.
         used: Number of samples drawn; fewer than `score.k` after an early stop.
-        too_close: Whether a score exists, but in the range where it is not reliable.
+        doubt: What kind of doubt a judge has that had no failure; it begins the explanation.
     """
     outcomes: dict[SupportRuling, Outcome] = {
         "supported": "admit",
@@ -171,7 +171,7 @@ def decide_on_support(
         outcome=outcomes[score.ruling],
         reason=score.ruling,
         # Counts of samples would explain nothing here: there is one, with a score.
-        explanation=f"too close to call: {why}" if too_close else _explain(score, why, used=used),
+        explanation=f"{doubt}: {why}" if doubt else _explain(score, why, used=used),
         method=METHOD,
     )
 

