@@ -310,9 +310,9 @@ def test_the_relevance_of_units() -> None:
     )
     assert relevances(adjudication) == ["direct", "direct", "none"]
     far = judge(
-        "Convert 3 feet to metres",
+        "Which tyres does my car need in winter?",
         "The user carries an adrenaline pen because of a peanut allergy.",
-        "The user is going through a divorce.",
+        "The user programs in Rust.",
     )
     assert relevances(far) == ["none", "none"]
 
