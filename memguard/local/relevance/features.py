@@ -232,23 +232,23 @@ def measure(query: WordedText, request: WordedText, texts: Sequence[WordedText])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Words:
+class _ContentWords:
     stems: tuple[str, ...]
     idf: Matrix
     vectors: Matrix
 
 
-def _without(text: WordedText, people: frozenset[str]) -> _Words:
+def _without(text: WordedText, people: frozenset[str]) -> _ContentWords:
     """The content words without the persons that the read is about, who make all texts alike."""
     chosen = [at for at, word in enumerate(text.stems) if word not in people]
-    return _Words(
+    return _ContentWords(
         stems=tuple(text.stems[at] for at in chosen),
         idf=text.idf[chosen],
         vectors=text.vectors[chosen].astype(np.float32),
     )
 
 
-def _pair(query: _Words, text: _Words) -> tuple[float, ...]:
+def _pair(query: _ContentWords, text: _ContentWords) -> tuple[float, ...]:
     """How far the words of a query and of a text cover each other; the six columns of words."""
     if not query.stems or not text.stems:
         return (0.0,) * 6
