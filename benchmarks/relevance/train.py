@@ -34,7 +34,7 @@ _PENALTY = 1e-3
 _STEPS = 60
 # Share of the relevant memories of the topics that score at least `CLEARLY_OTHER`, and of the other
 # memories of chats that score at least `DIRECT`.
-_KEPT, _DIRECT = 0.92, 0.08
+_KEPT, _DIRECT = 0.95, 0.08
 
 Vector = NDArray[np.float64]
 

@@ -48,6 +48,7 @@ def doctor(
         "pulled": _run(_pulled),
         "calibration": _run(_calibration, store, model=model),
         "embedder": _run(_embedder, embed),
+        "languages": _languages(),
         "store": _run(_store, store, embed=embed),
         "receipts": _run(_receipts, store),
         "memories": _run(_memories, store, embed=embed),
@@ -144,6 +145,17 @@ def _embedder(embed: str | None) -> Result:
         return True, f"{embed}, not called before the first write"
     weights = find_weights()
     return True, f"built in, {weights.precision} weights from {weights.source}: {weights.path}"
+
+
+def _languages() -> Result:
+    from memguard.local.relevance.multilingual import PACKAGE, is_installed
+
+    if is_installed():
+        return True, f"English by the built-in embedder, other languages by {PACKAGE}"
+    return True, (
+        "English by the built-in embedder, German, Spanish, French and Chinese by a table of "
+        "topics; the extra `multilingual` adds an encoder for other languages"
+    )
 
 
 def _store(store: str, *, embed: str | None) -> Result:

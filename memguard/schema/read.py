@@ -233,6 +233,11 @@ class FactorCompiled(ReadSpec):
 class PermissionSemantic(ReadSpec):
     """Settings of Permission-Semantic Admission: typed units, each with a permission of its own."""
 
+    local_first: bool = False
+    """Whether units that are clearly of another topic are left out before the model is asked, by
+    the local relevance model. Safety constraints, other constraints and wishes about the form of
+    answers never are. Ours."""
+
 
 class RelevanceGate(Frozen):
     """Settings of the relevance gate, which admits memories that are similar to the query.
@@ -520,6 +525,17 @@ class Ledger(Frozen):
         return tuple(verdict for verdict in self.verdicts if not verdict.shown)
 
 
+class LocalFirst(Frozen):
+    """What the local relevance model left out of a read before the language model was asked."""
+
+    unit_ids: tuple[str, ...] = ()
+    """The units that are clearly of another topic, in the order of recall."""
+    units: int = 0
+    """How many these are."""
+    tokens: int = 0
+    """Estimated tokens that they would have taken in the adjudicator's prompt."""
+
+
 class ReadReport(TableReport):
     """The receipt of one read: the query, the memories, the verdicts and the rendered section."""
 
@@ -559,6 +575,8 @@ class ReadReport(TableReport):
     """Memories that were decomposed in this read."""
     cached: int = 0
     """Memories whose units came from an earlier read."""
+    local_first: LocalFirst | None = None
+    """What `PermissionSemantic.local_first` saved; `None` if it is off."""
     flags: tuple[Flag, ...] = ()
     """Its limits."""
     failures: tuple[Failure, ...] = ()

@@ -42,6 +42,8 @@ FAR = 0.15
 """Below this score, even what is wanted is clearly about something else."""
 DISTANT = 0.1
 """Below this score, a common word or topic is no sign of relevance."""
+# Minimum score of a unit whose topics have nothing to do with those of the query.
+_APART = 0.35
 # A word that no more texts of a read have tells something about each of them.
 _MIN_COMMON = 3
 # Pairs of a minimum score and a number of shared content stems that together make a unit direct.
@@ -224,7 +226,9 @@ def relevance_of(
     if kind == "safety" and is_shared_matter(query):
         return "direct"
     same = share_topic(query, text)
-    if score >= CLEARLY_OTHER:
+    # A taste or a limit need not be of the same topic to bear on a request.
+    apart = same is False and not shared and kind not in {"preference", "constraint"}
+    if score >= (_APART if apart else CLEARLY_OTHER):
         # Where neither words nor topics tell anything of another language, nothing is known.
         is_english = language_of(query) == language_of(text) == "en"
         return "indirect" if is_english or same or shared else "uncertain"

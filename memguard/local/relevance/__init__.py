@@ -1,7 +1,27 @@
 """Whether a memory is about what a query asks: scores without a language model."""
 
-from memguard.local.relevance.head import CLEARLY_OTHER, DIRECT
-from memguard.local.relevance.model import UNCERTAIN, RelevanceModel
+import importlib
+from typing import TYPE_CHECKING
+
 from memguard.local.relevance.requests import asks_for_everything
 
+if TYPE_CHECKING:
+    from memguard.local.relevance.head import CLEARLY_OTHER, DIRECT
+    from memguard.local.relevance.model import UNCERTAIN, RelevanceModel
+
 __all__ = ["CLEARLY_OTHER", "DIRECT", "UNCERTAIN", "RelevanceModel", "asks_for_everything"]
+
+# Importing numpy takes a tenth of a second; the rules on words do not need it.
+_MODULES = {
+    "CLEARLY_OTHER": "head",
+    "DIRECT": "head",
+    "UNCERTAIN": "model",
+    "RelevanceModel": "model",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)

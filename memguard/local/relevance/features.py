@@ -204,11 +204,11 @@ def measure(query: WordedText, request: WordedText, texts: Sequence[WordedText])
         Shape (N, F), with the columns of `RELEVANCE_FEATURES`.
     """
     people = _people(query, texts)
-    asked = _without(query, people)
+    topic_words = _without(query, people)
     parts = [_without(text, people) for text in texts]
     cosine = np.array([text.sentence @ query.sentence for text in texts], dtype=np.float32)
     request_cosine = np.array([t.sentence @ request.sentence for t in texts], dtype=np.float32)
-    pairs = np.array([_pair(asked, part) for part in parts], dtype=np.float32)
+    pairs = np.array([_pair(topic_words, part) for part in parts], dtype=np.float32)
     names = np.array([_names(query, text, people) for text in texts], dtype=np.float32)
     kind = asks_about(request.text)
     answered = np.array([kind in text.answers for text in texts], dtype=np.float32)
@@ -224,7 +224,7 @@ def measure(query: WordedText, request: WordedText, texts: Sequence[WordedText])
         1.0 - answered if kind else np.zeros_like(answered),
         advice * wish,
         standing(pairs[:, 1]),
-        np.full(len(texts), max(0.0, 1.0 - len(asked.stems) / 8.0)),
+        np.full(len(texts), max(0.0, 1.0 - len(topic_words.stems) / 8.0)),
         np.array([topic is True for topic in topics], dtype=np.float32),
         np.array([topic is False for topic in topics], dtype=np.float32),
     ]
@@ -232,23 +232,23 @@ def measure(query: WordedText, request: WordedText, texts: Sequence[WordedText])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Words:
+class _ContentWords:
     stems: tuple[str, ...]
     idf: Matrix
     vectors: Matrix
 
 
-def _without(text: WordedText, people: frozenset[str]) -> _Words:
+def _without(text: WordedText, people: frozenset[str]) -> _ContentWords:
     """The content words without the persons that the read is about, who make all texts alike."""
     chosen = [at for at, word in enumerate(text.stems) if word not in people]
-    return _Words(
+    return _ContentWords(
         stems=tuple(text.stems[at] for at in chosen),
         idf=text.idf[chosen],
         vectors=text.vectors[chosen].astype(np.float32),
     )
 
 
-def _pair(query: _Words, text: _Words) -> tuple[float, ...]:
+def _pair(query: _ContentWords, text: _ContentWords) -> tuple[float, ...]:
     """How far the words of a query and of a text cover each other; the six columns of words."""
     if not query.stems or not text.stems:
         return (0.0,) * 6
@@ -283,13 +283,13 @@ def _people(query: WordedText, texts: Sequence[WordedText]) -> frozenset[str]:
 def _names(
     query: WordedText, text: WordedText, people: frozenset[str]
 ) -> tuple[float, float, float]:
-    asked = {stem(name) for name in query.names} & people
+    wanted = {stem(name) for name in query.names} & people
     subject = stem(text.subject) if text.subject else ""
-    mentioned = subject in asked or bool(asked & {stem(name) for name in text.names})
+    mentioned = subject in wanted or bool(wanted & {stem(name) for name in text.names})
     places = (query.names & text.names) - {name for name in query.names if stem(name) in people}
     return (
-        float(bool(asked) and mentioned),
-        float(bool(asked) and not mentioned and subject in people),
+        float(bool(wanted) and mentioned),
+        float(bool(wanted) and not mentioned and subject in people),
         float(bool(places)),
     )
 

@@ -4,15 +4,13 @@ Without the multilingual encoder a doubt shows the memory: a memory is clearly o
 if the words of both texts tell their topics and these have nothing to do with each other.
 """
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
 
 from memguard.local.encoder import Matrix
 from memguard.local.relevance.features import standing
-from memguard.local.relevance.topics import share_topic
-from memguard.local.verifier.words import split_words
+from memguard.local.relevance.topics import share_topic, share_words
 
 FOREIGN_FEATURES: tuple[str, ...] = (
     "centred_cosine",
@@ -22,34 +20,8 @@ FOREIGN_FEATURES: tuple[str, ...] = (
     "shared_words",
 )
 """Names of the columns of `measure_foreign`."""
-SAME_TOPIC, UNKNOWN_TOPIC, OTHER_TOPIC = 0.5, 0.4, 0.15
+SAME_TOPIC, UNKNOWN_TOPIC, OTHER_TOPIC = 0.5, 0.4, 0.1
 """The scores without an encoder."""
-# Two words with the same beginning of this length are forms of one word in most languages.
-_STEM = 5
-_CJK = re.compile("[\u3400-\u9fff]+")
-# Pairs of characters of requests and memories that say nothing of their topic.
-_EMPTY_PAIRS = frozenset(
-    [
-        "用户",
-        "我的",
-        "什么",
-        "可以",
-        "怎么",
-        "应该",
-        "喜欢",
-        "帮我",
-        "一个",
-        "不能",
-        "的时",
-        "时候",
-        "户的",
-        "户喜",
-        "我可",
-    ]
-)
-_EMPTY = frozenset(
-    {"user", "nutze", "usuar", "utili", "users", "quest", "welch", "would", "could", "shoul"}
-)
 
 
 def score_by_words(query: str, texts: Sequence[str]) -> Matrix:
@@ -57,7 +29,9 @@ def score_by_words(query: str, texts: Sequence[str]) -> Matrix:
     scores = {True: SAME_TOPIC, None: UNKNOWN_TOPIC, False: OTHER_TOPIC}
     return np.array(
         [
-            max(scores[share_topic(query, text)], UNKNOWN_TOPIC if _shared(query, text) else 0.0)
+            max(
+                scores[share_topic(query, text)], UNKNOWN_TOPIC if share_words(query, text) else 0.0
+            )
             for text in texts
         ],
         dtype=np.float32,
@@ -85,26 +59,10 @@ def measure_foreign(query: str, texts: Sequence[str], *, vectors: Matrix, centre
         standing(cosine),
         np.array([topic is True for topic in topics]),
         np.array([topic is False for topic in topics]),
-        np.array([_shared(query, text) for text in texts]),
+        np.array([share_words(query, text) for text in texts]),
     ]
     return np.stack(columns, axis=1).astype(np.float32)
 
 
 # With this many memories their own mean counts as much as that of all texts.
 _USUAL = 8.0
-
-
-def _shared(query: str, text: str) -> bool:
-    """Whether two texts share a longer word, a number, or two Chinese characters in a row."""
-    return bool(_units(query) & _units(text))
-
-
-def _units(text: str) -> set[str]:
-    lowered = text.casefold()
-    units = {
-        span.text[:_STEM]
-        for span in split_words(lowered)
-        if len(span.text) >= _STEM or span.text[0].isdigit()
-    }
-    pairs = {run[at : at + 2] for run in _CJK.findall(lowered) for at in range(len(run) - 1)}
-    return (units - _EMPTY) | (pairs - _EMPTY_PAIRS)

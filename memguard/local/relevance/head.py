@@ -16,7 +16,7 @@ from memguard.local.relevance.features import RELEVANCE_FEATURES
 from memguard.local.relevance.foreign import FOREIGN_FEATURES
 
 WEIGHTS_FILE = "relevance.json"
-DIGEST = "fd74417fd2a28249608ea90be8ef9f135b2da6150745cbf4c86c319f403bb6e4"
+DIGEST = "b0b5daa08a44813cf68bffff820c8531e1df940da32556d69608ab62e1aff220"
 """SHA-256 of the file; `python -m benchmarks.relevance.train` prints it."""
 CLEARLY_OTHER = 0.25
 """Below this score a memory is clearly of another topic."""

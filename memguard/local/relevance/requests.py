@@ -2,7 +2,7 @@
 
 import re
 
-from memguard.local.relevance.topics import language_of
+from memguard.local.adjudicator.languages import language_of
 from memguard.local.verifier.words import looks_foreign, split_words
 
 # `?` and full stops of Chinese and Japanese too.

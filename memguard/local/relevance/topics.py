@@ -9,11 +9,8 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from importlib import resources
 
-from memguard.local.verifier.lexicon import word_set
+from memguard.local.adjudicator.languages import language_of
 from memguard.local.verifier.words import split_words
-
-LANGUAGES = ("en", "de", "es", "fr", "zh")
-"""The languages of the words below."""
 
 _FILE = "topics.txt"
 
@@ -27,13 +24,13 @@ def _lines() -> tuple[str, ...]:
 @lru_cache(maxsize=1)
 def _read_words() -> dict[str, dict[str, frozenset[str]]]:
     """Topics by word, by language."""
-    table: dict[str, dict[str, set[str]]] = {language: {} for language in LANGUAGES}
+    table: dict[str, dict[str, set[str]]] = {}
     for line in _lines():
         topic, language, *words = line.split()
         if topic.endswith(":"):
             continue
         for word in words:
-            table[language].setdefault(word, set()).add(topic)
+            table.setdefault(language, {}).setdefault(word, set()).add(topic)
     return {
         language: {word: frozenset(topics) for word, topics in words.items()}
         for language, words in table.items()
@@ -58,50 +55,14 @@ _MIN_START = 3
 _MIN_LOAN = 5
 # German joins words: "Wochenendausflug". A part this long is a word of its own.
 _MIN_PART = 5
-_CJK = re.compile("[\u3400-\u9fff]")
-_FUNCTION_WORDS = {
-    "en": word_set(
-        "the is are was what which how where when who should can could does do my i a to of for "
-        "and in not his her with user's this that me"
-    ),
-    "de": word_set(
-        "der die das den dem des ein eine einen einem einer ist sind war was wie wo wer wann warum "
-        "soll kann könnte mein meine meinem meinen ich mir mich und nicht kein keine im zum zur "
-        "auf für mit von nutzer nutzerin nutzers gegen welche welcher welches wenn"
-    ),
-    "es": word_set(
-        "el la los las un una es son qué cómo dónde cuándo quién cuál debo puedo mi mis me y no "
-        "al del por para con de en usuario usuaria su tiene está le que"
-    ),
-    "fr": word_set(
-        "le la les un une des est sont que quel quelle quels comment où quand qui pourquoi je mon "
-        "ma mes et ne pas au aux du de pour avec dans utilisateur utilisatrice son sa il elle en a dois "
-        "puis pourrais"
-    ),
-}
-_LETTERS = {"de": "äöüß", "es": "ñ¿¡áíóú", "fr": "çèêàâîôûœ"}
-
-
-@lru_cache(maxsize=4096)
-def language_of(text: str) -> str:
-    """The language of a text among `LANGUAGES`, by its script, letters and function words."""
-    if _CJK.search(text):
-        return "zh"
-    lowered = text.casefold()
-    words = {span.text for span in split_words(lowered)}
-    words |= {part for word in words for part in word.replace("\u2019", "'").split("'")}
-    votes = {
-        language: len(words & function_words)
-        + any(c in lowered for c in _LETTERS.get(language, ""))
-        for language, function_words in _FUNCTION_WORDS.items()
-    }
-    return max(votes, key=lambda language: votes[language])
 
 
 @lru_cache(maxsize=8192)
 def topics_of(text: str) -> frozenset[str]:
     """The topics that a text has a word of; empty if it has none."""
     language = language_of(text)
+    if not language:
+        return _NONE
     if language == "zh":
         entries = _read_words()["zh"].items()
         return _joined(topics for word, topics in entries if word in text.casefold())
@@ -153,3 +114,47 @@ def share_topic(first: str, second: str) -> bool | None:
     if not mine or not others:
         return None
     return any(topic in others or _read_close().get(topic, _NONE) & others for topic in mine)
+
+
+# Two words with the same beginning of this length are forms of one word in most languages.
+_STEM = 5
+_CJK_RUN = re.compile("[\u3400-\u9fff]+")
+# Pairs of characters of requests and memories that say nothing of their topic.
+_EMPTY_PAIRS = frozenset(
+    [
+        "用户",
+        "我的",
+        "什么",
+        "可以",
+        "怎么",
+        "应该",
+        "喜欢",
+        "帮我",
+        "一个",
+        "不能",
+        "的时",
+        "时候",
+        "户的",
+        "户喜",
+        "我可",
+    ]
+)
+_EMPTY = frozenset(
+    {"user", "nutze", "usuar", "utili", "users", "quest", "welch", "would", "could", "shoul"}
+)
+
+
+def share_words(query: str, text: str) -> bool:
+    """Whether two texts share a longer word, a number, or two Chinese characters in a row."""
+    return bool(_units(query) & _units(text))
+
+
+def _units(text: str) -> set[str]:
+    lowered = text.casefold()
+    units = {
+        span.text[:_STEM]
+        for span in split_words(lowered)
+        if len(span.text) >= _STEM or span.text[0].isdigit()
+    }
+    pairs = {run[at : at + 2] for run in _CJK_RUN.findall(lowered) for at in range(len(run) - 1)}
+    return (units - _EMPTY) | (pairs - _EMPTY_PAIRS)

@@ -9,6 +9,7 @@ records what became of every unit.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import reduce
@@ -81,6 +82,11 @@ INSTRUCTIONS: dict[Instruction, TableRow] = {
 """The rows of units that instruct the assistant. They come before everything else, so no verdict,
 safety word or missing answer lifts them."""
 
+OTHER_TOPIC = TableRow(
+    "local-first-other-topic",
+    "DENY",
+    "clearly of another topic, so it was left out before the model was asked",
+)
 EVIDENCE = TableRow(
     "evidence-conflict", "DENY", "contradicted by the evidence given with the query"
 )
@@ -173,9 +179,16 @@ class Compiled:
 
 
 def rule_on_units(
-    units: Sequence[Unit], *, adjudication: Adjudication, spec: ReadSpec
+    units: Sequence[Unit],
+    *,
+    adjudication: Adjudication,
+    spec: ReadSpec,
+    left_out: AbstractSet[str] = frozenset(),
 ) -> tuple[Ruling, ...]:
-    """What each unit may be used for, conflicts between them settled."""
+    """What each unit may be used for, conflicts between them settled.
+
+    `left_out` are the ids of units that were not judged because they are of another topic.
+    """
     rows: defaultdict[str, list[Row]] = defaultdict(list)
     for row in adjudication.rows:
         rows[row.unit_id].append(row)
@@ -188,6 +201,12 @@ def rule_on_units(
             fails_open=adjudication.fails_open,
         )
         for unit in units
+    )
+    rulings = tuple(
+        replace(ruling, row=OTHER_TOPIC)
+        if ruling.unit.id in left_out and ruling.row is not SUPERSEDED_RECORD
+        else ruling
+        for ruling in rulings
     )
     # Before conflicts: what another author demands is denied, and then speaks against nothing.
     rulings = tuple(map(_limited_by_author, rulings)) if spec.authorship else rulings
@@ -485,7 +504,8 @@ def compile_ledger(
         unit_id = ruling.unit.id
         verdict = UnitVerdict(
             unit=ruling.unit,
-            attributes=ruling.finding.attributes,
+            # Nobody was asked about a unit of another topic, so it has no verdict to report.
+            attributes=None if ruling.row is OTHER_TOPIC else ruling.finding.attributes,
             evidence_conflict=ruling.finding.evidence_conflict,
             conflicts_with=conflicts.get(unit_id, ()),
             influence=ruling.finding.influence,

@@ -1,7 +1,7 @@
 """The steps that every read-time method shares, and the graph that joins them.
 
 ```text
-START -> [decompose ->] adjudicate -> compile -> render -> END
+START -> [decompose ->] [local_first ->] adjudicate -> compile -> render -> END
 ```
 
 The input, output and state of the graph come first. Then what is derived from the input before
@@ -46,6 +46,7 @@ from memguard.schema.read import (
     Evidence,
     Flag,
     Ledger,
+    LocalFirst,
     ReadCase,
     ReadReport,
     ReadSpec,
@@ -139,6 +140,8 @@ class ReadState(ReadInput):
     """Memories decomposed in this read."""
     cached: int = 0
     """Memories whose units were cached."""
+    local_first: LocalFirst | None = None
+    """What was left out before the adjudicator was asked; `None` without that step."""
     seconds: float = 0.0
     """Seconds that the model calls have taken."""
     adjudication: Adjudication | None = None
@@ -390,6 +393,8 @@ class Steps:
         )
         start = time.monotonic()
         units = units_to_judge(state.units)
+        if state.local_first is not None:
+            units = [unit for unit in units if unit.id not in state.local_first.unit_ids]
         if not units:
             adjudication = Adjudication(adjudicator=self.adjudicator.name)
         elif is_blank(state.query):
@@ -429,7 +434,10 @@ class Steps:
     async def compile_verdicts(self, state: ReadState) -> dict[str, Any]:
         """Look every unit up in the table, settle conflicts, and choose what fits."""
         adjudication = state.adjudication or Adjudication()
-        rulings = rule_on_units(state.units, adjudication=adjudication, spec=self.spec)
+        left_out = state.local_first.unit_ids if state.local_first else ()
+        rulings = rule_on_units(
+            state.units, adjudication=adjudication, spec=self.spec, left_out=frozenset(left_out)
+        )
         compiled = compile_ledger(
             rulings,
             adjudication=adjudication,
@@ -479,21 +487,28 @@ class Steps:
             models={"adjudicator": self.adjudicator.name},
             decomposed=state.decomposed,
             cached=state.cached,
+            local_first=state.local_first,
             flags=state.flags,
             notes=state.notes,
         )
 
 
 def compile_method(
-    steps: Steps, *, decompose: NodeFunction | None = None
+    steps: Steps,
+    *,
+    decompose: NodeFunction | None = None,
+    local_first: NodeFunction | None = None,
 ) -> UncheckpointedGraph[Any]:
     """The steps of one method as a graph.
 
     Args:
         steps: The method's settings and adjudicator.
         decompose: A first step that splits memories into units; without one, each is judged whole.
+        local_first: A step after it that leaves units out before they are judged.
     """
     nodes: dict[str, NodeFunction] = {"decompose": decompose} if decompose else {}
+    if local_first:
+        nodes["local_first"] = local_first
     nodes["adjudicate"] = steps.adjudicate if decompose else steps.adjudicate_whole
     nodes["compile"] = steps.compile_verdicts
     nodes["render"] = steps.render

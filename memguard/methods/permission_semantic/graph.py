@@ -1,7 +1,7 @@
 """Permission-Semantic Admission: what may each unit of a memory be used for in this answer?
 
 ```text
-START -> decompose -> adjudicate -> compile -> render -> END
+START -> decompose -> [local_first ->] adjudicate -> compile -> render -> END
 ```
 
 The first step is here: memories are split into typed units, once per text, and the words of the
@@ -21,11 +21,13 @@ from typing import Annotated, Any, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
+from memguard.errors import ConfigurationError
 from memguard.llm.call import call_metadata
 from memguard.llm.limits import current_meter, use_meter
 from memguard.llm.models import LOCAL, Model, ModelLike, resolve_model
 from memguard.local.adjudicator import LocalDecomposer
 from memguard.local.pieces import pieces_key, problem_of, whole, with_span
+from memguard.local.relevance.leave_out import OtherTopics
 from memguard.methods.adjudication.model import (
     AskResult,
     ask_until,
@@ -41,13 +43,14 @@ from memguard.methods.adjudication.steps import (
     distinct,
     instructions_in,
     seconds_of,
+    units_to_judge,
     units_with_repeats,
 )
 from memguard.prompts import Prompt, load_prompt, resolve_prompt
 from memguard.protocols import Adjudicator, Decomposer, DecompositionCache
 from memguard.schema.base import is_blank
 from memguard.schema.decision import Inconclusive
-from memguard.schema.read import Decomposition, PermissionSemantic
+from memguard.schema.read import Decomposition, LocalFirst, PermissionSemantic
 from memguard.schema.receipt import Budget, Usage
 from memguard.schema.results import AdmissionResults
 from memguard.schema.units import Kind, Piece, Pieces
@@ -115,6 +118,31 @@ async def decompose(
         "seconds": time.monotonic() - start,
         "flags": ("decomposition_failed",) if len(new) < len(missing) else (),
         "notes": tuple(dict.fromkeys(note for note in notes if note)),
+    }
+
+
+async def leave_out(state: ReadState, *, steps: Steps, topics: OtherTopics) -> dict[str, Any]:
+    """Leave units out that are clearly of another topic, and count what that saves."""
+    start = time.monotonic()
+    units = units_to_judge(state.units)
+    turns = state.dialogue.evidence[-steps.spec.dialogue_turns :]
+    chosen: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    if units and not is_blank(state.query):
+        try:
+            # In a thread: to encode new memories takes a hundred milliseconds.
+            chosen = await asyncio.to_thread(topics.find, state.query, units, dialogue=turns)
+        except ConfigurationError as error:
+            # Without the local model's weights the language model is asked about everything.
+            notes = (f"nothing was left out before the model was asked: {error.message}",)
+    tokens = sum(estimate_tokens(unit.text) for unit in units if unit.id in chosen)
+    if chosen:
+        share = f"{len(chosen)} of {len(units)} units, about {tokens} tokens"
+        notes = (f"left out as clearly of another topic, before the model was asked: {share}",)
+    return {
+        "local_first": LocalFirst(unit_ids=chosen, units=len(chosen), tokens=tokens),
+        "seconds": state.seconds + time.monotonic() - start,
+        "notes": (*state.notes, *notes),
     }
 
 
@@ -347,4 +375,5 @@ def create_permission_semantic_graph(
         decomposer=decomposer or create_decomposer(model, prompt=splitting),
         cache=cache if cache is not None else InMemoryPieces(),
     )
-    return compile_method(steps, decompose=first)
+    second = partial(leave_out, steps=steps, topics=OtherTopics()) if spec.local_first else None
+    return compile_method(steps, decompose=first, local_first=second)
