@@ -37,6 +37,8 @@ from memguard.schema.units import Kind, Relevance, Unit
 Stance = Literal["confirms", "contradicts"]
 """What evidence says about a unit."""
 
+SOMEWHAT_ALIKE = 0.5
+"""Minimum score of a unit about a person in a question about the world, without a common word."""
 FAR = 0.15
 """Below this score, even what is wanted is clearly about something else."""
 DISTANT = 0.1
@@ -191,6 +193,7 @@ def relevance_of(
     text: str,
     shared: frozenset[str],
     is_wanted: bool = False,
+    is_about_world: bool = False,
 ) -> Relevance:
     """How relevant a unit of some kind is to a query.
 
@@ -201,6 +204,8 @@ def relevance_of(
         text: The unit.
         shared: The content stems that the two have in common.
         is_wanted: Whether such units bear on much: wishes where advice is asked for.
+        is_about_world: Whether the query asks for a fact about the world, on which a unit about a
+            person bears only if they have something in common.
 
     Returns:
         `none` only for what is clearly about something else.
@@ -208,16 +213,28 @@ def relevance_of(
     # "Where shall we eat?" shares no word with a peanut allergy.
     if kind == "safety" and is_shared_matter(query):
         return "direct"
+    has_common = bool(shared) or share_topic(query, text)
+    if is_about_world and not has_common and score < SOMEWHAT_ALIKE:
+        return "none"
     # The scores are those of a model for English, unless both texts are in it.
     if not language_of(query) == language_of(text) == "en":
         return _relevance_by_topic(query, text, shared)
+    return _relevance_by_score(
+        score, kind=kind, query=query, text=text, shared=shared, is_wanted=is_wanted
+    )
+
+
+def _relevance_by_score(
+    score: float, *, kind: Kind, query: str, text: str, shared: frozenset[str], is_wanted: bool
+) -> Relevance:
+    has_common = bool(shared) or share_topic(query, text)
     by_words = any(score >= low and len(shared) >= count for low, count in _DIRECT_BY_WORDS)
     if score >= DIRECT or by_words:
         return "direct"
     if are_apart(query, text) and score < (CLEARLY_OTHER if is_wanted else SOMEWHAT) and not shared:
         return "none"
     # A constraint applies to much that it shares no word with.
-    akin = score >= DISTANT and (share_topic(query, text) or bool(shared))
+    akin = score >= DISTANT and has_common
     if score >= CLEARLY_OTHER or kind == "constraint" or akin:
         return "indirect"
     return "uncertain" if is_wanted and score >= FAR else "none"
