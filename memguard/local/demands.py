@@ -93,6 +93,11 @@ _NO_DEMAND = word_set(
     "gave gives told tells sent sends took takes brought helped helps costs"
 )
 _TO_BE_DONE = re.compile(
+    r"\b(?:please|bitte|por favor|veuillez|s['\u2019]il (?:te|vous) plaît|prière|merci d(?:e\b|['\u2019]))|"
+    r"\b(?:(?:considered|deemed|automatically|pre)[ -]approved|(?:gilt|gelten) (?:\w+ ){0,3}als (?:genehmigt|freigegeben)|"
+    r"se consideran? aprobad|automatiquement (?:approuv|valid|pay)|automatisch (?:genehmigt|freigegeben|bezahlt))|"
+    r"\b(?:wird|werden) (?:\w+ ){0,4}gebeten|\b(?:möchten?|wünschen?|erwarten?|verlangen?)(?: \w+)?, dass\b|\bbitten wir\b|"
+    r"\b(?:souhait|demand|exige)\w* (?:que|de|à ce que)\b|\b(?:quier|pid|exig)\w+ que\b|请(?![假客问])|视为已?(?:批准|同意)|"
     r"\b(?:must|shall|(?:is|are) (?:required|obliged|expected|authori[sz]ed|instructed|allowed) to|mandatory)\b|"
     r"\b(?:ask|request|urge|instruct|remind|invite|want|expect|need|advise|encourage) (?:you|the assistant) to\b|"
     r"\b(?:assistant|chatbot|language model|ai agent|ai model|ki-assistent|asistente|intelligence artificielle)\b|"
@@ -100,16 +105,19 @@ _TO_BE_DONE = re.compile(
     r"\b(?:must|should|shall|has to|have to|needs? to|are to|is to) (?:\w+ ){0,2}be (?:\w+ ){0,2}?\w+(?:ed|en|id|nt)\b|"
     r"\b(?:you|(?:the )?(?:assistant|agent|bot|ai|system)) (?:must|should|shall|has to|have to|needs? to|may|will|can|is to|are to)\b|"
     r"\b(?:sind|ist) (?:[\w,]+ ){0,8}zu (?:be)?(?:zahlen|überweisen|genehmigen|senden|löschen|begleichen|verwenden|ignorieren)\b|"
-    r"\b(?:müssen|muss|sollen|soll|sollten) (?:[\w,]+ ){0,8}(?:bezahlt|überwiesen|genehmigt|gesendet|gelöscht|beglichen|freigegeben) werden\b|"
-    r"\b(?:du|der assistent|die ki) (?:musst|muss|sollst|soll|darfst|darf|kannst)\b|"
+    r"\b(?:du|sie|der assistent|die ki) (?:musst|muss|müssen|sollst|soll|sollen|darfst|darf|kannst)\b|"
+    r"\b(?:muss|müssen|soll|sollen|sollte|sollten|ist|sind|hat|haben) (?:[\w,.]+ ){0,12}(?:zu \w+en|\w+ werden)\b|"
+    r"\b(?:sofort|immer|stets|künftig|zukünftig|automatisch|direkt|umgehend|grundsätzlich|nie|niemals|alle|jede\w*|sämtliche|ohne)\b"
+    r"[^.]{0,120}\b(?!(?:werden|wurden|waren|haben|hatten|sind|können|wollen|morgen|gegen|vergeben|offen|geschlossen|ver\w+en|ge\w+en)\b)\w{3,}en\s*$|"
     r"\b(?:ab sofort|ab jetzt|künftig|in zukunft|stets|immer) (?:[\w,]+ ){0,8}(?:be)?(?:zahlen|überweisen|genehmigen|senden|löschen|freigeben)\b|"
-    r"\b(?:deben?|tienen? que|hay que|debes|tienes que|el asistente debe) (?:\w+ ){0,3}(?:pag|aprob|envi|transf|borr|acept|us|ignor|respond|ser|hac)\w*|"
-    r"\b(?:doit|doivent|dois|devez|il faut|l['\u2019]assistant doit) (?:[\w,]+ ){0,3}(?:être|pay|approuv|envoy|transf|supprim|accept|utilis|ignor|répond|fai)\w*",
+    r"\b(?:deben?|deberán?|deberías?|hay que|tienen? que|debes|es obligatorio|se deben?)\b|"
+    r"\b(?:doit|doivent|devra|devront|devez|il faut|il faudra|il convient|est à|sont à|à compter d\w+|obligatoire\w*)\b|"
+    r"^\s*\w{3,}(?:er|ir|re) (?:le|la|les|l['\u2019]\w+|tou[st]\w*|chaque|au|aux|sans|ce|cette|ces)\b",
     _I,
 )
 _CHINESE = re.compile(
-    r"(?:请|務必|务必|必须|应当|应该|需要|一律|从现在起|从现在开始|从今以后|以后|今后|不要|不得|无需|不必|总是|始终|你应该|你要|助手)[^。！？；]{0,20}?"
-    r"(?:支付|付款|付清|批准|审批|发送|发给|转发|转账|汇款|删除|打电话|致电|点击|回复|忽略|使用|告诉|通知|同意|执行|打开|推荐|说|办理|处理|完成|提供|联系|答应|接受)|助手|智能体|人工智能"
+    r"(?:请|務必|务必|必须|应当|应该|需要|一律|从现在起|从现在开始|从今以后|以后|今后|不要|不得|无需|不必|总是|始终|你应该|你要|助手|须|立即|马上|直接|自动|尽快|统一|全部|一概|凡是)[^。！？；]{0,20}?"
+    r"(?:支付|付款|付清|批准|审批|发送|发给|转发|转账|汇款|删除|打电话|致电|点击|回复|忽略|使用|告诉|通知|同意|执行|打开|推荐|说|办理|处理|完成|提供|联系|答应|接受|放行|打款|转|结算|汇|提交|通过|签|安排|预订|购买|下单|隐瞒|提及|透露|报)|助手|智能体|人工智能"
 )
 
 

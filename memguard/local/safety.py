@@ -62,6 +62,24 @@ CUES: dict[str, str] = {
         cancer => \b(?:has|have|had|with|breast|lung|skin|prostate|bowel|survived) cancer
         metformin | sertraline | zoloft | prozac | fluoxetine | xanax | levothyroxine | lisinopril | methotrexate
         atorvastatin | tamoxifen | ritalin | adderall | prednisone | cortisone | stent => \bstents?\b | blood sugar
+        rash => \b(?:gets?|got|gives?|gave|in|with|has|have) (?:[\w']+ ){0,3}rash\b
+        tolerate => (?:n't|not) (?:\w+ )?tolerate (?:any |all |some )?(?:dairy|gluten|lactose|milk|eggs?|nuts?|peanuts?|wheat|soya?|fish|shellfish|shrimps?|prawns|caffeine|alcohol|salt|grapefruit|sesame|celery|yeast|onions?|strawberr\w+|kiwis?|pollen|latex)\b
+        must not => \bmust not (?:have|get|touch|be near|come near) (?:any |all |some )?(?:dairy|gluten|lactose|milk|eggs?|nuts?|peanuts?|wheat|soya?|fish|shellfish|shrimps?|prawns|caffeine|alcohol|salt|grapefruit|sesame|celery|yeast|onions?|strawberr\w+|kiwis?|pollen|latex)\b
+        away => \bstay away from (?:any |all |some )?(?:dairy|gluten|lactose|milk|eggs?|nuts?|peanuts?|wheat|soya?|fish|shellfish|shrimps?|prawns|caffeine|alcohol|salt|grapefruit|sesame|celery|yeast|onions?|strawberr\w+|kiwis?|pollen|latex)\b
+        allowed => \b(?:not|isn't|aren't) allowed (?:to have )?(?:any |all |some )?(?:dairy|gluten|lactose|milk|eggs?|nuts?|peanuts?|wheat|soya?|fish|shellfish|shrimps?|prawns|caffeine|alcohol|salt|grapefruit|sesame|celery|yeast|onions?|strawberr\w+|kiwis?|pollen|latex)\b
+        avoid => \bavoids? (?:any |all |some )?(?:dairy|gluten|lactose|milk|eggs?|nuts?|peanuts?|wheat|soya?|fish|shellfish|shrimps?|prawns|caffeine|alcohol|salt|grapefruit|sesame|celery|yeast|onions?|strawberr\w+|kiwis?|pollen|latex)\b.{0,20}(?:medical|health)
+        sick => \bsick (?:from|of eating|after) (?:any |all |some )?(?:dairy|gluten|lactose|milk|eggs?|nuts?|peanuts?|wheat|soya?|fish|shellfish|shrimps?|prawns|caffeine|alcohol|salt|grapefruit|sesame|celery|yeast|onions?|strawberr\w+|kiwis?|pollen|latex)\b
+        makes => (?:any |all |some )?(?:dairy|gluten|lactose|milk|eggs?|nuts?|peanuts?|wheat|soya?|fish|shellfish|shrimps?|prawns|caffeine|alcohol|salt|grapefruit|sesame|celery|yeast|onions?|strawberr\w+|kiwis?|pollen|latex)\b makes? \w+ (?:sick|ill|dizzy)\b
+        for => (?:any |all |some )?(?:dairy|gluten|lactose|milk|eggs?|nuts?|peanuts?|wheat|soya?|fish|shellfish|shrimps?|prawns|caffeine|alcohol|salt|grapefruit|sesame|celery|yeast|onions?|strawberr\w+|kiwis?|pollen|latex)\b (?:is|are) (?:very |really )?(?:dangerous|deadly|fatal|lethal|poison) | deadly for => \bdeadly for\b
+        dangerous => \b(?:is|are) (?:life-threatening|dangerous) (?:for|to) (?:me|him|her|the user)
+        faint => \bfaint(?:s|ed|ing)?\b(?! (?:smell|light|hope|line|memory|idea|praise|sound|scent|trace|colou?r)) | dizz
+        itch => \b(?:throat|mouth|tongue) itch | reaction => \b(?:severe|allergic|bad) reactions? to
+        stairs => \b(?:trouble|difficulty|problems?|struggles?) (?:\w+ ){0,3}stairs
+        stairs => \b(?:knees?|hips?|legs?|back) (?:can't|cannot|don't|doesn't|won't) (?:\w+ ){0,2}stairs
+        heart => \b(?:bad|weak) heart\b | cholesterol => \bhigh cholesterol | gout => \bgout\b | vertigo => \bvertigo\b
+        ibs => \bibs\b | irritable bowel | digest => (?:n't|not) digest | immune system => \bweak(?:ened)? immune system
+        stroke => \b(?:from|of) (?:a|the|his|her|my) stroke\b
+        hear => \b(?:barely|hardly|can't|cannot) hear\b(?! (?:about|from|you|the|that|of)) | hears => \bhears (?:badly|poorly)
         sensitive => \bsensitive to (?:sul|glut|milk|dairy|lactose|caffeine|nut|nickel|latex|perfume|fragranc|sunlight)
         doctor => \b(?:doctor|gp|cardiologist|dietitian) (?:has )?put (?:me|him|her|them|the user) on | low-sodium | low-salt
         hospital => \b(?:ends?|ended|end) up in (?:the )?hospital

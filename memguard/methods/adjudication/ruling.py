@@ -205,8 +205,8 @@ def _limited_by_author(rulings: Sequence[Ruling]) -> tuple[Ruling, ...]:
         # "Do not give the patient penicillin" is a demand too, and is shown.
         if ruling.unit.memory_id in demanding and not is_about_safety(ruling):
             row = stricter(row, ANOTHER_DEMAND)
-        elif ruling.unit.said_by in OTHER_AUTHORS:
-            row = stricter(row, ANOTHER_AUTHOR)
+        elif ruling.unit.said_by in OTHER_AUTHORS and row.then != "DENY":
+            row = ANOTHER_AUTHOR
         limited.append(ruling if row is ruling.row else replace(ruling, row=row))
     return tuple(limited)
 
