@@ -61,7 +61,7 @@ _LETTERS: tuple[tuple[Language, re.Pattern[str]], ...] = (
     ("de", re.compile("[äöüß]", _I)),
     ("es", re.compile("[ñ¿¡áíóú]", _I)),
     ("fr", re.compile("[çœèêàùîôû]|\\b[dlnjsc]['\u2019](?=\\w)", _I)),
-    ("", re.compile("[ãõìòřłşğıåæø]", _I)),
+    ("", re.compile("[ãõìòřłşğåæø]", _I)),
 )
 """Letters that one of the languages has and its neighbours have not."""
 

@@ -204,8 +204,8 @@ def relevance_of(
         text: The unit.
         shared: The content stems that the two have in common.
         is_wanted: Whether such units bear on much: wishes where advice is asked for.
-        is_about_world: Whether the query asks for a fact about the world, on which a unit about a
-            person bears only if they have something in common.
+        is_about_world: Whether the query is about nobody, so that a unit about a person bears on it
+            only if they have something in common.
 
     Returns:
         `none` only for what is clearly about something else.

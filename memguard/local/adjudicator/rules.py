@@ -314,6 +314,14 @@ class _AttributeRules:
         )
 
     @property
+    def _is_about_world(self) -> bool:
+        """Whether the query is about nobody, and asks for no advice: a fact, a translation."""
+        situation = self._situation
+        return isinstance(situation, Situation) and (
+            situation.target == "world" and situation.mode not in _ADVICE
+        )
+
+    @property
     def _is_advice(self) -> bool:
         situation = self._situation
         return isinstance(situation, Situation) and situation.mode in _ADVICE
@@ -379,7 +387,7 @@ class _AttributeRules:
             text=unit.text,
             shared=shared,
             is_wanted=is_wanted,
-            is_about_world=self._is_look_up and kind in _OF_A_PERSON,
+            is_about_world=self._is_about_world and kind in _OF_A_PERSON,
         )
         # "Always answer in German" shares no word with what is asked.
         if relevance == "none" and kind == "constraint" and cues.ANSWER_FORM.search(unit.text):
