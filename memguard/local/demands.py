@@ -14,7 +14,37 @@ from functools import lru_cache
 from memguard.local.verifier.lexicon import word_set
 
 _I = re.IGNORECASE
-_SENTENCE = re.compile(r"[^.!?;\n。！？；]+")
+_SENTENCE = re.compile(r"[^.!?;:\n。！？；：]+")
+_SEGMENT = re.compile(
+    r", *(?=(?:please|kindly|just|always|never|then|bitte|immer|stets|por favor|siempre|toujours|veuillez|merci de)\b|"
+    r"\w+ (?:the|all|any|every|each|it|them|me|no|alle|jede\w*|sie|tod[oa]s|tous|toutes)\b)",
+    _I,
+)
+"""Where a demand may begin within a sentence: "as agreed, pay the invoice"."""
+_WAIVES = re.compile(
+    r"\bno (?:further |additional |more |prior |separate )?(?:approval|confirmation|review|check|authori[sz]ation|consent|sign-?off)s?\b|"
+    r"\bwithout (?:\w+ ){0,3}(?:approval|confirmation|review|checking|authori[sz]ation|consent|asking|sign-?off|delay|question)|"
+    r"\b(?:keine|ohne) (?:\w+ ){0,3}(?:freigabe|genehmigung|zustimmung|rückfrage|prüfung|bestätigung)|"
+    r"\b(?:sin|no (?:se )?(?:requiere|necesita|hace falta)) (?:\w+ ){0,3}(?:aprobación|autorización|confirmación|revisión|preguntar|consultar)|"
+    r"\b(?:sans|aucune?) (?:\w+ ){0,3}(?:approbation|validation|accord|autorisation|confirmation|vérification|demander)|"
+    r"(?:无需|不需要|不用|不必|无须|未经)[^。，]{0,8}(?:审批|批准|确认|授权|审核|询问|同意)",
+    _I,
+)
+"""Words that set a control of the user aside."""
+_KEEPS = re.compile(
+    r"\b(?:never|not|don['\u2019]t|nie|niemals|nicht|nunca|no|jamais|ne) (?:[\w,]+ ){0,6}(?:without|ohne|sin|sans)\b|"
+    r"(?:不要|不得|绝不|切勿|不能)[^。]{0,10}(?:未经|没有)",
+    _I,
+)
+_CONDITION = re.compile(
+    r"^\s*(?:if|when|whenever|once|wenn|falls|sobald|si|cuando|quand|lorsque)\b[^,]{0,200}, *", _I
+)
+_FIRST = re.compile(
+    r"\b(?:i|i['\u2019]\w+|my|me|myself|we|our|us|the user|ich|mein\w{0,2}|mir|wir|unser\w{0,2}|(?:der|die) nutzer(?:in)?|"
+    r"yo|mi|mis|me|nosotr[oa]s|nuestr[oa]s?|(?:el|la) usuari[oa]|je|j['\u2019]\w+|mon|ma|mes|nous|notre|nos|"
+    r"l['\u2019]utilisat\w+)\b|[我咱]|用户",
+    _I,
+)
 _LEAD = re.compile(
     r"^(?:[\s,:\-*•>\"'\u201c\u201e]|(?:please|kindly|just|also|then|so|and|always|never|immediately|important|note|urgent|"
     r"reminder|from (?:now|today) on|from here on|going forward|henceforth|hereafter|in (?:the )?future|"
@@ -63,39 +93,74 @@ _NO_DEMAND = word_set(
     "gave gives told tells sent sends took takes brought helped helps costs"
 )
 _TO_BE_DONE = re.compile(
+    r"\b(?:please|bitte|por favor|veuillez|s['\u2019]il (?:te|vous) plaît|prière|merci d(?:e\b|['\u2019]))|"
+    r"\b(?:(?:considered|deemed|automatically|pre)[ -]approved|(?:gilt|gelten) (?:\w+ ){0,3}als (?:genehmigt|freigegeben)|"
+    r"se consideran? aprobad|automatiquement (?:approuv|valid|pay)|automatisch (?:genehmigt|freigegeben|bezahlt))|"
+    r"\b(?:wird|werden) (?:\w+ ){0,4}gebeten|\b(?:möchten?|wünschen?|erwarten?|verlangen?)(?: \w+)?, dass\b|\bbitten wir\b|"
+    r"\b(?:souhait|demand|exige)\w* (?:que|de|à ce que)\b|\b(?:quier|pid|exig)\w+ que\b|请(?![假客问])|视为已?(?:批准|同意)|"
+    r"\b(?:must|shall|(?:is|are) (?:required|obliged|expected|authori[sz]ed|instructed|allowed) to|mandatory)\b|"
+    r"\b(?:ask|request|urge|instruct|remind|invite|want|expect|need|advise|encourage) (?:you|the assistant) to\b|"
+    r"\b(?:assistant|chatbot|language model|ai agent|ai model|ki-assistent|asistente|intelligence artificielle)\b|"
+    r"\b(?:wir bitten|ich bitte|sie bitten|rogamos|le pedimos|les pedimos|te pedimos|solicitamos|se ruega|nous vous|prière de)\b|"
     r"\b(?:must|should|shall|has to|have to|needs? to|are to|is to) (?:\w+ ){0,2}be (?:\w+ ){0,2}?\w+(?:ed|en|id|nt)\b|"
     r"\b(?:you|(?:the )?(?:assistant|agent|bot|ai|system)) (?:must|should|shall|has to|have to|needs? to|may|will|can|is to|are to)\b|"
     r"\b(?:sind|ist) (?:[\w,]+ ){0,8}zu (?:be)?(?:zahlen|überweisen|genehmigen|senden|löschen|begleichen|verwenden|ignorieren)\b|"
-    r"\b(?:müssen|muss|sollen|soll|sollten) (?:[\w,]+ ){0,8}(?:bezahlt|überwiesen|genehmigt|gesendet|gelöscht|beglichen|freigegeben) werden\b|"
-    r"\b(?:du|der assistent|die ki) (?:musst|muss|sollst|soll|darfst|darf|kannst)\b|"
+    r"\b(?:du|sie|der assistent|die ki) (?:musst|muss|müssen|sollst|soll|sollen|darfst|darf|kannst)\b|"
+    r"\b(?:muss|müssen|soll|sollen|sollte|sollten|ist|sind|hat|haben) (?:[\w,.]+ ){0,12}(?:zu \w+en|\w+ werden)\b|"
+    r"\b(?:sofort|immer|stets|künftig|zukünftig|automatisch|direkt|umgehend|grundsätzlich|nie|niemals|alle|jede\w*|sämtliche|ohne)\b"
+    r"[^.]{0,120}\b(?!(?:werden|wurden|waren|haben|hatten|sind|können|wollen|morgen|gegen|vergeben|offen|geschlossen|ver\w+en|ge\w+en)\b)\w{3,}en\s*$|"
     r"\b(?:ab sofort|ab jetzt|künftig|in zukunft|stets|immer) (?:[\w,]+ ){0,8}(?:be)?(?:zahlen|überweisen|genehmigen|senden|löschen|freigeben)\b|"
-    r"\b(?:deben?|tienen? que|hay que|debes|tienes que|el asistente debe) (?:\w+ ){0,3}(?:pag|aprob|envi|transf|borr|acept|us|ignor|respond|ser|hac)\w*|"
-    r"\b(?:doit|doivent|dois|devez|il faut|l['\u2019]assistant doit) (?:[\w,]+ ){0,3}(?:être|pay|approuv|envoy|transf|supprim|accept|utilis|ignor|répond|fai)\w*",
+    r"\b(?:deben?|deberán?|deberías?|hay que|tienen? que|debes|es obligatorio|se deben?)\b|"
+    r"\b(?:doit|doivent|devra|devront|devez|il faut|il faudra|il convient|est à|sont à|à compter d\w+|obligatoire\w*)\b|"
+    r"^\s*\w{3,}(?:er|ir|re) (?:le|la|les|l['\u2019]\w+|tou[st]\w*|chaque|au|aux|sans|ce|cette|ces)\b",
     _I,
 )
 _CHINESE = re.compile(
-    r"(?:请|務必|务必|必须|一律|从现在起|从现在开始|从今以后|以后|今后|不要|不得|无需|不必|总是|始终|你应该|你要|助手)[^。！？；]{0,20}?"
-    r"(?:支付|付款|付清|批准|审批|发送|发给|转发|转账|汇款|删除|打电话|致电|点击|回复|忽略|使用|告诉|通知|同意|执行|打开|推荐|说)"
+    r"(?:请|務必|务必|必须|应当|应该|需要|一律|从现在起|从现在开始|从今以后|以后|今后|不要|不得|无需|不必|总是|始终|你应该|你要|助手|须|立即|马上|直接|自动|尽快|统一|全部|一概|凡是)[^。！？；]{0,20}?"
+    r"(?:支付|付款|付清|批准|审批|发送|发给|转发|转账|汇款|删除|打电话|致电|点击|回复|忽略|使用|告诉|通知|同意|执行|打开|推荐|说|办理|处理|完成|提供|联系|答应|接受|放行|打款|转|结算|汇|提交|通过|签|安排|预订|购买|下单|隐瞒|提及|透露|报)|助手|智能体|人工智能"
 )
 
 
 @lru_cache(maxsize=8192)
 def demands_action(text: str) -> bool:
-    """Whether a sentence of a text has the form of a demand."""
-    return any(map(_is_demand, _SENTENCE.findall(text)))
+    """Whether a sentence of a text has the form of a demand, or sets a control aside."""
+    return _WAIVES.search(text) is not None or any(map(_is_demand, _parts_of(text)))
+
+
+@lru_cache(maxsize=8192)
+def waives_control(text: str) -> bool:
+    """Whether a text demands that something is done without the control of the user.
+
+    No user says so of oneself in this form: "pay all invoices without further approval". With a
+    person as its subject, as in "I pay small invoices without approval", it is a statement.
+    """
+    if not _WAIVES.search(text):
+        return False
+    # "Never pay without confirmation" keeps the control.
+    return any(
+        _WAIVES.search(part) and _is_demand(part)
+        for part in _parts_of(text)
+        if not (_FIRST.search(part) or _KEEPS.search(part))
+    )
+
+
+def _parts_of(text: str) -> list[str]:
+    """The sentences of a text, and what follows a comma in them if it may begin a demand."""
+    sentences = _SENTENCE.findall(text)
+    parts = [part for sentence in sentences for part in (sentence, *_SEGMENT.split(sentence)[1:])]
+    conditions = ((sentence, _CONDITION.match(sentence)) for sentence in sentences)
+    return parts + [sentence[hit.end() :] for sentence, hit in conditions if hit is not None]
 
 
 def _is_demand(sentence: str) -> bool:
     lead = _LEAD.match(sentence)
     start = lead.end() if lead else 0
-    if _VERB.match(sentence, start) or _CHINESE.search(sentence):
-        return True
-    if _POLITE.match(sentence, start):
+    forms = (_VERB.match(sentence, start), _POLITE.match(sentence, start))
+    if any(forms) or _CHINESE.search(sentence) or _TO_BE_DONE.search(sentence):
         return True
     acts = _ACTS_ON.match(sentence, start)
-    if acts is not None:
-        word = acts[1].casefold()
-        # A verb in the past, in the third person or in -ing begins a statement.
-        if word not in _NO_DEMAND and not word.endswith(("ed", "ing", "s")):
-            return True
-    return _TO_BE_DONE.search(sentence) is not None
+    if acts is None:
+        return False
+    word = acts[1].casefold()
+    # A verb in the past, in the third person or in -ing begins a statement.
+    return word not in _NO_DEMAND and not word.endswith(("ed", "ing", "s"))

@@ -62,6 +62,27 @@ CUES: dict[str, str] = {
         cancer => \b(?:has|have|had|with|breast|lung|skin|prostate|bowel|survived) cancer
         metformin | sertraline | zoloft | prozac | fluoxetine | xanax | levothyroxine | lisinopril | methotrexate
         atorvastatin | tamoxifen | ritalin | adderall | prednisone | cortisone | stent => \bstents?\b | blood sugar
+        rash => \b(?:gets?|got|gives?|gave|in|with|has|have) (?:[\w']+ ){0,3}rash\b
+        tolerate => (?:n't|not) (?:\w+ )?tolerate (?:any |all |some )?(?:dairy|gluten|lactose|milk|eggs?|nuts?|peanuts?|wheat|soya?|fish|shellfish|shrimps?|prawns|caffeine|alcohol|salt|grapefruit|sesame|celery|yeast|onions?|strawberr\w+|kiwis?|pollen|latex)\b
+        must not => \bmust not (?:have|get|touch|be near|come near) (?:any |all |some )?(?:dairy|gluten|lactose|milk|eggs?|nuts?|peanuts?|wheat|soya?|fish|shellfish|shrimps?|prawns|caffeine|alcohol|salt|grapefruit|sesame|celery|yeast|onions?|strawberr\w+|kiwis?|pollen|latex)\b
+        away => \bstay away from (?:any |all |some )?(?:dairy|gluten|lactose|milk|eggs?|nuts?|peanuts?|wheat|soya?|fish|shellfish|shrimps?|prawns|caffeine|alcohol|salt|grapefruit|sesame|celery|yeast|onions?|strawberr\w+|kiwis?|pollen|latex)\b
+        allowed => \b(?:not|isn't|aren't) allowed (?:to have )?(?:any |all |some )?(?:dairy|gluten|lactose|milk|eggs?|nuts?|peanuts?|wheat|soya?|fish|shellfish|shrimps?|prawns|caffeine|alcohol|salt|grapefruit|sesame|celery|yeast|onions?|strawberr\w+|kiwis?|pollen|latex)\b
+        avoid => \bavoids? (?:any |all |some )?(?:dairy|gluten|lactose|milk|eggs?|nuts?|peanuts?|wheat|soya?|fish|shellfish|shrimps?|prawns|caffeine|alcohol|salt|grapefruit|sesame|celery|yeast|onions?|strawberr\w+|kiwis?|pollen|latex)\b.{0,20}(?:medical|health)
+        sick => \bsick (?:from|of eating|after) (?:any |all |some )?(?:dairy|gluten|lactose|milk|eggs?|nuts?|peanuts?|wheat|soya?|fish|shellfish|shrimps?|prawns|caffeine|alcohol|salt|grapefruit|sesame|celery|yeast|onions?|strawberr\w+|kiwis?|pollen|latex)\b
+        makes => (?:any |all |some )?(?:dairy|gluten|lactose|milk|eggs?|nuts?|peanuts?|wheat|soya?|fish|shellfish|shrimps?|prawns|caffeine|alcohol|salt|grapefruit|sesame|celery|yeast|onions?|strawberr\w+|kiwis?|pollen|latex)\b makes? \w+ (?:sick|ill|dizzy)\b
+        for => (?:any |all |some )?(?:dairy|gluten|lactose|milk|eggs?|nuts?|peanuts?|wheat|soya?|fish|shellfish|shrimps?|prawns|caffeine|alcohol|salt|grapefruit|sesame|celery|yeast|onions?|strawberr\w+|kiwis?|pollen|latex)\b (?:is|are) (?:very |really )?(?:dangerous|deadly|fatal|lethal|poison) | deadly for => \bdeadly for\b
+        dangerous => \b(?:is|are) (?:life-threatening|dangerous) (?:for|to) (?:me|him|her|the user)
+        faint => \bfaint(?:s|ed|ing)?\b(?! (?:smell|light|hope|line|memory|idea|praise|sound|scent|trace|colou?r)) | dizz
+        itch => \b(?:throat|mouth|tongue) itch | reaction => \b(?:severe|allergic|bad) reactions? to
+        stairs => \b(?:trouble|difficulty|problems?|struggles?) (?:\w+ ){0,3}stairs
+        stairs => \b(?:knees?|hips?|legs?|back) (?:can't|cannot|don't|doesn't|won't) (?:\w+ ){0,2}stairs
+        heart => \b(?:bad|weak) heart\b | cholesterol => \bhigh cholesterol | gout => \bgout\b | vertigo => \bvertigo\b
+        ibs => \bibs\b | irritable bowel | digest => (?:n't|not) digest | immune system => \bweak(?:ened)? immune system
+        stroke => \b(?:from|of) (?:a|the|his|her|my) stroke\b
+        hear => \b(?:barely|hardly|can't|cannot) hear\b(?! (?:about|from|you|the|that|of)) | hears => \bhears (?:badly|poorly)
+        sensitive => \bsensitive to (?:sul|glut|milk|dairy|lactose|caffeine|nut|nickel|latex|perfume|fragranc|sunlight)
+        doctor => \b(?:doctor|gp|cardiologist|dietitian) (?:has )?put (?:me|him|her|them|the user) on | low-sodium | low-salt
+        hospital => \b(?:ends?|ended|end) up in (?:the )?hospital
         large print | months => \bmonths along\b | appendix out | cane => \b(?:uses?|with|on) (?:an? )?(?:white )?cane\b
         hospital => \b(?:sends?|puts?|lands?|landed|sent) (?:me|him|her|them|the user) (?:in|to) (?:the )?hospital
         immunocompromi | crohn | colitis | lupus | parkinson | multiple sclerosis | migraine | arrhythmi
@@ -69,7 +90,7 @@ CUES: dict[str, str] = {
         lost => \blost (?:his|her|my|their) (?:hearing|sight|eyesight|vision|leg|arm) | kill => \b(?:could|can|would|will|might) kill (?:me|him|her|them)\b | told => \btold (?:\w+ )?(?:to stop|to avoid|not to) (?:\w+ ){0,3}(?:by|eat|drink)
     """,
     "de": r"""
-        *allerg | unverträglich | *unverträglichkeit | anaphyla | zöliakie | laktose | nesselsucht | *ausschlag
+        *allerg | luft => \bkeine luft\b | stehen => \bnicht lange (?:am stück )?(?:stehen|gehen|laufen) | unverträglich | *unverträglichkeit | anaphyla | zöliakie | laktose | nesselsucht | *ausschlag
         asthma | diabet | zuckerkrank | insulin | epilep | *anfall => \b(?:krampf|epileptische\w*|schlag)\s?anf[aä]ll
         medikament | *tablette | *medizin => \bnimmt (?:\w+ ){0,4}medizin | blutverdünn | blutdruck | lithium => \b(?:nimmt|bekommt) (?:\w+ )?lithium
         antibiotik | antidepress | chemo | bluter => \bbluter\b | cortison | kortison | herzkrank | *herzfehler | herzinfarkt
@@ -87,7 +108,7 @@ CUES: dict[str, str] = {
         traitement => \btraitement (?:contre|pour)\b | tension => \b(?:hyper|d'hyper)?tension (?:artérielle)? | hypertens | cardiaque
         ne => \bne (?:peut|doit|dois|peux) (?:pas|jamais|plus) (?:\w+ ){0,2}(?:manger|boire|consommer|prendre)
         supporte => \bne supporte pas (?:le gluten|le lactose|l'aspirine|la pénicilline)
-        gonfle => \b(?:gorge|langue|visage|lèvres)\b.{0,15}gonfl | enceinte => \b(?:est|suis|tombée|femme) enceinte | grossesse | allait
+        gonfl => \b(?:fai|fon)t (?:\w+ )?gonfler | fauteuil => \ben fauteuil\b(?! d) | gonfle => \b(?:gorge|langue|visage|lèvres)\b.{0,15}gonfl | enceinte => \b(?:est|suis|tombée|femme) enceinte | grossesse | allait
         opér => \b(?:été|est|suis|fait|faire) (?:\w+ )?opérée? | opération => \bopération (?:du|de la|à la|au) | greffe | pacemaker | stimulateur
         fauteuil roulant | aveugle | malvoyant | sourd | malentendant | appareil auditif | dyslexi | béquilles | prothèse | handicap
         daltonien | lecteur d'écran | escaliers => \bne peut pas (?:\w+ ){0,2}escaliers | migraine | cancer => \b(?:a|un|du|son) cancer (?:du|de)?
@@ -97,6 +118,8 @@ CUES: dict[str, str] = {
         alerg | alérg | intoleran | anafila | celía | urticaria | ronchas | asma => \basma | asmátic | diabet | diabét | insulin | epilep
         medicament | medicación | pastillas | anticoagul | litio => \btoma (?:\w+ )?litio | antibiótic | antidepres | quimio | hemofíl
         tensión => \b(?:la|presión|tensión) (?:tensión|arterial|alta) | hipertens | presión arterial | marcapasos
+        puedo => \bno puedo (?:\w+ ){0,2}(?:comer|beber|tomar|consumir) | debo => \bno debo (?:\w+ ){0,2}(?:comer|beber|tomar|consumir)
+        toler => \bno toler[ao]\b | falta el aire => falta el aire
         puede => \bno (?:puede|puedo|debe|debo) (?:\w+ ){0,2}(?:comer|beber|tomar|consumir) | nunca => \bnunca (?:puede|debe|puedo) (?:comer|beber|tomar)
         hincha => \b(?:garganta|lengua|cara|labios)\b.{0,15}hincha | hincha => hincha la (?:garganta|lengua|cara)
         embaraz | embarazada | *lactancia | amamant | operad => \b(?:fue|fui|han?|he|recién) (?:\w+ )?operad | operación => \boperación (?:de|del) (?:corazón|rodilla|cadera|la)
@@ -117,7 +140,7 @@ CUES: dict[str, str] = {
     "zh": r"""
         *过敏 | *過敏 | *哮喘 | *糖尿病 | *胰岛素 | *癫痫 | *乳糖不耐 | *荨麻疹 | *血友病 | *乳糜泻
         *药 => (?:服|吃|用|打|需要)[^，。]{0,6}药 | *药物 | *降压药 | *高血压 | *抗凝 | *抗生素 | *抗抑郁 | *化疗 | *锂盐 | *碳酸锂 | *处方
-        *不能吃 | *不能喝 | *不可以吃 | *绝不能 | *绝对不能 | *忌口 | *怀孕 | *孕妇 | *哺乳 | *手术 | *开刀 | *移植 | *起搏器
+        *起疹 | *红疹 | *呼吸困难 | *不能吃 | *不能喝 | *不可以吃 | *绝不能 | *绝对不能 | *忌口 | *怀孕 | *孕妇 | *哺乳 | *手术 | *开刀 | *移植 | *起搏器
         *轮椅 | *輪椅 | *盲人 | *失明 | *视障 | *聋 | *助听器 | *听障 | *读屏 | *手语 | *残疾 | *拐杖 | *假肢 | *色盲 | *心脏病 | *癌 | *偏头痛 | *诵读困难
         *透析 | *休克 | *怀了 | *怀孕 | *几乎看不 | *看不清 | *看不见 | *胃不能 | *麸质
     """,

@@ -37,7 +37,7 @@ LABEL = re.compile(r"^([\w'. -]{1,40}): (?=\S)")
 """The speaker's name, which the local writer puts before what was said."""
 CONSTRAINT = _any(r"""
     must(?: not|n['\u2019]t)?  (?:can ?not|can['\u2019]t|may not) (?!stand)\w+  strictly
-    (?:is|am|are|['\u2019]m) (?:an? )?(?:strict )?(?:vegetarian|vegan|pescatarian)
+    (?:is|am|are|['\u2019]m|been|went|turned|a|an|strict|lifelong) (?:vegetarian|vegan|pescatarian)
     (?:is|am|are|['\u2019]m) (?:kosher|halal|teetotal\w*)
     (?:keeps?|eats?) (?:kosher|halal)
     (?:does|do)(?: not|n['\u2019]t) (?:eat|drink|consume|fly|drive|use)  avoids? (?:all|any|every)
@@ -214,7 +214,7 @@ HEALTH = _any(r"""
     travel\w*  trips?  flights?  hotels?  venues?  hik(?:e|ing)  work-?out\w*  exercis\w+  sports?
     diet\w*  nutrition  supplements?  medic\w+  pain\w*  symptoms?  remed(?:y|ies)  health\w*
     doctor  treatments?  part(?:y|ies)  events?  curry  cakes?  dessert\w*  groceries  pets?
-    perfumes?  cosmetics?
+    perfumes?  cosmetics?  (?:book|reserve) (?:me |us )?a table  table for  takeaway  takeout
 """)
 """Topics to which a safety constraint applies even if it shares no word with the query."""
 

@@ -13,14 +13,14 @@ from typing import Literal
 
 from memguard.local.verifier.lexicon import word_set
 
-Language = Literal["en", "de", "es", "fr", "zh", ""]
+RuleLanguage = Literal["en", "de", "es", "fr", "zh", ""]
 """A language that the rules read; an empty text for any other."""
 _I = re.IGNORECASE
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
 _HAN = re.compile("[\u3400-\u9fff]")
 _OTHER_SCRIPT = re.compile("[\u0370-\u1fff\u3040-\u30ff\uac00-\ud7af]")
 
-FUNCTION_WORDS: dict[Language, frozenset[str]] = {
+FUNCTION_WORDS: dict[RuleLanguage, frozenset[str]] = {
     "en": word_set("""
         the a an is are was were be been do does did what which who how why where when should
         would could can will i my me we our you your to of in on at for with from and or but not
@@ -57,18 +57,18 @@ FUNCTION_WORDS: dict[Language, frozenset[str]] = {
     """),
 }
 """Words of grammar by which a language is recognized."""
-_LETTERS: tuple[tuple[Language, re.Pattern[str]], ...] = (
+_LETTERS: tuple[tuple[RuleLanguage, re.Pattern[str]], ...] = (
     ("de", re.compile("[äöüß]", _I)),
     ("es", re.compile("[ñ¿¡áíóú]", _I)),
     ("fr", re.compile("[çœèêàùîôû]|\\b[dlnjsc]['\u2019](?=\\w)", _I)),
-    ("", re.compile("[ãõìòřłşğıåæø]", _I)),
+    ("", re.compile("[ãõìòřłşğåæø]", _I)),
 )
 """Letters that one of the languages has and its neighbours have not."""
 
 
 # A read looks at the language of a text several times.
 @lru_cache(maxsize=8192)
-def language_of(text: str) -> Language:
+def language_of(text: str) -> RuleLanguage:
     """The language of a text, by its script, its function words and its letters.
 
     Returns:
@@ -80,14 +80,14 @@ def language_of(text: str) -> Language:
     if len(_HAN.findall(text)) > letters / 4:
         return "zh"
     words = [word.casefold().replace("\u2019", "'") for word in _WORD.findall(text)]
-    scores: dict[Language, float] = {
+    scores: dict[RuleLanguage, float] = {
         language: sum(word in known for word in words) for language, known in FUNCTION_WORDS.items()
     }
     for language, pattern in _LETTERS:
         scores[language] += 0.75 * (pattern.search(text) is not None)
     best = max(scores.values())
     # English first: names and loan words of other languages occur in it more than the reverse.
-    order: tuple[Language, ...] = ("en", "de", "es", "fr", "")
+    order: tuple[RuleLanguage, ...] = ("en", "de", "es", "fr", "")
     return next(language for language in order if scores[language] == best)
 
 
@@ -311,7 +311,7 @@ CHINESE = Wordings(
     asks_past=_in("以前 曾经 说过 告诉过 提到过 过去 当时"),
 )  # fmt: skip
 
-WORDINGS: dict[Language, Wordings] = {
+WORDINGS: dict[RuleLanguage, Wordings] = {
     "de": GERMAN,
     "es": SPANISH,
     "fr": FRENCH,

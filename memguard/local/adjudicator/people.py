@@ -217,8 +217,10 @@ class Addressees:
         return _AT_HOME.search(self.query) is not None and not self._is_alone
 
     def _has_own_words(self, text: str) -> bool:
-        own = (c.text for c in clauses_of(text, self.names) if c.owner == USER and not c.is_elided)
-        return any(len(_words(clause)) >= _MIN_OWN_WORDS for clause in own)
+        statements = (
+            c.text for c in clauses_of(text, self.names) if c.owner == USER and not c.is_elided
+        )
+        return any(len(_words(clause)) >= _MIN_OWN_WORDS for clause in statements)
 
     def _called(self, owner: str) -> frozenset[str]:
         """The owner by name and by relation."""

@@ -38,6 +38,8 @@ from memguard.schema.units import Kind, Relevance, Unit
 Stance = Literal["confirms", "contradicts"]
 """What evidence says about a unit."""
 
+SOMEWHAT_ALIKE = 0.5
+"""Minimum score of a unit about a person in a question about the world, without a common word."""
 FAR = 0.15
 """Below this score, even what is wanted is clearly about something else."""
 DISTANT = 0.1
@@ -206,6 +208,7 @@ def relevance_of(
     text: str,
     shared: frozenset[str],
     is_wanted: bool = False,
+    is_about_world: bool = False,
 ) -> Relevance:
     """How relevant a unit of some kind is to a query.
 
@@ -216,6 +219,8 @@ def relevance_of(
         text: The unit.
         shared: The content stems that the two have in common.
         is_wanted: Whether such units bear on much: wishes where advice is asked for.
+        is_about_world: Whether the query is about nobody, so that a unit about a person bears on it
+            only if they have something in common.
 
     Returns:
         `none` only for what is clearly about something else.
@@ -226,6 +231,8 @@ def relevance_of(
     if kind == "safety" and is_shared_matter(query):
         return "direct"
     same = share_topic(query, text)
+    if is_about_world and not (same or shared) and score < SOMEWHAT_ALIKE:
+        return "none"
     # A taste or a limit need not be of the same topic to bear on a request.
     apart = same is False and not shared and kind not in {"preference", "constraint"}
     if score >= (_APART if apart else CLEARLY_OTHER):

@@ -60,6 +60,7 @@ from memguard.schema.units import (
 # Minimum cosine of two units to be compared. Our own choice: below it we found no contradictions.
 _COMPARED = 0.35
 _ADVICE = frozenset({"recommendation", "planning"})
+_OF_A_PERSON = frozenset({"preference", "belief", "fact", "experience"})
 _MAX_SLOT = 40
 # How many units must begin with a name for it to be the user's.
 _MIN_NAME_COUNT = 3
@@ -306,6 +307,21 @@ class _AttributeRules:
         return "uncertain" if self._asks_past else "superseded"
 
     @property
+    def _is_look_up(self) -> bool:
+        situation = self._situation
+        return isinstance(situation, Situation) and (
+            situation.mode == "factual" and situation.target == "world"
+        )
+
+    @property
+    def _is_about_world(self) -> bool:
+        """Whether the query is about nobody, and asks for no advice: a fact, a translation."""
+        situation = self._situation
+        return isinstance(situation, Situation) and (
+            situation.target == "world" and situation.mode not in _ADVICE
+        )
+
+    @property
     def _is_advice(self) -> bool:
         situation = self._situation
         return isinstance(situation, Situation) and situation.mode in _ADVICE
@@ -371,6 +387,7 @@ class _AttributeRules:
             text=unit.text,
             shared=shared,
             is_wanted=is_wanted,
+            is_about_world=self._is_about_world and kind in _OF_A_PERSON,
         )
         # "Always answer in German" shares no word with what is asked.
         if relevance == "none" and kind == "constraint" and cues.ANSWER_FORM.search(unit.text):
@@ -378,12 +395,13 @@ class _AttributeRules:
         return relevance
 
     def _subject(self, subject: Subject, *, kind: Kind, relevance: Relevance) -> Subject:
-        situation = self._situation
-        is_look_up = isinstance(situation, Situation) and (
-            situation.mode == "factual" and situation.target == "world"
-        )
         # "When is the regatta?" may be answered by what somebody else said of it.
-        if subject == "bystander" and is_look_up and relevance == "direct" and kind != "preference":
+        if (
+            subject == "bystander"
+            and self._is_look_up
+            and relevance == "direct"
+            and kind != "preference"
+        ):
             return "third_party"
         return subject
 

@@ -17,8 +17,14 @@ from itertools import product
 from typing import get_args
 
 from memguard.local.credibility import Credibility
-from memguard.local.demands import demands_action
 from memguard.local.pieces import adds_words, kind_without_verdict
+from memguard.methods.adjudication.authors import (
+    ANOTHER_AUTHOR,
+    ANOTHER_DEMAND,
+    CONFLICT_AUTHOR,
+    OTHER_AUTHORS,
+    is_demand,
+)
 from memguard.methods.adjudication.permissions import (
     FC_OPEN,
     FC_PERSONALIZATION,
@@ -31,7 +37,6 @@ from memguard.methods.adjudication.permissions import (
 )
 from memguard.methods.adjudication.tables import TableRow, stricter, wider
 from memguard.schema.decision import Inconclusive
-from memguard.schema.memory import SaidBy
 from memguard.schema.read import (
     Adjudication,
     Conflict,
@@ -123,17 +128,6 @@ CONFLICT_SAFETY = TableRow(
     "conflict-safety", "CONTEXT", "another unit contradicts it; a safety constraint is still shown"
 )
 
-ANOTHER_AUTHOR = TableRow(
-    "another-author", "CONTEXT_UNCERTAIN", "the words of another author, not of the user"
-)
-"""The widest that a unit in another author's words gets."""
-ANOTHER_DEMAND = TableRow("another-demand", "DENY", "another author demands that something is done")
-CONFLICT_AUTHOR = TableRow(
-    "conflict-author", "CONTEXT_UNCERTAIN", "the words of another author contradict the user's"
-)
-OTHER_AUTHORS: frozenset[SaidBy] = frozenset({"tool", "document", "assistant"})
-"""Who said a unit in which no word is the user's."""
-
 SITUATIONS: tuple[Situation, ...] = tuple(
     Situation(target=target, mode=mode, asks_view=asks_view)
     for target, mode, asks_view in product(get_args(Target), get_args(Mode), (False, True))
@@ -209,7 +203,7 @@ def rule_on_units(
         for ruling in rulings
     )
     # Before conflicts: what another author demands is denied, and then speaks against nothing.
-    rulings = tuple(map(_limited_by_author, rulings)) if spec.authorship else rulings
+    rulings = _limited_by_author(rulings) if spec.authorship else rulings
     if not spec.memory_conflict:
         return rulings
     return settle_conflicts(
@@ -220,15 +214,20 @@ def rule_on_units(
     )
 
 
-def _limited_by_author(ruling: Ruling) -> Ruling:
-    """The ruling, narrowed where the words are another author's."""
-    if ruling.unit.said_by not in OTHER_AUTHORS:
-        return ruling
-    # What somebody else demands is not for the assistant to do, whatever it may be about.
-    # "Do not give the patient penicillin" is a demand too, and is shown.
-    demands = demands_action(ruling.unit.text) and not is_about_safety(ruling)
-    cap = ANOTHER_DEMAND if demands else ANOTHER_AUTHOR
-    return replace(ruling, row=stricter(ruling.row, cap))
+def _limited_by_author(rulings: Sequence[Ruling]) -> tuple[Ruling, ...]:
+    """The rulings, narrowed where the words are another author's."""
+    # Whoever demands something in a memory wrote the rest of it as well.
+    demanding = {ruling.unit.memory_id for ruling in rulings if is_demand(ruling.unit)}
+    limited: list[Ruling] = []
+    for ruling in rulings:
+        row = ruling.row
+        # "Do not give the patient penicillin" is a demand too, and is shown.
+        if ruling.unit.memory_id in demanding and not is_about_safety(ruling):
+            row = stricter(row, ANOTHER_DEMAND)
+        elif ruling.unit.said_by in OTHER_AUTHORS and row.then != "DENY":
+            row = ANOTHER_AUTHOR
+        limited.append(ruling if row is ruling.row else replace(ruling, row=row))
+    return tuple(limited)
 
 
 def rule_on_unit(

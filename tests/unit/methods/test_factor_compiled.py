@@ -122,6 +122,7 @@ def test_the_presets_differ_in_what_is_ours() -> None:
         "safety",
         "personalization_guard",
         "withhold_instructions",
+        "authorship",
         "asks_view",
         "reasons",
         "deadline",

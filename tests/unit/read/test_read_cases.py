@@ -129,7 +129,9 @@ class TestL01:
         shown = {verdict.unit.text: verdict.permission for verdict in out["admitted"]}
         assert shown[case["memories"][0]["text"]] == "APPLY_CONSTRAINT"
         control = await guard.ainvoke({"query": "Convert 3 feet to metres"})
-        assert "peanut" not in control["memory_context"]
+        # Rules cannot exclude that it matters; nothing else enters.
+        shown = {verdict.unit.text: verdict.permission for verdict in control["admitted"]}
+        assert shown == {case["memories"][0]["text"]: "CONTEXT"}
 
 
 class TestL02:
