@@ -32,11 +32,10 @@ from memguard.local.adjudicator import (
     people,
     relations,
     situation,
-    topics,
 )
 from memguard.local.owners import chinese, reader, tokens
+from memguard.local.relevance.topics import topics_of
 from memguard.local.statements import changes, completion, reading, sentences
-from memguard.local.statements.grammar import grammar_of
 from memguard.local.verifier import binding, numbers, ownership, units, words
 from memguard.methods.adjudication import rendering
 from memguard.methods.writer import readable_turns
@@ -49,7 +48,7 @@ from tests.work import count_work
 MODULES = (
     quoting, failures, parsing, texts, pieces, attributes, cues, decomposer, demands,
     changes, completion, reading, sentences,
-    languages, people, relations, situation, topics, numbers, units, words, rendering, base, memory,
+    languages, people, relations, situation, numbers, units, words, rendering, base, memory,
     chinese, reader, tokens, binding, ownership,
     mail_lines, passages, pasted_blocks, pasted_chats, pasted_text, text_lines,
 )  # fmt: skip
@@ -101,7 +100,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
         shared=frozenset(),
     ),
     "demands_action": demands.demands_action,
-    "topics_of": topics.topics_of,
+    "topics_of": topics_of,
     "language_of": languages.language_of,
     "relations_in": people.relations_in,
     "read_context": units.read_context,
