@@ -39,6 +39,11 @@ _KEEPS = re.compile(
 _CONDITION = re.compile(
     r"^\s*(?:if|when|whenever|once|wenn|falls|sobald|si|cuando|quand|lorsque)\b[^,]{0,200}, *", _I
 )
+_SALUTATION = re.compile(
+    r"^\s*(?:dear|hi|hello|to (?:all|whom)|liebe[rs]?|hallo|sehr geehrte\w*|an alle|chers?|chères?|bonjour|"
+    r"mesdames|estimad[oa]s?|querid[oa]s?|hola|a todos)\b[^,]{0,60}, *|^\s*(?:各位|尊敬的|亲爱的|你好|您好)[^，,]{0,20}[，,]",
+    _I,
+)
 _FIRST = re.compile(
     r"\b(?:i|i['\u2019]\w+|my|me|myself|we|our|us|the user|ich|mein\w{0,2}|mir|wir|unser\w{0,2}|(?:der|die) nutzer(?:in)?|"
     r"yo|mi|mis|me|nosotr[oa]s|nuestr[oa]s?|(?:el|la) usuari[oa]|je|j['\u2019]\w+|mon|ma|mes|nous|notre|nos|"
@@ -148,8 +153,12 @@ def _parts_of(text: str) -> list[str]:
     """The sentences of a text, and what follows a comma in them if it may begin a demand."""
     sentences = _SENTENCE.findall(text)
     parts = [part for sentence in sentences for part in (sentence, *_SEGMENT.split(sentence)[1:])]
-    conditions = ((sentence, _CONDITION.match(sentence)) for sentence in sentences)
-    return parts + [sentence[hit.end() :] for sentence, hit in conditions if hit is not None]
+    openings = (
+        (sentence, pattern.match(sentence))
+        for sentence in sentences
+        for pattern in (_CONDITION, _SALUTATION)
+    )
+    return parts + [sentence[hit.end() :] for sentence, hit in openings if hit is not None]
 
 
 def _is_demand(sentence: str) -> bool:

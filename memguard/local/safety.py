@@ -88,6 +88,14 @@ CUES: dict[str, str] = {
         immunocompromi | crohn | colitis | lupus | parkinson | multiple sclerosis | migraine | arrhythmi
         suicid | self-harm | eating disorder | anorexi | bulimi | recovering alcoholic | sober since
         lost => \blost (?:his|her|my|their) (?:hearing|sight|eyesight|vision|leg|arm) | kill => \b(?:could|can|would|will|might) kill (?:me|him|her|them)\b | told => \btold (?:\w+ )?(?:to stop|to avoid|not to) (?:\w+ ){0,3}(?:by|eat|drink)
+        hives => \bgives? (?:me|him|her|them|the user) (?:\w+ )?hives | rash => \b(?:gets?|got|an?) rash (?:from|when|after|if)|\bgives? (?:me|him|her|them|the user) an? rash
+        liver => \bliver\b.{0,30}\b(?:damag|diseas|fail|problem|condition)|\b(?:damaged|weak|fatty) liver | kidney => \bkidneys?\b.{0,30}\b(?:damag|diseas|fail|problem|condition)|\b(?:one|damaged|weak) kidneys?\b
+        stomach ulcer | hepatitis | cirrhosis | hernia | slipped disc | osteoporosis | arthritis | crohn's | colitis | gout => \b(?:has|have|had|from|with) gout\b
+        tore => \btore (?:a|an|my|his|her|their|the) (?:\w+ )?(?:muscle|ligament|meniscus|tendon|acl) | torn => \btorn (?:\w+ )?(?:muscle|ligament|meniscus|tendon|acl) | sprained
+        physio => \bphysio\w*\b.{0,40}\b(?:forb\w+|ban\w+|not to|to avoid|against|off) | told to => \b(?:was|were|been|am|is) told to (?:stay away from|avoid|stop eating|stop taking|stop drinking)
+        sober => \b(?:years?|months?|been|stay\w*) sober\b | recovering alcoholic | recovering addict
+        walks with => \bwalks? with (?:an?|two) (?:\w+ )?(?:frame|stick|cane|walker|crutch) | walking frame | rollator | crutch => \bcrutch(?:es)?\b
+        dizzy => \b(?:gets?|feels?|makes? \w+|becomes?) (?:\w+ )?dizzy | palpitations
     """,
     "de": r"""
         *allerg | luft => \bkeine luft\b | stehen => \bnicht lange (?:am stück )?(?:stehen|gehen|laufen) | unverträglich | *unverträglichkeit | anaphyla | zöliakie | laktose | nesselsucht | *ausschlag
@@ -101,6 +109,11 @@ CUES: dict[str, str] = {
         hörgerät | sehbehindert | *sehschwach | legasthen | *behindert | barrierefrei | krücken | prothese
         treppen => \bkeine treppen | farbenblind | migräne | krebs => \b(?:hat|hatte|an|brust|lungen|haut) ?krebs | bekommt => \bbekommt (?:\w+ ){0,3}(?:quaddeln|atemnot)
         dialyse | lebensgefährlich => \bfür (?:ihn|sie|mich|den nutzer) lebensgefährlich | sieht => \bsieht (?:fast|kaum|nahezu) (?:nichts|gar) | sieht => \bsieht kaum | erwartet ein | schwillt | allergischen schock
+        reagier => \breagier\w* .{0,50}(?:herzrasen|ausschlag|atemnot|schwell|übelkeit|juck|krämpf|quaddel) | herzrasen | hautausschlag | ausschlag => \b(?:bekomm|krieg)\w* .{0,30}ausschlag
+        leber => leber(?:schaden|krank|zirrhose|entzündung)|\bleber .{0,20}(?:geschädigt|krank) | niere => niere(?:nschaden|nkrank|ninsuff)|\bniere\w? .{0,20}(?:geschädigt|krank)|\bnur eine niere
+        magengeschwür | hepatitis | leistenbruch | *bandscheibe | muskelfaserriss | kreuzband => kreuzbandriss|kreuzband .{0,20}gerissen | bänderriss | arthrose | arthritis | osteoporose | gicht => \bgicht\b
+        untersagt => (?:arzt|ärztin|physio\w*) .{0,50}untersagt | verboten => (?:arzt|ärztin|physio\w*) .{0,50}verboten | trocken => \bseit (?:\w+ ){1,3}trocken\b | alkoholiker => trockene\w? alkoholiker
+        rollator | gehstock | gehhilfe | krücken | schwindlig
     """,
     "fr": r"""
         allerg | intoléran | anaphyla | cœliaque | coeliaque | urticaire | asthm | diabét | diabèt | insulin | épilep
@@ -113,6 +126,10 @@ CUES: dict[str, str] = {
         fauteuil roulant | aveugle | malvoyant | sourd | malentendant | appareil auditif | dyslexi | béquilles | prothèse | handicap
         daltonien | lecteur d'écran | escaliers => \bne peut pas (?:\w+ ){0,2}escaliers | migraine | cancer => \b(?:a|un|du|son) cancer (?:du|de)?
         dialyse | attend => \battend (?:un|des|son) (?:bébé|enfant|jumeaux) | voit => \bne voit (?:presque|quasiment) (?:plus|rien|pas) | digère => \bne digère pas | choc allergique | gluten => \bsans gluten
+        réagi => réagi\w* .{0,50}(?:palpitation|urticaire|éruption|gonfle|œdème) | urticaire | palpitations | éruption => éruption cutanée
+        foie => foie .{0,20}(?:abîm|malad|endommag)|maladie .{0,10}foie | rein => reins? .{0,20}(?:abîm|malad|endommag)|insuffisance rénale|un seul rein | ulcère | hépatite | hernie | entorse | déchirure musculaire | arthrose | arthrite | ostéoporose
+        interdi => (?:médecin|kiné)\w* .{0,50}interdi\w+ | sobre => (?:ans|mois) .{0,12}sobre | abstinent => \babstinente?\b
+        déambulateur | canne => \bavec une canne | béquille | vertige => \b(?:a|ai|des|le) vertiges?
     """,
     "es": r"""
         alerg | alérg | intoleran | anafila | celía | urticaria | ronchas | asma => \basma | asmátic | diabet | diabét | insulin | epilep
@@ -127,6 +144,10 @@ CUES: dict[str, str] = {
         baja visión | lector de pantalla | disléxi | dislexi | muletas | prótesis | discapaci | daltóni | escaleras => \bno puede (?:\w+ ){0,2}escaleras
         migraña | cáncer => \b(?:tiene|tuvo|con|de) cáncer | cardíac => \b(?:problema|enfermedad|insuficiencia)s? cardíac
         diálisis | espera un beb | espera => \bespera (?:gemelos|mellizos|un hijo) | casi no ve | apenas ve => \bapenas ve\b | sienta => \b(?:le|me) sientan? (?:muy )?mal | choque alérgico | sin gluten
+        reacciona => reacciona\w* .{0,50}(?:taquicardia|urticaria|hinchaz|sarpullido|vómito) | urticaria | sarpullido | taquicardia
+        hígado => (?:dañ|enferm|graso)\w* .{0,20}hígado|hígado .{0,20}(?:dañad|enferm|graso) | riñ => riñ[oó]n\w* .{0,20}(?:dañad|enferm|fall)|insuficiencia .{0,10}renal|un solo riñón | úlcera | hepatitis | hernia | desgarro => desgarro (?:muscular|en|del) | esguince | artrosis | artritis | osteoporosis
+        levantar peso => no (?:puede|puedo|debe|debo) levantar peso | prohib => (?:médic|fisio)\w* .{0,50}prohib\w+ | sobri => (?:años|meses) sobri[oa]|llev\w+ .{0,20}sobri[oa]
+        bastón => \bcon (?:un )?bastón | andador | muletas | marea => \bse marea|me mareo
     """,
     "ru": r"""
         *аллерг | непереносим | анафил | целиаки | крапивниц | астм | *диабет | инсулин | эпилеп
@@ -143,6 +164,8 @@ CUES: dict[str, str] = {
         *起疹 | *红疹 | *呼吸困难 | *不能吃 | *不能喝 | *不可以吃 | *绝不能 | *绝对不能 | *忌口 | *怀孕 | *孕妇 | *哺乳 | *手术 | *开刀 | *移植 | *起搏器
         *轮椅 | *輪椅 | *盲人 | *失明 | *视障 | *聋 | *助听器 | *听障 | *读屏 | *手语 | *残疾 | *拐杖 | *假肢 | *色盲 | *心脏病 | *癌 | *偏头痛 | *诵读困难
         *透析 | *休克 | *怀了 | *怀孕 | *几乎看不 | *看不清 | *看不见 | *胃不能 | *麸质
+        *荨麻疹 | *起疹 | *皮疹 | *肝病 | *肝炎 | *肝硬化 | *肾病 | *肾衰 | *肾炎 | *胃溃疡 | *疝气 | *椎间盘 | *韧带 | *拉伤 | *戒酒 | *拐杖 | *助行器 | *头晕 | *关节炎 | *骨质疏松 | *痛风 | *心悸
+        *医生 => 医生(?:禁止|不让|叮嘱|说)[^。]{0,12}(?:不能|不可以|不要|忌|别)
     """,
     "ja": r"""
         *アレルギー | *アナフィラキシー | *喘息 | *糖尿病 | *インスリン | *てんかん | *不耐 | *蕁麻疹 | *じんましん | *血友病
