@@ -33,7 +33,7 @@ PEOPLE = (
     r"dog|cat|pet|puppy|kitten)"
 )
 """People and pets that a memory or an answer may be about, other than the user."""
-LABEL = re.compile(r"^([\w'. -]{1,40}): (?=\S)")
+LABEL = re.compile(r"^([\w'. -]{1,39}\w) ?(?:: |\uff1a|:(?=[\u3400-\u9fff]))(?=\S)")
 """The speaker's name, which the local writer puts before what was said."""
 CONSTRAINT = _any(r"""
     must(?: not|n['\u2019]t)?  (?:can ?not|can['\u2019]t|may not) (?!stand)\w+  strictly

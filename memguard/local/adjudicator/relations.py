@@ -239,9 +239,9 @@ def relevance_of(
         # Where neither words nor topics tell anything of another language, nothing is known.
         is_english = language_of(query) == language_of(text) == "en"
         return "indirect" if is_english or same or shared else "uncertain"
-    # A constraint applies to much that it shares no word with.
+    # A constraint applies to much that it shares no word with, and a wish to much of its topic.
     is_limit = kind == "constraint" and same is not False
-    if is_limit and score >= DISTANT:
+    if score >= DISTANT and (is_limit or (kind == "preference" and same)):
         return "indirect"
     return "uncertain" if is_wanted and same is not False and score >= FAR else "none"
 

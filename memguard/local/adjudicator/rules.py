@@ -216,7 +216,9 @@ def _relate(
                 )
             ):
                 replaced.add(units[old].id)
-        if contradict(units[i].text, units[j].text):
+        # What happened once may happen again: a first win and a fourth one are both true.
+        is_event = kinds[i] == kinds[j] == "experience"
+        if not is_event and contradict(units[i].text, units[j].text):
             contrary.append((cosine, i, j))
     # A unit that was replaced is no longer current, so it contradicts nothing.
     current = [pair for pair in contrary if replaced.isdisjoint(units[at].id for at in pair[1:])]
