@@ -34,6 +34,7 @@ from memguard.local.adjudicator.situation import (
     points_back,
     read_situation,
     recent_user_text,
+    refers_to_person,
 )
 from memguard.local.credibility import Credibility
 from memguard.local.encoder import LocalEmbeddings, Matrix
@@ -296,7 +297,8 @@ class _AttributeRules:
         self._asks_record = asks_for_record(case.query)
         self._names = names
         # What a query points back to tells whom the answer is for.
-        back = f" {recent_user_text(case.dialogue)}" if points_back(case.query) else ""
+        is_back = points_back(case.query) or refers_to_person(case.query)
+        back = f" {recent_user_text(case.dialogue)}" if is_back else ""
         self._addressees = Addressees(
             query=case.query + back,
             names=names,

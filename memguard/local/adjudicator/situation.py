@@ -22,6 +22,7 @@ __all__ = [
     "points_back",
     "read_situation",
     "recent_user_text",
+    "refers_to_person",
 ]
 
 FOREIGN = (
@@ -29,6 +30,12 @@ FOREIGN = (
     "nothing is denied for its topic"
 )
 _ADVICE = frozenset({"recommendation", "planning"})
+# Not German `sie`, which is also how somebody is addressed.
+_PRONOUN = re.compile(
+    r"\b(?:she|hers?|he|him|his|they|them|theirs?|ihn|ihm|ihr|ella|ellas|ellos|elle|elles|lui|leur)\b|"
+    r"[她他]",
+    re.IGNORECASE,
+)
 _QUESTION = re.compile(r"[?？]\s*$|[吗呢]\s*[。]?\s*$|什么|哪里|哪儿|多少|几点|谁|何时")
 _FOR_NAME = re.compile(
     r"(?:\b(?:for|to|give|buy|tell|advise|about|für|para|pour|à)|[给送为替]) ?"
@@ -168,3 +175,8 @@ def _is_for_other(text: str, *, words: _Cues) -> bool:
     language = language_of(text)
     others = WORDINGS[language].company.sub(" ", text)
     return bool(relations_in(others, language) - _NOT_A_TARGET)
+
+
+def refers_to_person(query: str) -> bool:
+    """Whether a query has a pronoun for somebody whom an earlier turn names: "for her too?"."""
+    return _PRONOUN.search(query) is not None
