@@ -109,6 +109,10 @@ _BELOW = _single_words(
     "siguiente|siguientes|voici|ci-dessous|suivant|suivante"
 )
 _BELOW_ZH = re.compile("以下|下面|如下|[这這](?:是|封|条|段|篇|个)")
+_PLACED_BELOW = _single_words(
+    "below|following|untenstehende|folgende|folgendes|siguiente|ci-dessous|suivant|abajo|unten"
+)
+_SENT = re.compile(rf"(?<!\w)(?:{_TOLD})(?!\w)", re.IGNORECASE)
 _ASKING = re.compile("[?\uff1f]")
 
 
@@ -120,8 +124,12 @@ def refers_below(paragraph: str) -> str | None:
     """
     words = _WORD.findall(paragraph.casefold().replace("\u2019", "'"))
     kind = _noun_kind(paragraph, words)
-    if kind is None or NOT_A_TEXT.search(paragraph):
+    if NOT_A_TEXT.search(paragraph):
         return None
+    if kind is None:
+        # "The committee sent this round, see below."
+        sent = _SENT.search(paragraph) is not None and not _PLACED_BELOW.isdisjoint(words)
+        return "quotation" if sent else None
     points = not _POINTING.isdisjoint(words) or _POINTING_ZH.search(paragraph) is not None
     below = not _BELOW.isdisjoint(words) or _BELOW_ZH.search(paragraph) is not None
     got = not _GOT.isdisjoint(words) or _GOT_ZH.search(paragraph) is not None

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from memguard.local.languages import Language, language_of
+from memguard.local.safety import looks_like_safety
 from memguard.local.statements import doubts
 from memguard.local.statements.changes import Spoken, apply_changes
 from memguard.local.statements.completion import complete_subject, main_clause
@@ -242,9 +243,10 @@ def _classify(sentence: str, grammar: StatementGrammar, setting: _Setting) -> It
         yield _in_order(text, sentence) if demanded else Statement(text=text)
         return
     clauses = list(_clauses(text, core, grammar, setting, doubt=doubt))
-    if clauses:
+    # What is left of the sentence is held, and without a clause that stands alone, all of it is.
+    if any(not clause.doubt for clause in clauses):
         yield from clauses
-    elif doubt is None and _PRESUPPOSED.search(core):
+    elif doubt is None and (_PRESUPPOSED.search(core) or _is_about_safety(core)):
         yield Statement(text=text, doubt=doubts.ASKED, asserted=False)
     elif doubt is not None and (demanded or _may_carry_a_fact(core, grammar, doubt)):
         asserted = doubt not in doubts.NOT_ASSERTED
@@ -435,9 +437,20 @@ def _clauses(
             continue
         if not grammar.subject.match(clause) and not grammar.first_person.match(clause):
             continue
-        if _doubt(clause, grammar, setting) == "":
-            stated = text[start : start + len(clause)]
+        reason = _doubt(clause, grammar, setting)
+        if reason is None:
+            continue
+        stated = text[start : start + len(clause)]
+        if reason:
+            asserted = reason not in doubts.NOT_ASSERTED
+            yield Statement(text=stated, doubt=reason, asserted=asserted)
+        else:
             yield _in_order(stated, text) if because else Statement(text=stated)
+
+
+def _is_about_safety(core: str) -> bool:
+    """Whether what looks like a request may tell of an allergy: "can't have nuts"."""
+    return not _ANY_QUESTION_MARK.search(core) and looks_like_safety(core)
 
 
 def _may_carry_a_fact(core: str, grammar: StatementGrammar, doubt: str) -> bool:
