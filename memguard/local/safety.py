@@ -90,7 +90,7 @@ CUES: dict[str, str] = {
         lost => \blost (?:his|her|my|their) (?:hearing|sight|eyesight|vision|leg|arm) | kill => \b(?:could|can|would|will|might) kill (?:me|him|her|them)\b | told => \btold (?:\w+ )?(?:to stop|to avoid|not to) (?:\w+ ){0,3}(?:by|eat|drink)
         hives => \bgives? (?:me|him|her|them|the user) (?:\w+ )?hives | rash => \b(?:gets?|got|an?) rash (?:from|when|after|if)|\bgives? (?:me|him|her|them|the user) an? rash
         liver => \bliver\b.{0,30}\b(?:damag|diseas|fail|problem|condition)|\b(?:damaged|weak|fatty) liver | kidney => \bkidneys?\b.{0,30}\b(?:damag|diseas|fail|problem|condition)|\b(?:one|damaged|weak) kidneys?\b
-        stomach ulcer | hepatitis | cirrhosis | hernia | slipped disc | osteoporosis | arthritis | crohn's | colitis | gout => \b(?:has|have|had|from|with) gout\b
+        stomach ulcer | hepatitis | cirrhosis | hernia | slipped disc | osteoporosis | arthritis => (?<!causes )(?<!cause )\barthritis | crohn's | colitis | gout => \b(?:has|have|had|from|with) gout\b
         tore => \btore (?:a|an|my|his|her|their|the) (?:\w+ )?(?:muscle|ligament|meniscus|tendon|acl) | torn => \btorn (?:\w+ )?(?:muscle|ligament|meniscus|tendon|acl) | sprained
         physio => \bphysio\w*\b.{0,40}\b(?:forb\w+|ban\w+|not to|to avoid|against|off) | told to => \b(?:was|were|been|am|is) told to (?:stay away from|avoid|stop eating|stop taking|stop drinking)
         sober => \b(?:years?|months?|been|stay\w*) sober\b | recovering alcoholic | recovering addict

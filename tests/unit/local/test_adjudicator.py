@@ -75,10 +75,10 @@ class CountingVerifier(SupportVerifier):
 def test_only_the_nearest_contradictions_are_checked_and_the_rest_is_noted() -> None:
     verifier = CountingVerifier()
     units = [
-        Unit(id=f"u{n}", memory_id=f"m{n}", text=f"The user's shop sold {n} blue bikes.")
+        Unit(id=f"u{n}", memory_id=f"m{n}", text=f"The user's shop has {n} blue bikes.")
         for n in range(30, 55)
     ]
-    case = ReadCase(query="How many bikes did my shop sell?")
+    case = ReadCase(query="How many bikes does my shop have?")
     result = LocalAdjudicator(verifier=verifier).judge(case, units, "units")
     pairs = len(units) * (len(units) - 1) // 2
     assert verifier.asked == MAX_CHECKED_PAIRS < pairs
