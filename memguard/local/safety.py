@@ -90,7 +90,7 @@ CUES: dict[str, str] = {
         lost => \blost (?:his|her|my|their) (?:hearing|sight|eyesight|vision|leg|arm) | kill => \b(?:could|can|would|will|might) kill (?:me|him|her|them)\b | told => \btold (?:\w+ )?(?:to stop|to avoid|not to) (?:\w+ ){0,3}(?:by|eat|drink)
         hives => \bgives? (?:me|him|her|them|the user) (?:\w+ )?hives | rash => \b(?:gets?|got|an?) rash (?:from|when|after|if)|\bgives? (?:me|him|her|them|the user) an? rash
         liver => \bliver\b.{0,30}\b(?:damag|diseas|fail|problem|condition)|\b(?:damaged|weak|fatty) liver | kidney => \bkidneys?\b.{0,30}\b(?:damag|diseas|fail|problem|condition)|\b(?:one|damaged|weak) kidneys?\b
-        stomach ulcer | hepatitis | cirrhosis | hernia | slipped disc | osteoporosis | arthritis => (?<!causes )(?<!cause )\barthritis | crohn's | colitis | gout => \b(?:has|have|had|from|with) gout\b
+        stomach ulcer => \b(?:has|have|had|with|from|my|his|her|got|of) (?:\w+ ){0,2}stomach ulcer | hepatitis => \b(?:has|have|had|with|from|my|his|her|got|of) (?:\w+ ){0,2}hepatitis | cirrhosis => \b(?:has|have|had|with|from|my|his|her|got|of) (?:\w+ ){0,2}cirrhosis | osteoporosis => \b(?:has|have|had|with|from|my|his|her|got|of) (?:\w+ ){0,2}osteoporosis | arthritis => \b(?:has|have|had|with|from|my|his|her|got|of) (?:\w+ ){0,2}arthritis | hernia | slipped disc | crohn's | colitis | gout => \b(?:has|have|had|from|with) gout\b
         tore => \btore (?:a|an|my|his|her|their|the) (?:\w+ )?(?:muscle|ligament|meniscus|tendon|acl) | torn => \btorn (?:\w+ )?(?:muscle|ligament|meniscus|tendon|acl) | sprained
         physio => \bphysio\w*\b.{0,40}\b(?:forb\w+|ban\w+|not to|to avoid|against|off) | told to => \b(?:was|were|been|am|is) told to (?:stay away from|avoid|stop eating|stop taking|stop drinking)
         sober => \b(?:years?|months?|been|stay\w*) sober\b | recovering alcoholic | recovering addict
@@ -111,7 +111,7 @@ CUES: dict[str, str] = {
         dialyse | lebensgefährlich => \bfür (?:ihn|sie|mich|den nutzer) lebensgefährlich | sieht => \bsieht (?:fast|kaum|nahezu) (?:nichts|gar) | sieht => \bsieht kaum | erwartet ein | schwillt | allergischen schock
         reagier => \breagier\w* .{0,50}(?:herzrasen|ausschlag|atemnot|schwell|übelkeit|juck|krämpf|quaddel) | herzrasen | hautausschlag | ausschlag => \b(?:bekomm|krieg)\w* .{0,30}ausschlag
         leber => leber(?:schaden|krank|zirrhose|entzündung)|\bleber .{0,20}(?:geschädigt|krank) | niere => niere(?:nschaden|nkrank|ninsuff)|\bniere\w? .{0,20}(?:geschädigt|krank)|\bnur eine niere
-        magengeschwür | hepatitis | leistenbruch | *bandscheibe | muskelfaserriss | kreuzband => kreuzbandriss|kreuzband .{0,20}gerissen | bänderriss | arthrose | arthritis | osteoporose | gicht => \bgicht\b
+        magengeschwür | hepatitis | leistenbruch | *bandscheibe | muskelfaserriss | kreuzband => kreuzbandriss|kreuzband .{0,20}gerissen | bänderriss | arthrose | *arthritis => \b(?:hat|habe|haben|mit|wegen|mein\w?|sein\w?|ihr\w?) (?:\w+ ){0,2}arthritis | osteoporose | gicht => \bgicht\b
         untersagt => (?:arzt|ärztin|physio\w*) .{0,50}untersagt | verboten => (?:arzt|ärztin|physio\w*) .{0,50}verboten | trocken => \bseit (?:\w+ ){1,3}trocken\b | alkoholiker => trockene\w? alkoholiker
         rollator | gehstock | gehhilfe | krücken | schwindlig
     """,
