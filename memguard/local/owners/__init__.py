@@ -8,11 +8,12 @@ the rules cannot tell is `unknown`, so that a caller can hold it instead of gues
 from memguard.local.owners.clause import UNKNOWN, USER, WORLD, Clause
 from memguard.local.owners.reader import aliases_of, owner_of, split_clauses
 
-__all__ = (
+# In plain order, like every other list of names.
+__all__ = (  # noqa: RUF022
+    "Clause",
     "UNKNOWN",
     "USER",
     "WORLD",
-    "Clause",
     "aliases_of",
     "owner_of",
     "split_clauses",
