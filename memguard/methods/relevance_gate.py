@@ -18,7 +18,7 @@ from typing import Any
 from langgraph.graph import END, START, StateGraph
 
 from memguard.methods.adjudication.rendering import render_memories, render_verbatim
-from memguard.methods.adjudication.ruling import INSTRUCTIONS
+from memguard.methods.adjudication.rows import INSTRUCTIONS
 from memguard.methods.adjudication.steps import (
     ReadInput,
     ReadOutput,

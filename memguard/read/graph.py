@@ -48,11 +48,11 @@ from memguard.read.admission import (
     AdmissionResult,
     build_admission,
 )
-from memguard.read.recall import recall, with_safety_k
+from memguard.read.recall import Recalled, recall, with_safety_k
 from memguard.schema.base import Frozen, GraphInput, Namespace, Text, is_blank
 from memguard.schema.failures import Failure, error_of, failure_of
 from memguard.schema.memory import Conversation, Turn
-from memguard.schema.read import Evidence, Flag, ReadReport, Recall, Recalled, UnitVerdict
+from memguard.schema.read import Evidence, Flag, ReadReport, Recall, UnitVerdict
 from memguard.schema.receipt import Budget
 from memguard.schema.results import ReadResult
 from memguard.state_keys import check_names, node_name, rename_keys

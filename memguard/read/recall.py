@@ -15,16 +15,16 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from langgraph.store.base import BaseStore, GetOp, Item, Op, SearchItem, SearchOp
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AliasChoices, Field, TypeAdapter, ValidationError
 
 from memguard.errors import ErrorCode, MemguardError, StoreConfigurationError, StoreError
 from memguard.instructions import find_instruction
 from memguard.local.safety import looks_like_safety
 from memguard.methods.adjudication.steps import safety_sentences
 from memguard.portal import call_store
-from memguard.schema.base import Namespace, is_blank
+from memguard.schema.base import Frozen, Namespace, is_blank
 from memguard.schema.memory import Moment, Provenance, same_text_form
-from memguard.schema.read import Recall, Recalled, RecalledMemory
+from memguard.schema.read import Recall, RecalledMemory
 
 SAFETY_QUERIES = (
     "allergy, food intolerance, medication, illness, pregnancy",
@@ -68,6 +68,29 @@ _SEARCH_ENDED = (
     "a search for safety constraints ended after {} memories, the last of them still such"
 )
 _OLDEST = datetime.min.replace(tzinfo=UTC)
+
+
+class Recalled(Frozen):
+    """The result of recall."""
+
+    memories: tuple[RecalledMemory, ...] = ()
+    """The nearest, then additional safety constraints, then copies of the same text. An additional
+    constraint has a score only if its similarity to the query is known."""
+    namespaces: tuple[Namespace, ...] = ()
+    """The namespaces that were searched."""
+    superseded: int = 0
+    """Records left out because they are marked as superseded."""
+    outside: int = 0
+    """Records left out because their source is outside the time window."""
+    below: int = 0
+    """Records left out because they scored less than `min_score`."""
+    textless: int = 0
+    """Items left out because they have no text."""
+    additional: int = Field(default=0, validation_alias=AliasChoices("additional", "beside"))
+    """Safety constraints that were not among the nearest."""
+    notes: tuple[str, ...] = ()
+    """Notes for a reader."""
+
 
 Texts = dict[str, list[RecalledMemory]]
 """Memories by the form of their text."""

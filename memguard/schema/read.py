@@ -321,28 +321,6 @@ class Recall(Frozen):
         return self
 
 
-class Recalled(Frozen):
-    """The result of recall."""
-
-    memories: tuple[RecalledMemory, ...] = ()
-    """The nearest, then additional safety constraints, then copies of the same text. An additional
-    constraint has a score only if its similarity to the query is known."""
-    namespaces: tuple[Namespace, ...] = ()
-    """The namespaces that were searched."""
-    superseded: int = 0
-    """Records left out because they are marked as superseded."""
-    outside: int = 0
-    """Records left out because their source is outside the time window."""
-    below: int = 0
-    """Records left out because they scored less than `min_score`."""
-    textless: int = 0
-    """Items left out because they have no text."""
-    additional: int = Field(default=0, validation_alias=AliasChoices("additional", "beside"))
-    """Safety constraints that were not among the nearest."""
-    notes: tuple[str, ...] = ()
-    """Notes for a reader."""
-
-
 Withheld = Literal["denied", "duplicate", "max_units", "max_tokens"]
 """Why a unit is not in the prompt.
 
@@ -487,10 +465,9 @@ class UnitVerdict(Frozen):
     """The row in one sentence for a person."""
     withheld: Withheld | None = None
     """Why it is not in the prompt; `None` if it is."""
-    # Under its old name as well, since the log has receipts of earlier versions.
+    # Under its old name, `place`, as well: the log has receipts of earlier versions.
     position: int | None = Field(default=None, validation_alias=AliasChoices("position", "place"))
-    """Its number among the units in the prompt, from 1; `None` if withheld. Receipts of earlier
-    versions call it `place`."""
+    """Its number among the units in the prompt, from 1; `None` if withheld."""
 
     @property
     def channel(self) -> Channel:

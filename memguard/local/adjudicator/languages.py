@@ -1,94 +1,40 @@
 # ruff: noqa: E501, RUF001 - tables of words in several scripts
 """The wordings that the local adjudicator matches, in German, Spanish, French and Chinese.
 
-English has its own, finer patterns in `cues`. `language_of` tells by function words which table
-applies, and returns an empty text for a language without one: what is not understood is shown as
-uncertain rather than denied. The tables were written by hand, and none was fitted to data.
+English has its own, finer patterns in `cues`. `language_of` tells which table applies, and returns
+an empty text for a language without one: what is not understood is shown as uncertain rather than
+denied. The tables were written by hand, and none was fitted to data.
 """
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal
 
+from memguard.local.languages import language_of as guess_language
+from memguard.local.languages import words_of_grammar
 from memguard.local.verifier.lexicon import word_set
 
 RuleLanguage = Literal["en", "de", "es", "fr", "zh", ""]
 """A language that the rules read; an empty text for any other."""
 _I = re.IGNORECASE
-_WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
-_HAN = re.compile("[\u3400-\u9fff]")
-_OTHER_SCRIPT = re.compile("[\u0370-\u1fff\u3040-\u30ff\uac00-\ud7af]")
 
 FUNCTION_WORDS: dict[RuleLanguage, frozenset[str]] = {
-    "en": word_set("""
-        the a an is are was were be been do does did what which who how why where when should
-        would could can will i my me we our you your to of in on at for with from and or but not
-        that this it its he she they his her their have has user i'm i've don't can't about
-        any some please give tell suggest recommend write plan pick help now by as there
-    """),
-    "de": word_set("""
-        der die das den dem des ein eine einen einem einer ich mein meine meinen meinem meiner mir
-        mich wir uns unser unsere ist sind war waren hat habe haben bin nicht kein keine und oder
-        aber was wer wie wo wann warum welche welches welcher welchen soll sollte kann kannst mit
-        für auf von zu zum zur im am bei seit nach über er sie es ihr sein seine ihre dass gern
-        gerne nutzer bitte heute jetzt nur auch mag wird wurde ab du dir als aus nächste in wohnt
-        lebt heißt arbeitet neue neuen ins vom sie
-    """),
-    "es": word_set("""
-        el la los las un una unos unas de del que qué en y o pero no es son era soy está estoy
-        estaba mi mis me yo nos nuestro nuestra con para por se su sus al lo le les muy más cómo
-        cuál cuándo dónde quién puedo puede debo hoy ahora cree usuario usuaria tengo tiene he ha
-        hay esta este eso como mucho gusta gustan encanta vivo qué cuáles recomiéndame nueva nuevo
-        vive trabaja llama
-    """),
-    "fr": word_set("""
-        le la les un une des du de que qu'est-ce qui quoi en et ou mais ne pas est sont était suis
-        je j'ai j'aime j'adore mon ma mes moi me nous notre nos avec pour par se son sa ses au aux
-        ce cette il elle ils très plus comment quel quelle quels quelles quand où puis-je peux dois
-        aujourd'hui maintenant utilisateur utilisatrice ai as a avons ont ici sur dans chez à c'est
-        pourrais toujours d'un d'une n'est qu'il nouvelle nouveau habite travaille vit s'appelle
-    """),
-    # Neighbours of the four, so that they are not taken for them.
-    "": word_set("""
-        che di il della gli sono ho mio mia per più questo cosa posso nel não uma os com meu minha
-        você é são eu em isso het een niet van voor ik mijn wij zijn op je dat och att jag är som
-        på nie się jest moja w z на и не
-    """),
+    "en": words_of_grammar("en"),
+    "de": words_of_grammar("de"),
+    "es": words_of_grammar("es"),
+    "fr": words_of_grammar("fr"),
+    "": words_of_grammar("other"),
 }
-"""Words of grammar by which a language is recognized."""
-_LETTERS: tuple[tuple[RuleLanguage, re.Pattern[str]], ...] = (
-    ("de", re.compile("[äöüß]", _I)),
-    ("es", re.compile("[ñ¿¡áíóú]", _I)),
-    ("fr", re.compile("[çœèêàùîôû]|\\b[dlnjsc]['\u2019](?=\\w)", _I)),
-    ("", re.compile("[ãõìòřłşğåæø]", _I)),
-)
-"""Letters that one of the languages has and its neighbours have not."""
+"""Words of grammar by language; Chinese has none that stand alone."""
 
 
-# A read looks at the language of a text several times.
-@lru_cache(maxsize=8192)
 def language_of(text: str) -> RuleLanguage:
-    """The language of a text, by its script, its function words and its letters.
+    """The language of a text, for which an empty text stands where it has no table.
 
-    Returns:
-        English where nothing tells, and an empty text for a language without a table.
+    English where nothing tells.
     """
-    letters = sum(char.isalpha() for char in text) or 1
-    if len(_OTHER_SCRIPT.findall(text)) > letters / 4:
-        return ""
-    if len(_HAN.findall(text)) > letters / 4:
-        return "zh"
-    words = [word.casefold().replace("\u2019", "'") for word in _WORD.findall(text)]
-    scores: dict[RuleLanguage, float] = {
-        language: sum(word in known for word in words) for language, known in FUNCTION_WORDS.items()
-    }
-    for language, pattern in _LETTERS:
-        scores[language] += 0.75 * (pattern.search(text) is not None)
-    best = max(scores.values())
-    # English first: names and loan words of other languages occur in it more than the reverse.
-    order: tuple[RuleLanguage, ...] = ("en", "de", "es", "fr", "")
-    return next(language for language in order if scores[language] == best)
+    language = guess_language(text, unknown="en")
+    return "" if language == "other" else language
 
 
 def _any(patterns: str) -> re.Pattern[str]:

@@ -1,9 +1,11 @@
-"""Reads the clauses of a text from left to right; see `split_clauses`."""
+"""Reads the clauses of a text from left to right."""
 
 import re
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
+from memguard.local.languages import language_of
 from memguard.local.owners.chinese import read_chinese
 from memguard.local.owners.clause import UNKNOWN, WORLD, Clause
 from memguard.local.owners.phrases import (
@@ -15,7 +17,7 @@ from memguard.local.owners.phrases import (
     gender_of,
     normal,
 )
-from memguard.local.owners.tokens import Token, language_of, tokens_of, words_of
+from memguard.local.owners.tokens import Token, tokens_of, words_of
 from memguard.local.owners.words import AGREEMENT, GRAMMARS, HUMAN, NAMES, word_set
 
 _TITLES = word_set("mr mrs ms dr prof st vs no e.g i.e frau herr sr sra m mme")
@@ -45,6 +47,12 @@ _MY_FAVOURITE = re.compile(
     re.IGNORECASE,
 )
 
+_OPINION = re.compile(
+    r"(?:well,? )?(?:i|we) (?:\w+ )?(?:think|know|believe|guess|heard|hear|hope|learned|said|"
+    r"mentioned|told \w+)(?: that)?[\s,]*$|(?:did you know|fyi|note)\b.{0,8}$",
+    re.IGNORECASE,
+)
+
 
 @dataclass(slots=True)
 class _Draft:
@@ -54,6 +62,47 @@ class _Draft:
     subject: Phrase | None = None
     subject_end: int = 0
     is_relative: bool = False
+
+
+def split_clauses(
+    text: str, *, speaker: str = "", user_names: AbstractSet[str] = frozenset(), listener: str = ""
+) -> tuple[Clause, ...]:
+    """The clauses of a text in order, each with its owner.
+
+    Args:
+        text: What somebody said, or a memory. A line that begins with a person's name and a colon
+            is that person's.
+        speaker: Who says it. Without a name, `I` is the user.
+        user_names: Names that mean the user, in any case.
+        listener: Whom `you` means; by default unknown.
+
+    Returns:
+        Clauses that do not overlap. Between them is only white space, punctuation and labels.
+    """
+    names = frozenset(name.casefold() for name in user_names)
+    return split(text, speaker.casefold().strip(), names, listener.casefold().strip())
+
+
+def owner_of(
+    text: str, *, speaker: str = "", user_names: AbstractSet[str] = frozenset(), listener: str = ""
+) -> str:
+    """The owner of a whole text: that of its main clause.
+
+    This is the first clause that has an owner, and whose subject is not resumed by a later one
+    (`I think my brother is vegan` is the brother's). The arguments are those of `split_clauses`.
+    """
+    clauses = split_clauses(text, speaker=speaker, user_names=user_names, listener=listener)
+    for index, clause in enumerate(clauses):
+        if _OPINION.match(clause.text) and index + 1 < len(clauses):
+            continue
+        if clause.owner != UNKNOWN:
+            return clause.owner
+    return UNKNOWN
+
+
+def aliases_of(clauses: tuple[Clause, ...]) -> dict[str, str]:
+    """Names that clauses give to relations: `my sister Clara` gives `clara` the owner `sister`."""
+    return {clause.name: clause.owner for clause in clauses if clause.name}
 
 
 # Cached, because the judge reads the same turns for every candidate of a run.
@@ -102,7 +151,8 @@ def _passages(text: str, user_names: frozenset[str]) -> list[tuple[int, int, str
 
 def _read(speech: Speech, start: int, end: int) -> list[Clause]:
     passage = speech.text[start:end]
-    speech.language = language_of(passage)
+    language = language_of(passage, unknown="en")
+    speech.language = "en" if language == "other" else language
     if speech.language == "zh":
         return read_chinese(speech.text, start, end, me=speech.me, you=speech.you)
     speech.grammar = GRAMMARS[speech.language]

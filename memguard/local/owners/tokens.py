@@ -1,10 +1,7 @@
-"""Words and punctuation of a text, and the language it is in."""
+"""Words and punctuation of a text."""
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
-
-from memguard.local.owners.words import LANGUAGE_WORDS
 
 _WORD = (
     r"\d+(?:[.,:/]\d+)*|[^\W\d_]+(?:['\u2019\-][^\W\d_]+)*['\u2019]?|[.!?;:,\n\"\u201c\u201d\u201e"
@@ -12,7 +9,6 @@ _WORD = (
 )
 _TOKEN = re.compile(_WORD)
 _ELIDED = re.compile(r"(?:[jldmtsnc]|qu)['\u2019]", re.IGNORECASE)
-_HAN = re.compile(r"[\u3400-\u9fff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,20 +29,6 @@ class Token:
     def is_capital(self) -> bool:
         """Whether it begins with a capital."""
         return self.text[0].isupper()
-
-
-def language_of(text: str) -> str:
-    """`en`, `de`, `es`, `fr` or `zh`, by script and function words; `en` if nothing tells."""
-    if _HAN.search(text):
-        return "zh"
-    return _language_of_words(frozenset(token.low for token in tokens_of(text[:2000], "fr")))
-
-
-@lru_cache(maxsize=512)
-def _language_of_words(words: frozenset[str]) -> str:
-    counts = {name: len(words & members) for name, members in LANGUAGE_WORDS.items()}
-    best = max(counts.values())
-    return next(name for name, count in counts.items() if count == best)
 
 
 def tokens_of(text: str, language: str, start: int = 0) -> list[Token]:

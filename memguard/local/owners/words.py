@@ -417,26 +417,6 @@ GRAMMARS: dict[str, WordClasses] = {
 }
 """The grammar of each language that is written with spaces."""
 
-LANGUAGE_WORDS: dict[str, frozenset[str]] = {
-    "en": word_set(
-        "the is are was a an of to in and my i not with for has have he she it that this user "
-        "does doesn't don't i'm it's works lives his her at on me i've but so do too from works"
-    ),
-    "de": word_set(
-        "der die das ist sind und ich nicht mit für ein eine mein meine hat er sie es auf von im "
-        "zu auch aber seit wohnt bin habe den dem war als bei kein keine"
-    ),
-    "es": word_set(
-        "el la los las es y de que en mi mis no con por para soy tengo un una del su me se está "
-        "pero vive yo tiene le al hija también lo como"
-    ),
-    "fr": word_set(
-        "le la les est et de que je mon ma mes ne pas avec pour suis un une du son sa elle il "
-        "dans mais j' l' d' n' c' qu' à au aux des depuis nous moi aussi sur"
-    ),
-}
-"""Frequent function words by which the language of a text is told."""
-
 AGREEMENT: dict[str, tuple[str, ...]] = {
     "en": (
         "me too", "same here", "same for me", "so do i", "so am i", "so have i", "so did i",

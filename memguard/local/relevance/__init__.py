@@ -9,7 +9,14 @@ if TYPE_CHECKING:
     from memguard.local.relevance.head import CLEARLY_OTHER, DIRECT
     from memguard.local.relevance.model import UNCERTAIN, RelevanceModel
 
-__all__ = ["CLEARLY_OTHER", "DIRECT", "UNCERTAIN", "RelevanceModel", "asks_for_everything"]
+# In plain order, like every other list of names.
+__all__ = [  # noqa: RUF022
+    "CLEARLY_OTHER",
+    "DIRECT",
+    "RelevanceModel",
+    "UNCERTAIN",
+    "asks_for_everything",
+]
 
 # Importing numpy takes a tenth of a second; the rules on words do not need it.
 _MODULES = {

@@ -2,7 +2,7 @@
 
 import re
 
-from memguard.local.adjudicator.languages import language_of
+from memguard.local.languages import language_of
 from memguard.local.verifier.words import looks_foreign, split_words
 
 # `?` and full stops of Chinese and Japanese too.
@@ -98,4 +98,4 @@ def continues(query: str) -> bool:
 
 def is_foreign(text: str) -> bool:
     """Whether a text does not seem to be English."""
-    return language_of(text) != "en" or looks_foreign(text)
+    return language_of(text, unknown="en") != "en" or looks_foreign(text)

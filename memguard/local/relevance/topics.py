@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from importlib import resources
 
-from memguard.local.adjudicator.languages import language_of
+from memguard.local.languages import language_of
 from memguard.local.verifier.words import split_words
 
 _FILE = "topics.txt"
@@ -60,8 +60,8 @@ _MIN_PART = 5
 @lru_cache(maxsize=8192)
 def topics_of(text: str) -> frozenset[str]:
     """The topics that a text has a word of; empty if it has none."""
-    language = language_of(text)
-    if not language:
+    language = language_of(text, unknown="en")
+    if language == "other":
         return _NONE
     if language == "zh":
         entries = _read_words()["zh"].items()

@@ -15,6 +15,7 @@ from memguard.local.statements.grammar import StatementGrammar, grammar_of
 from memguard.local.statements.sentences import opens_with_stage_direction, split_sentences
 from memguard.schema.memory import Turn
 
+_ARTICLES = frozenset(["the", "der", "die", "das", "el", "la", "los", "las", "le", "les"])
 _QUOTED = re.compile(
     '"[^"\\n]*"|\u201c[^\u201c\u201d\\n]*\u201d|\u00ab[^\u00ab\u00bb\\n]*\u00bb'
     "|\u201e[^\u201e\u201c\\n]*\u201c|\u300c[^\u300c\u300d\\n]*\u300d"
@@ -86,6 +87,8 @@ class _Setting:
     """The question of another speaker just before; empty if there is none."""
     fiction: bool
     """Whether a role play or a story goes on."""
+    is_document: bool
+    """Whether no person speaks, but a document or a tool: it is about the world."""
 
 
 def read_statements(turns: Sequence[Turn]) -> tuple[Statement, ...]:
@@ -127,7 +130,12 @@ def _read(turns: tuple[tuple[str, str, str, str], ...]) -> tuple[Statement, ...]
             continue
         language = language_of(content, default=common if common != "other" else "en")
         rows, playing = _read_turn(
-            content, language=language, names=names, question=question, playing=playing
+            content,
+            language=language,
+            names=names,
+            question=question,
+            playing=playing,
+            is_document=role != "user",
         )
         for row in rows:
             statements = tuple(
@@ -148,7 +156,13 @@ def _last_question(content: str) -> str:
 
 
 def _read_turn(
-    content: str, *, language: Language, names: frozenset[str], question: str, playing: bool
+    content: str,
+    *,
+    language: Language,
+    names: frozenset[str],
+    question: str,
+    playing: bool,
+    is_document: bool,
 ) -> tuple[list[Spoken], bool]:
     """The sentences of one turn, and whether a role play goes on after it."""
     staged = opens_with_stage_direction(content)
@@ -167,7 +181,8 @@ def _read_turn(
             playing = False
         playing = playing or grammar.game.search(plain) is not None
         here = grammar.fiction.search(plain) is not None
-        setting = _Setting(names, "" if index else question, playing or fiction or here or staged)
+        staging = playing or fiction or here or staged
+        setting = _Setting(names, "" if index else question, staging, is_document)
         # "Write a note to Tom." is over with its sentence; "translate this:" is not.
         fiction = fiction or (here and (":" in plain or not _asks(plain, grammar)))
         statements = tuple(_classify(sentence, grammar, setting))
@@ -387,7 +402,11 @@ def _doubt_of_content(core: str, grammar: StatementGrammar, setting: _Setting) -
         return doubts.RIGHTS
     # A general truth, or somebody who has not been introduced, is not known to be the user's.
     name = _NAME_AT_START.match(core)
-    if grammar.first_person.search(core) or (name and name[0] in setting.names):
+    if (
+        setting.is_document
+        or grammar.first_person.search(core)
+        or (name and name[0] in setting.names)
+    ):
         return ""
     return doubts.OWNER
 
@@ -406,8 +425,10 @@ def _dangling(core: str, grammar: StatementGrammar, setting: _Setting) -> str:
         # Only what stands before a pronoun can be meant by it.
         if hit and (first is None or first.end() > hit.start()):
             return hit[0]
-    hit = grammar.elsewhere.search(core)
-    return hit[0].strip() if hit else ""
+    words = (hit[0].strip() for hit in grammar.elsewhere.finditer(core))
+    # A document is about its things: "The meeting room has a projector."
+    introducing = _ARTICLES if setting.is_document else frozenset[str]()
+    return next((word for word in words if word.casefold() not in introducing), "")
 
 
 def _clauses(

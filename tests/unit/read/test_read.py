@@ -32,9 +32,10 @@ from memguard.methods.adjudication.rendering import frame, render_memories
 from memguard.presets import choose_admission
 from memguard.prompts import Prompt, load_prompt
 from memguard.quoting import quote
+from memguard.read.recall import Recalled
 from memguard.schema.base import Namespace
 from memguard.schema.memory import MemoryRecord, Provenance
-from memguard.schema.read import ReadReport, Recalled
+from memguard.schema.read import ReadReport
 from memguard.stores import ChromaStore
 from memguard.testing.embeddings import HashEmbeddings
 from tests.unit.read.read_scripts import CUTS, ENTRY, JUDGES, UNIT, prompts_of, reader, units_in

@@ -11,10 +11,10 @@ from langgraph.store.base import BaseStore, PutOp, SearchItem
 from langgraph.store.memory import InMemoryStore
 
 from memguard.errors import ErrorCode, StoreConfigurationError, StoreError
-from memguard.read.recall import MAX_SAFETY_ITEMS, memory_of, recall, text_of
+from memguard.read.recall import MAX_SAFETY_ITEMS, Recalled, memory_of, recall, text_of
 from memguard.schema.base import Namespace
 from memguard.schema.memory import MemoryRecord, Provenance
-from memguard.schema.read import Recall, Recalled
+from memguard.schema.read import Recall
 from memguard.stores import ChromaStore
 from memguard.testing.embeddings import HashEmbeddings
 
