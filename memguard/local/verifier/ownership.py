@@ -47,6 +47,7 @@ _VERBS = (
 )
 _NO_EVIDENCE = frozenset({"assistant", "tool", "document", "system"})
 _AGREES = re.compile(r"(?:me|same|so|neither|nor|likewise|ditto)\b", re.IGNORECASE)
+_CLOSING = re.compile(r"[.!?\n\u3002\uff01\uff1f;]")
 _SENTENCE_END = re.compile(r"[.!?\n]")
 _WE = re.compile(r"\b(?:we|let's|our|we're|we've)\b", re.IGNORECASE)
 _DENIES = re.compile(
@@ -82,6 +83,8 @@ class OwnedClause:
     """Index of its unit."""
     speaker: str
     """Who says it, as an owner."""
+    is_question: bool = False
+    """Whether its sentence ends with a question mark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +153,10 @@ def map_clauses(alignment: Alignment, units: Sequence[TextUnit], *, about_user: 
         split_unit = split(unit.text, label, views, listener, people)
         speaker = USER if not label or label in views else label
         first = len(clauses)
-        clauses += [OwnedClause(clause, index, speaker) for clause in split_unit]
+        clauses += [
+            OwnedClause(clause, index, speaker, _is_question(unit.text, clause.end))
+            for clause in split_unit
+        ]
         people = _latest_people(people, split_unit, speaker)
         shift = len(unit.labelled) - len(unit.text)
         at, end = -1, 0
@@ -175,6 +181,25 @@ def map_clauses(alignment: Alignment, units: Sequence[TextUnit], *, about_user: 
         sentences=np.array(sentences, dtype=np.int64),
         cover=_cover(alignment),
     )
+
+
+def _is_question(text: str, end: int) -> bool:
+    stop = _CLOSING.search(text, end)
+    return stop is not None and stop[0] in {"?", "\uff1f"}
+
+
+def says_of(claim: Clause, owned: OwnedClause, clause_map: ClauseMap) -> bool:
+    """Whether a clause of the context is surely about the owner of a clause of a candidate."""
+    return (
+        owned.clause.owner not in {WORLD, UNKNOWN} and _compare(claim, owned, clause_map) == _SAME
+    )
+
+
+def source_of(clause_map: ClauseMap, index: int) -> int | None:
+    """The clause that `me too` repeats; `None` for an elided clause that decides by itself."""
+    if not _AGREES.match(clause_map.clauses[index].clause.text):
+        return None
+    return _repeated_clause(clause_map, index)
 
 
 def is_of_user(owner: str) -> bool:
