@@ -424,15 +424,17 @@ LANGUAGE_WORDS: dict[str, frozenset[str]] = {
     ),
     "de": word_set(
         "der die das ist sind und ich nicht mit für ein eine mein meine hat er sie es auf von im "
-        "zu auch aber seit wohnt bin habe den dem war als bei kein keine"
+        "zu auch aber seit wohnt bin habe den dem war als bei kein keine in mir mich wir nutzer "
+        "nutzerin nutzers trinke trinkt esse isst lebe lebt wohne"
     ),
     "es": word_set(
         "el la los las es y de que en mi mis no con por para soy tengo un una del su me se está "
-        "pero vive yo tiene le al hija también lo como"
+        "pero vive yo tiene le al hija también lo como usuario usuaria vivo trabajo años"
     ),
     "fr": word_set(
         "le la les est et de que je mon ma mes ne pas avec pour suis un une du son sa elle il "
-        "dans mais j' l' d' n' c' qu' à au aux des depuis nous moi aussi sur"
+        "dans mais j' l' d' n' c' qu' à au aux des depuis nous moi aussi sur utilisateur utilisatrice "
+        "ai habite deux"
     ),
 }
 """Frequent function words by which the language of a text is told."""

@@ -29,6 +29,7 @@ Ownership = Literal["same", "other", "unclear"]
 _MAX_LOST = 0.25
 _MAX_UNCLEAR = 0.5
 _SIMILAR = 0.45
+_HARDLY = 0.5
 _MAX_BETWEEN = 2
 _ROLES = {"user": USER, "assistant": "assistant", "tool": "tool", "document": "document"}
 _GENERIC = word_set("speaker user assistant system tool document the mr mrs dr")
@@ -389,7 +390,11 @@ def _check_clause(
     if meant.any():
         best[_MAYBE] = np.maximum(best[_MAYBE], cover[rows][:, meant].max(axis=1))
     weight = alignment.weight[rows]
-    lost = weight * np.maximum(0.0, best[_OTHER] - np.maximum(best[_SAME], best[_MAYBE]))
+    # What somebody else's clause states word for word is hardly meant by a similar word.
+    supported = np.where(best[_SAME] < 1.0, _HARDLY * best[_SAME], best[_SAME])
+    supported = np.where(best[_OTHER] >= 1.0, supported, best[_SAME])
+    doubted = np.where(best[_OTHER] >= 1.0, _HARDLY, 1.0) * best[_MAYBE]
+    lost = weight * np.maximum(0.0, best[_OTHER] - np.maximum(supported, doubted))
     unclear = weight * np.maximum(0.0, np.maximum(best[_MAYBE], best[_OTHER]) - best[_SAME])
     details = (alignment.fact.words.number | alignment.fact.words.capital)[rows]
     is_other = lost.sum() >= _MAX_LOST * weight.sum() or bool((details & (lost > 0)).any())

@@ -10,7 +10,7 @@ import unicodedata
 from memguard.local.owners.words import GRAMMARS, RELATIONS, word_set
 from memguard.local.verifier.words import stem
 
-__all__ = ("CHINESE", "STRONGER", "UNREAL", "key_of", "plain", "stop_words")
+__all__ = ("CHINESE", "STRONGER", "UNREAL", "expose", "key_of", "plain", "stop_words")
 
 _NOT = r"(?:can(?:no|'?)t|can not|(?:do|does)(?:n't| not))"
 _BE = r"(?:is|am|are|'m|'s|'re)"
@@ -48,11 +48,13 @@ _ENGLISH: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\b(?:has|have|had)\b|'ve\b", " have "),
     )
 )  # fmt: skip
+_MY_ALLERGY = re.compile(r"\bmy ((?:\w+ ){1,2})allerg(?:y|ies)\b")
 _FORMS = {
     language: {word: row.split(":")[0].strip() for row in rows.split("|") for word in
                row.split(":")[1].split()}
     for language, rows in {
-        "en": "see: see sees | go: go goes",
+        "en": "see: see sees | go: go goes | be: be | have: have | like: like | love: love | hate: "
+              "hate | dislike: dislike | live: live",
         "de": "be: bin ist | have: habe hat hab | ess: esse isst | nehm: nehme nimmt | les: lese "
               "liest | sprech: spreche spricht | seh: sehe sieht | geb: gebe gibt | helf: helfe "
               "hilft | treff: treffe trifft | leb: wohne wohnt wohn lebe lebt | werd: werde wird | "
@@ -137,6 +139,11 @@ def plain(text: str, language: str) -> str:
         for pattern, replacement in _ENGLISH:
             low = pattern.sub(replacement, low)
     return low
+
+
+def expose(text: str) -> str:
+    """A text in which an allergy of the speaker's is a statement: `because of my nut allergy`."""
+    return _MY_ALLERGY.sub(r" ; allerg \1 ; ", text)
 
 
 def stop_words(language: str) -> frozenset[str]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from memguard.local.owners import UNKNOWN, WORLD, Clause
+from memguard.local.owners import UNKNOWN, USER, WORLD, Clause
 from memguard.local.owners.reader import language_of
 from memguard.local.owners.tokens import tokens_of
 from memguard.local.owners.words import GRAMMARS, RELATIONS, word_set
@@ -19,6 +19,7 @@ from memguard.local.verifier.predicates import (
     CHINESE,
     STRONGER,
     UNREAL,
+    expose,
     key_of,
     plain,
     stop_words,
@@ -46,6 +47,7 @@ _ZH_UNREAL = re.compile(
     r"准备|计划|本来|最好|从.{1,6}搬"
 )
 _ZH_LIGHT = frozenset("0123456789一二两三四五六七八九十个杯只条次名位些几多半年岁都也就很还已经常")
+_CONTRACTED = re.compile(r"['\u2019](?:m|s|re|ve|d|ll)$")
 _MAX_JOINED = 6
 
 
@@ -150,7 +152,12 @@ def _read(clause: Clause, language: str, *, is_claim: bool = False) -> _Reading:
     subject_end = max(0, clause.subject_end - clause.start)
     stop, grammar = stop_words(language), GRAMMARS[language]
     owners = set(re.split(r"'s | ", clause.owner)) | {clause.name} if is_claim else set[str]()
-    head, tail = plain(text[:subject_end], language), plain(text[subject_end:], language)
+    # The verb of `I'm` belongs to the predicate.
+    contracted = _CONTRACTED.search(text[:subject_end]) if language == "en" else None
+    cut = contracted.start() if contracted else subject_end
+    head, tail = plain(text[:cut], language), plain(text[cut:], language)
+    if language == "en" and clause.owner == USER and not is_claim:
+        tail = expose(tail)
     words: list[_Word] = []
     denied: set[int] = set()
     light: set[int] = set()
@@ -209,7 +216,7 @@ def _in_segment(
     used = {segment}
     for row, word in enumerate(claimed):
         column = next((at for at in inside if _is_same(word, stated.words[at])), -1)
-        if column < 0 and row == 0 and segment in stated.light:
+        if column < 0 and row == 0 and (segment in stated.light or _begins(claimed, stated, inside)):
             # `I take 20 mg in the morning and 10 mg at night`: the verb is shared.
             earlier = [at for at in stated.verbs if stated.words[at].segment < segment]
             column = next((at for at in earlier if _is_same(word, stated.words[at])), -1)
@@ -224,6 +231,11 @@ def _in_segment(
     if not _is_so(claimed, stated, inside, matches, language, needs_verb=first):
         return 0.0
     return len(matches) / len(claimed)
+
+
+def _begins(claimed: list[_Word], stated: _Reading, inside: list[int]) -> bool:
+    """Whether the segment begins with a word of the candidate, and so with no other verb."""
+    return any(_is_same(word, stated.words[inside[0]]) for word in claimed[1:])
 
 
 def _is_same(word: _Word, other: _Word) -> bool:

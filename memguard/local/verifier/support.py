@@ -353,6 +353,8 @@ class SupportVerifier:
         problems = [problem for sentence in judged for problem in _problems(sentence)]
         added: dict[SupportNote, None] = dict.fromkeys(problem.note for problem in problems)
         notes = (*notes, *added)
+        if any(sentence.restatement.is_foreign for sentence in judged) and "language" not in notes:
+            notes = (*notes, "language")
         is_wrong = any(problem.is_certain for problem in problems)
         repeated = all(sentence.is_repeated(problems) for sentence in judged)
         if repeated:
