@@ -89,6 +89,8 @@ class Speech:
     people: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """Owners that were mentioned, the latest last, each with `m`, `f`, `p` or `x`."""
     clauses: list[Clause] = field(default_factory=list[Clause])
+    relation: str = ""
+    """The relation named last, which `mine` may mean."""
 
     def owner_of_third(self, letter: str) -> str:
         """Whom `he` (`m`), `she` (`f`), `they` (`p`) or any of them (`x`) means."""
@@ -208,6 +210,8 @@ class PhraseReader:
         grammar, low, base = self.grammar, self.low(index), self.base(index)
         if low in grammar.mine:
             return self.relation_at(index + 1, self.speech.me)
+        if low == "mine" and self.speech.relation and self.is_verb(index + 1, loose=True):
+            return Phrase(relation_of(self.speech.relation, self.speech.me), index + 1, "person")
         if low in grammar.theirs:
             letter = grammar.theirs[low]
             return self.relation_at(index + 1, self.speech.owner_of_third(letter))
@@ -282,6 +286,7 @@ class PhraseReader:
         else:
             return None
         owner = relation_of(table[root], base)
+        self.speech.relation = table[root]
         if ending == "'s":
             if depth < _MAX_DEPTH and (inner := self.relation_at(at + 1, owner, depth=depth + 1)):
                 return inner
@@ -301,7 +306,14 @@ class PhraseReader:
         low = self.low(index)
         if low == "," and self.low(index + 2) in {",", ""}:
             name = self.low(index + 1)
-            return (name, index + 3) if name in NAMES else ("", index)
+            is_name = name in NAMES or (
+                self.speech.language != "de"
+                and name.isalpha()
+                and self.tokens[index + 1].is_capital
+                and name not in _CALENDAR
+                and self.base(index + 1) not in self.grammar.first
+            )
+            return (name, index + 3) if is_name else ("", index)
         if not low or not self.tokens[index].is_capital or self.base(index) in self.grammar.first:
             return "", index
         if self.speech.language == "de" and low not in NAMES:

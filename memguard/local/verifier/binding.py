@@ -30,6 +30,7 @@ _MAX_SHORT = 6
 """Content words of a candidate whose plain words are compared, too."""
 _REPLACED = word_set("not instead rather except unlike longer formerly")
 _CHANGES = word_set("mov switch chang chan transfer relocat swap go went upgrad convert trad")
+_RETURNS = word_set("go went")
 _UNDENIED = word_set("from used instead left formerly")
 """A candidate with one of these may state what is no longer so."""
 
@@ -218,7 +219,10 @@ def _is_replaced(column: int, texts: list[str], stems: list[str], clause: list[i
     before = whole[-_REACH:]
     if _REPLACED & set(before):
         return True
-    if "from" in before:
+    if "from" in before and "to" not in before:
         changed = set(stems[max(0, column - 5) : column]) & _CHANGES
-        return "to" in texts[column + 1 : column + 4] and bool(changed)
+        # `I just moved here from Oslo`: one who goes from a place may come back to it.
+        return bool(changed - _RETURNS) or (
+            bool(changed) and "to" in texts[column + 1 : column + 4]
+        )
     return False

@@ -29,6 +29,7 @@ Ownership = Literal["same", "other", "unclear"]
 _MAX_LOST = 0.25
 _MAX_UNCLEAR = 0.5
 _SIMILAR = 0.45
+_HARDLY = 0.5
 _MAX_BETWEEN = 2
 _ROLES = {"user": USER, "assistant": "assistant", "tool": "tool", "document": "document"}
 _GENERIC = word_set("speaker user assistant system tool document the mr mrs dr")
@@ -47,6 +48,7 @@ _VERBS = (
 )
 _NO_EVIDENCE = frozenset({"assistant", "tool", "document", "system"})
 _AGREES = re.compile(r"(?:me|same|so|neither|nor|likewise|ditto)\b", re.IGNORECASE)
+_CLOSING = re.compile(r"[.!?\n\u3002\uff01\uff1f;]")
 _SENTENCE_END = re.compile(r"[.!?\n]")
 _WE = re.compile(r"\b(?:we|let's|our|we're|we've)\b", re.IGNORECASE)
 _DENIES = re.compile(
@@ -82,6 +84,8 @@ class OwnedClause:
     """Index of its unit."""
     speaker: str
     """Who says it, as an owner."""
+    is_question: bool = False
+    """Whether its sentence ends with a question mark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +154,10 @@ def map_clauses(alignment: Alignment, units: Sequence[TextUnit], *, about_user: 
         split_unit = split(unit.text, label, views, listener, people)
         speaker = USER if not label or label in views else label
         first = len(clauses)
-        clauses += [OwnedClause(clause, index, speaker) for clause in split_unit]
+        clauses += [
+            OwnedClause(clause, index, speaker, _is_question(unit.text, clause.end))
+            for clause in split_unit
+        ]
         people = _latest_people(people, split_unit, speaker)
         shift = len(unit.labelled) - len(unit.text)
         at, end = -1, 0
@@ -175,6 +182,25 @@ def map_clauses(alignment: Alignment, units: Sequence[TextUnit], *, about_user: 
         sentences=np.array(sentences, dtype=np.int64),
         cover=_cover(alignment),
     )
+
+
+def _is_question(text: str, end: int) -> bool:
+    stop = _CLOSING.search(text, end)
+    return stop is not None and stop[0] in {"?", "\uff1f"}
+
+
+def says_of(claim: Clause, owned: OwnedClause, clause_map: ClauseMap) -> bool:
+    """Whether a clause of the context is surely about the owner of a clause of a candidate."""
+    return (
+        owned.clause.owner not in {WORLD, UNKNOWN} and _compare(claim, owned, clause_map) == _SAME
+    )
+
+
+def source_of(clause_map: ClauseMap, index: int) -> int | None:
+    """The clause that `me too` repeats; `None` for an elided clause that decides by itself."""
+    if not _AGREES.match(clause_map.clauses[index].clause.text):
+        return None
+    return _repeated_clause(clause_map, index)
 
 
 def is_of_user(owner: str) -> bool:
@@ -364,7 +390,11 @@ def _check_clause(
     if meant.any():
         best[_MAYBE] = np.maximum(best[_MAYBE], cover[rows][:, meant].max(axis=1))
     weight = alignment.weight[rows]
-    lost = weight * np.maximum(0.0, best[_OTHER] - np.maximum(best[_SAME], best[_MAYBE]))
+    # What somebody else's clause states word for word is hardly meant by a similar word.
+    supported = np.where(best[_SAME] < 1.0, _HARDLY * best[_SAME], best[_SAME])
+    supported = np.where(best[_OTHER] >= 1.0, supported, best[_SAME])
+    doubted = np.where(best[_OTHER] >= 1.0, _HARDLY, 1.0) * best[_MAYBE]
+    lost = weight * np.maximum(0.0, best[_OTHER] - np.maximum(supported, doubted))
     unclear = weight * np.maximum(0.0, np.maximum(best[_MAYBE], best[_OTHER]) - best[_SAME])
     details = (alignment.fact.words.number | alignment.fact.words.capital)[rows]
     is_other = lost.sum() >= _MAX_LOST * weight.sum() or bool((details & (lost > 0)).any())
