@@ -62,7 +62,7 @@ _LEAD = re.compile(
 )
 _VERB = re.compile(
     r"(?:pay|approve|send|forward|transfer|wire|delete|remove|call|phone|click|reply|answer|respond|ignore|use|tell|"
-    r"inform|do|make|let|give|grant|accept|sign|confirm|cancel|book|order|buy|open|visit|follow|treat|"
+    r"inform|do|make|let|give|grant|accept|sign|confirm|cancel|book|order|buy|open(?! (?:until|till|from|on|at|daily|every|\w+days?)\b)|visit|follow|treat|"
     r"consider|remember|forget|keep|store|save|share|show|reveal|say|write|add|change|update|set|"
     r"mention|recommend|suggest|trust|stop|start|execute|run|install|download|submit|settle|contact|email|"
     r"ask|act|assume|refer|provide|ensure|process|authori[sz]e|release|skip|disable|enable|agree|be|"

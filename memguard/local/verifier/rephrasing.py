@@ -216,7 +216,11 @@ def _in_segment(
     used = {segment}
     for row, word in enumerate(claimed):
         column = next((at for at in inside if _is_same(word, stated.words[at])), -1)
-        if column < 0 and row == 0 and (segment in stated.light or _begins(claimed, stated, inside)):
+        if (
+            column < 0
+            and row == 0
+            and (segment in stated.light or _begins(claimed, stated, inside))
+        ):
             # `I take 20 mg in the morning and 10 mg at night`: the verb is shared.
             earlier = [at for at in stated.verbs if stated.words[at].segment < segment]
             column = next((at for at in earlier if _is_same(word, stated.words[at])), -1)
