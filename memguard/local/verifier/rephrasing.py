@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from memguard.local.languages import language_of
 from memguard.local.owners import UNKNOWN, USER, WORLD, Clause
-from memguard.local.owners.reader import language_of
 from memguard.local.owners.tokens import tokens_of
 from memguard.local.owners.words import GRAMMARS, RELATIONS, word_set
 from memguard.local.verifier.ownership import ClauseMap, says_of, source_of
@@ -102,7 +102,7 @@ def find_restatement(
         end: Offset one past the sentence.
         text: The candidate.
     """
-    language = language_of(text)
+    language = language_of(text, unknown="en")
     shares: list[float] = []
     for clause in claim:
         if clause.end <= start or clause.start >= end:
@@ -131,7 +131,7 @@ def _share(clause_map: ClauseMap, index: int, claim: Clause, language: str) -> f
         owned = clause_map.clauses[source]
         index = source
     clause = owned.clause
-    if owned.is_question or language_of(clause.text) not in {language, "en"}:
+    if owned.is_question or language_of(clause.text, unknown="en") not in {language, "en"}:
         return 0.0
     if language == "zh":
         return float(_repeats_chinese(claim, clause))
