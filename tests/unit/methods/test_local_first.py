@@ -33,7 +33,10 @@ class Scores:
 
 @pytest.fixture(autouse=True)
 def scores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(OtherTopics, "_loaded", lambda _: Scores())
+    def loaded(_: OtherTopics) -> Scores:
+        return Scores()
+
+    monkeypatch.setattr(OtherTopics, "_loaded", loaded)
 
 
 class Recorder:
