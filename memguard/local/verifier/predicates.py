@@ -18,6 +18,14 @@ _BE = r"(?:is|am|are|'m|'s|'re)"
 _ENGLISH: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), replacement)
     for pattern, replacement in (
+        (r"\b(?:quit|stopped|stops|gave up|given up) (\w+ing)\b", r" not \1 "),
+        (r"\bnever learn(?:ed|t) (?:how )?to\b", " can not "),
+        (r"(\d+)(?: years old\b|-year-old\b)", r"\1 "),
+        (r"\bturned (?=\d)", " be "),
+        (rf"\b{_NOT} eat(?: any)?\b|\bavoids?(?: eating)?\b", " noteat "),
+        (r"\bshares? an? (?:flat|apartment|house|room|place) with\b", " live with "),
+        (rf"{_BE} (?:a )?diabetic\b", " have diabetes "),
+        (rf"{_BE} (?:an? )?asthmatic\b", " have asthma "),
         (rf"\b{_NOT} (?:stand|bear)\b|\b(?:hates?|detests?|loathes?)\b", " hate "),
         (rf"\b{_NOT} (?:really )?(?:like|enjoy)\b|{_BE} not (?:a fan of|into|fond of)\b|"
          r"\bdislikes?\b", " dislike "),
@@ -48,7 +56,47 @@ _ENGLISH: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\b(?:has|have|had)\b|'ve\b", " have "),
     )
 )  # fmt: skip
+_FOREIGN: dict[str, tuple[tuple[re.Pattern[str], str], ...]] = {
+    language: tuple((re.compile(pattern), replacement) for pattern, replacement in rows)
+    for language, rows in {
+        "de": (
+            (r"\b(?:hasse|hasst|verabscheue|verabscheut)\b", " hate "),
+            (r"\bmag (?:keine[nr]?|kein|nicht)\b", " dislike "),
+            (r"\b(?:liebe|liebt)\b", " love "),
+            (r"\b(?:bin|ist) allergisch (?:gegen|auf)\b", " allerg "),
+            (r"\b(?:habe|hat) eine (\w{2,20})allergie\b", r" allerg \1 "),
+            (r"\b(?:vertrage|verträgt) (?:keinen?|kein)\b", " intol "),
+            (r"\b(?:bin|ist) (\w{2,20})intolerant\b", r" intol \1 "),
+            (r"\b(?:habe|hat) eine (\w{2,20})intoleranz\b", r" intol \1 "),
+            (r"\b(?:arbeite|arbeitet) als\b", " bin "),
+            (r"\b(?:stamme|stammt|komme|kommt|bin|ist) aus\b", " herkunft aus "),
+        ),
+        "es": (
+            (r"\bno soport[oa]\b|\b(?:odio|odia|detesto|detesta)\b", " hate "),
+            (r"\bno (?:me|le) gustan?\b", " dislike "),
+            (r"\b(?:me|le) encantan?\b|\b(?:adoro|adora)\b", " love "),
+            (r"\b(?:me|le) gustan?\b", " like "),
+            (r"(?:\b(?:soy|es) )?\bal[eé]rgic[oa] al?\b", " allerg "),
+            (r"\b(?:tengo|tiene) alergia al?\b", " allerg "),
+            (r"(?:\b(?:soy|es) )?\bintolerante al?\b|\bno toler[oa]\b", " intol "),
+        ),
+        "fr": (
+            (r"\bdéteste\b|\bne supporte pas\b", " hate "),
+            (r"\bn'aime pas\b", " dislike "),
+            (r"\badore\b", " love "),
+            (r"\baime\b", " like "),
+            (r"\b(?:suis|est) allergique (?:aux?|à)\b", " allerg "),
+            (r"\b(?:ai|a) une allergie (?:aux?|à)\b", " allerg "),
+            (r"\b(?:suis|est) intolérante? (?:aux?|à)\b|\bne tolère pas\b", " intol "),
+            (r"\btravaille comme\b", " suis "),
+            (r"\b(?:viens|vient|suis originaire|est originaire) (?=de|d')", " origine "),
+        ),
+    }.items()
+}  # fmt: skip
 _MY_ALLERGY = re.compile(r"\bmy ((?:\w+ ){1,2})allerg(?:y|ies)\b")
+_MY_ILLNESS = re.compile(
+    r"\bmy (diabetes|asthma|migraines?|arthritis|epilepsy|eczema|hay fever|psoriasis|anaemia)\b"
+)
 _FORMS = {
     language: {word: row.split(":")[0].strip() for row in rows.split("|") for word in
                row.split(":")[1].split()}
@@ -70,11 +118,13 @@ _FORMS = {
     }.items()
 }  # fmt: skip
 _ENDINGS = {
-    "de": re.compile(r"(?:est|et|st|en|e|t|n)$"),
+    "de": re.compile(r"(?:et|en|e|t|n)$"),
     "es": re.compile(r"(?:os|as|es|o|a|e|s)$"),
     "fr": re.compile(r"(?:es|e|s|x)$"),
 }
 _MIN_STEM = 3
+# Other relations have several words that are not equal: `therapist` and `physio`.
+_PLAIN_RELATIONS = word_set("mother father child grandmother grandfather wife husband")
 _NUMBERS = {
     word: str(number)
     for row in (
@@ -116,6 +166,7 @@ UNREAL = {
     ),
 }
 """Words that make a clause no statement of what is so, by language."""
+_EQUAL_KEYS = word_set("hate dislike love like allerg intol herkunft origine noteat cyclework")
 STRONGER = {"like": frozenset({"love"}), "dislike": frozenset({"hate"})}
 """What a clause may say so that it also says the weaker key."""
 CHINESE = tuple(
@@ -135,15 +186,14 @@ CHINESE = tuple(
 def plain(text: str, language: str) -> str:
     """A text in small letters, with equivalent English phrases made equal."""
     low = text.lower().replace("\u2019", "'")
-    if language == "en":
-        for pattern, replacement in _ENGLISH:
-            low = pattern.sub(replacement, low)
+    for pattern, replacement in _ENGLISH if language == "en" else _FOREIGN[language]:
+        low = pattern.sub(replacement, low)
     return low
 
 
 def expose(text: str) -> str:
-    """A text in which an allergy of the speaker's is a statement: `because of my nut allergy`."""
-    return _MY_ALLERGY.sub(r" ; allerg \1 ; ", text)
+    """A text in which an illness of the speaker's is a statement: `for my nut allergy`."""
+    return _MY_ILLNESS.sub(r" ; have \1 ; ", _MY_ALLERGY.sub(r" ; allerg \1 ; ", text))
 
 
 def stop_words(language: str) -> frozenset[str]:
@@ -156,10 +206,12 @@ def key_of(word: str, language: str) -> str:
     form = _FORMS[language].get(word)
     if form is not None:
         return form
+    if word in _EQUAL_KEYS:
+        return word
     if word in _NUMBERS:
         return _NUMBERS[word]
     relation = RELATIONS[language].get(word.removesuffix("'s"))
-    if relation is not None:
+    if relation in _PLAIN_RELATIONS:
         return relation
     if language == "en":
         return stem(word)

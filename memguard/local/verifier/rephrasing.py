@@ -36,9 +36,27 @@ _CHANGES = re.compile(
     r"\b(?:mov(?:ed|ing)|relocat|transferr|switch(?:ed|ing)|umgezogen|gezogen|ziehe|gewechselt|mud[aéo]|"
     r"déménag)"
 )
-_PARTICIPLE = re.compile(
-    r"^(?:ge\w{2,}(?:t|en)|(?:ver|be|er|ent|zer)\w{2,}(?:t|en)|\w{3,}(?:ado|ido|ieren|iert|ed)|\w{2,}é|"
-    r"lost|sold|given|seen|met|eaten|left|bought|gone|broken|vendu|perdu|vu|eu|been|to)$"
+# After `have` or `be` these are the verb: `I have lost a dog`.
+_PARTICIPLES = {
+    "en": re.compile(
+        r"^(?:\w{3,}ed|lost|sold|given|seen|met|eaten|left|bought|gone|broken|been|to)$"
+    ),
+    "de": re.compile(
+        r"^(?:ge\w{2,}(?:t|en)|(?:ver|be|er|ent|zer)\w{2,}(?:t|en)|\w{3,}(?:ieren|iert))$"
+    ),
+    "es": re.compile(r"^\w{3,}(?:ado|ido)$"),
+    "fr": re.compile(r"^(?:\w{2,}é|vendu|perdu|vu|eu)$"),
+}
+_WISHES = re.compile(
+    r"\b(?:might|may|wish|hope to|want to|would (?:love|like)|dream(?:ing)? of|"
+    r"thinking (?:of|about)|"
+    r"consider(?:ing)?|planning)\b|['\u2019]d (?:love|like)\b"
+)
+_PLANS = re.compile(
+    r"\b(?:plans?|planned|interest|interested|considers|wants?|hopes?|hoping|would|could|likes?|will|"
+    r"going|intends?|dreams?|wishes|goals?|aims?|desires?|looking|excited|saving|possibly|prefers?|"
+    r"loves?|needs?|thinks?|aspires?|ambition|enjoys?)\b",
+    re.IGNORECASE,
 )
 _BARE_VERBS = frozenset({"be", "have"})
 _ZH_DENIES = re.compile(r"不|没|无法|别|戒|从未")
@@ -82,6 +100,8 @@ class Restatement:
 
     share: float
     """Share of the candidate's words that it states, in [0, 1]; 1 if it says the same."""
+    is_wish: bool = False
+    """Whether the context states it only as a wish or a possibility: `I might move to Rome`."""
     is_foreign: bool = False
     """Whether the candidate is in another language than English."""
 
@@ -116,7 +136,24 @@ def find_restatement(
                 default=0.0,
             )
         )  # fmt: skip
-    return Restatement(min(shares, default=0.0), language != "en")
+    share = min(shares, default=0.0)
+    is_wish = share < 1.0 and language == "en" and _is_wish(clause_map, claim, text)
+    return Restatement(share, is_wish=is_wish, is_foreign=language != "en")
+
+
+def _is_wish(clause_map: ClauseMap, claim: Sequence[Clause], text: str) -> bool:
+    """Whether every clause of the owner with words of the candidate is a wish."""
+    if _WISHES.search(text) or _PLANS.search(text):
+        return False
+    wishes: list[bool] = []
+    for clause in claim:
+        keys = {word.key for word in _read(clause, "en", is_claim=True).words} - _BARE_VERBS
+        for owned in clause_map.clauses:
+            if owned.speaker not in _NO_EVIDENCE and language_of(owned.clause.text) == "en":
+                shared = keys & {word.key for word in _read(owned.clause, "en").words}
+                if shared and says_of(clause, owned, clause_map):
+                    wishes.append(bool(_WISHES.search(owned.clause.text)))
+    return bool(wishes) and all(wishes)
 
 
 def _share(clause_map: ClauseMap, index: int, claim: Clause, language: str) -> float:
@@ -216,7 +253,11 @@ def _in_segment(
     used = {segment}
     for row, word in enumerate(claimed):
         column = next((at for at in inside if _is_same(word, stated.words[at])), -1)
-        if column < 0 and row == 0 and (segment in stated.light or _begins(claimed, stated, inside)):
+        if (
+            column < 0
+            and row == 0
+            and (segment in stated.light or _begins(claimed, stated, inside))
+        ):
             # `I take 20 mg in the morning and 10 mg at night`: the verb is shared.
             earlier = [at for at in stated.verbs if stated.words[at].segment < segment]
             column = next((at for at in earlier if _is_same(word, stated.words[at])), -1)
@@ -266,7 +307,7 @@ def _is_so(
     if 0 in matches and matches[0] not in stated.verbs:
         return False
     if claimed[0].key in _BARE_VERBS:
-        return not any(_PARTICIPLE.match(word.low) for word in left_out)
+        return not any(_PARTICIPLES[language].match(word.low) for word in left_out)
     return True
 
 

@@ -30,6 +30,7 @@ from memguard.local.verifier.ownership import (
     is_of_user,
     is_restated,
     map_clauses,
+    recognise_owners,
 )
 from memguard.local.verifier.rephrasing import Restatement, find_restatement
 from memguard.local.verifier.units import (
@@ -146,10 +147,11 @@ class _SentenceScore:
         if self.restatement.is_foreign:
             # Names and vectors of other languages mislead the checks of the details.
             return self.restatement.share >= 1.0 and self.binding.binding != "denied"
+        whole = self.restatement.share >= 1.0 and self.binding.binding == "bound"
         if problems:
-            return False
+            return whole
         close = self.restatement.share >= _MOST_STATED and self.score >= _CLOSE
-        return self.restated or close or self.restatement.share >= 1.0
+        return self.restated or close or whole
 
 
 class SupportVerifier:
@@ -311,6 +313,7 @@ class SupportVerifier:
             features = pair_features(alignment)
             logit = assets.head.logit(features)
             clauses = map_clauses(alignment, chosen, about_user=about_user)
+            claim = recognise_owners(claim, clauses)
             judged.append(
                 _SentenceScore(
                     owners=check_owners(alignment, clauses, claim=claim, start=sentence.start),
@@ -424,6 +427,8 @@ def _problems(sentence: _SentenceScore) -> list[_Problem]:
         reason = f"unclear whether it is said of {owners.owner!r}"
         is_grave = owners.share >= _MOSTLY
         problems.append(_Problem("owner", reason, is_certain=False, is_grave=is_grave))
+    if sentence.restatement.is_wish:
+        problems.append(_Problem("binding", "stated as a wish or possibility", is_certain=False))
     if binding.binding != "bound":
         words = ", ".join(binding.words)
         denied = binding.binding == "denied"
