@@ -27,22 +27,22 @@ _ENGLISH: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (rf"{_BE} (?:a )?diabetic\b", " have diabetes "),
         (rf"{_BE} (?:an? )?asthmatic\b", " have asthma "),
         (rf"\b{_NOT} (?:stand|bear)\b|\b(?:hates?|detests?|loathes?)\b", " hate "),
-        (rf"\b{_NOT} (?:really )?(?:like|enjoy)\b|{_BE} not (?:a fan of|into|fond of)\b|"
-         r"\bdislikes?\b", " dislike "),
+        ((rf"\b{_NOT} (?:really )?(?:like|enjoy)\b|{_BE} not (?:a fan of|into|fond of)\b|"
+         r"\bdislikes?\b"), " dislike "),
         (rf"{_BE} (?:a (?:big |huge )?fan of|fond of|into)\b|\b(?:likes?|enjoys?)\b", " like "),
         (rf"{_BE} crazy about\b|\b(?:loves?|adores?)\b", " love "),
         (rf"\b{_NOT} (?:tolerate|digest)\b|{_BE} intolerant (?:to|of)\b", " intol "),
         (rf"(?:{_BE}|\bha(?:s|ve)|'ve) (?:an? )?(\w+)[- ]intoleran(?:t|ce)\b", r" intol \1 "),
-        (rf"(?:{_BE} (?:(?:very|badly|severely) )?|'ve got (?:an? )?|\bha(?:s|ve) (?:an? )?)"
-         r"((?:\w+ ){0,2})(?:allergic to|allerg(?:y|ies)(?: to)?)\b", r" allerg \1 "),
-        (r"(?:'ve|\bha(?:s|ve)|'s) been diagnosed with\b|\bwas diagnosed with\b|"
-         r"\bsuffers? from\b", " have "),
+        ((rf"(?:{_BE} (?:(?:very|badly|severely) )?|'ve got (?:an? )?|\bha(?:s|ve) (?:an? )?)"
+         r"((?:\w+ ){0,2})(?:allergic to|allerg(?:y|ies)(?: to)?)\b"), r" allerg \1 "),
+        ((r"(?:'ve|\bha(?:s|ve)|'s) been diagnosed with\b|\bwas diagnosed with\b|"
+         r"\bsuffers? from\b"), " have "),
         (r"(?:'ve|\bha(?:s|ve)|'s) been\b", " be "),
         (r"(?:'ve|\bha(?:s|ve)) got\b|\bowns?\b", " have "),
         (rf"\bworks? as\b|{_BE} working as\b", " be "),
         (rf"\bresides?\b|{_BE} (?:based|living)\b", " live "),
-        (r"\b(?:commutes?|go(?:es)? to work|gets? to work) by (?:bike|bicycle)\b|"
-         r"\b(?:cycles?|bikes?) to (?:work|the office)\b|\brides? \w+ bi(?:ke|cycle) to work\b",
+        ((r"\b(?:commutes?|go(?:es)? to work|gets? to work) by (?:bike|bicycle)\b|"
+         r"\b(?:cycles?|bikes?) to (?:work|the office)\b|\brides? \w+ bi(?:ke|cycle) to work\b"),
          " cyclework "),
         (r"\bcommutes? by (\w+)", r" take \1 to work "),
         (r"\b(?:scared|frightened|terrified)\b", " afraid "),
@@ -103,15 +103,15 @@ _FORMS = {
     for language, rows in {
         "en": "see: see sees | go: go goes | be: be | have: have | like: like | love: love | hate: "
               "hate | dislike: dislike | live: live",
-        "de": "be: bin ist | have: habe hat hab | ess: esse isst | nehm: nehme nimmt | les: lese "
+        "de": "be: bin ist sind |  have: habe hat hab haben | ess: esse isst | nehm: nehme nimmt | les: lese "
               "liest | sprech: spreche spricht | seh: sehe sieht | geb: gebe gibt | helf: helfe "
               "hilft | treff: treffe trifft | leb: wohne wohnt wohn lebe lebt | werd: werde wird | "
               "mog: mag möchte | allerg: allergisch | lieb: liebe liebt",
-        "es": "be: soy es | have: tengo tiene | go: voy va | haz: hago hace | viv: vivo vive "
+        "es": "be: soy es somos | have: tengo tiene tenemos | go: voy va | haz: hago hace | viv: vivo vive vivimos "
               "resido reside | encant: encanta encantan | conduc: conduzco conduce | sab: sé sabe "
               "| pued: puedo puede | sal: salgo sale | pon: pongo pone | est: estoy está | conoc: "
               "conozco conoce | dig: digo dice | teng: llevo lleva | jug: juego juega",
-        "fr": "be: suis est | have: ai a | go: vais va | viv: habite vis vit | pren: prends prend "
+        "fr": "be: suis est sommes | have: ai a avons | go: vais va | viv: habite habitons vis vit vivons | pren: prends prend "
               "| fair: fais fait | voi: vois voit | sai: sais sait | condui: conduis conduit | li: "
               "lis lit | boi: bois boit | appren: apprends apprend | cour: cours court | dor: dors "
               "dort | ecri: écris écrit | m': m' me",

@@ -58,13 +58,24 @@ _PLANS = re.compile(
     r"loves?|needs?|thinks?|aspires?|ambition|enjoys?)\b",
     re.IGNORECASE,
 )
+_DOUBTED = re.compile(
+    r"\b(?:n't|not|nicht|no|pas|never) (?:really )?(?:think|believe|know if|glaube|creo)\W*(?:that)?$|"
+    r"n't (?:really )?(?:think|believe)(?: that)?$|\bglaube nicht$",
+    re.IGNORECASE,
+)
+_PAST = re.compile(
+    r"\b(?:was|were) (?:an?|the)\b|(?<!have )(?<!['\u2019]ve )\blived\b|\bused to\b", re.IGNORECASE
+)
+_PRESENT = re.compile(r"\b(?:is|are) (?:an?|the)\b|\b(?:lives?|works?|resides?)\b", re.IGNORECASE)
 _BARE_VERBS = frozenset({"be", "have"})
 _ZH_DENIES = re.compile(r"不|没|无法|别|戒|从未")
 _ZH_UNREAL = re.compile(
     r"想|打算|如果|要是|以前|可能|也许|希望|曾|讨厌|怕|拒绝|停|避免|应该|差点|除了|吗|过敏|"
     r"准备|计划|本来|最好|从.{1,6}搬"
 )
-_ZH_LIGHT = frozenset("0123456789一二两三四五六七八九十个杯只条次名位些几多半年岁都也就很还已经常")
+_ZH_LIGHT = frozenset(
+    "0123456789一二两三四五六七八九十个杯只条次名位些几多半年岁去都也就很还已经常"
+)
 _CONTRACTED = re.compile(r"['\u2019](?:m|s|re|ve|d|ll)$")
 _MAX_JOINED = 6
 
@@ -78,6 +89,8 @@ class _Word:
     segment: int
     before: str
     """The preposition in front of it that tells a direction; empty for none."""
+    is_governed: bool
+    """Whether any preposition is in front of it."""
     is_detail: bool
 
 
@@ -100,8 +113,8 @@ class Restatement:
 
     share: float
     """Share of the candidate's words that it states, in [0, 1]; 1 if it says the same."""
-    is_wish: bool = False
-    """Whether the context states it only as a wish or a possibility: `I might move to Rome`."""
+    is_unreal: bool = False
+    """Whether the context states it as past, a wish or a possibility: `I might move to Rome`."""
     is_foreign: bool = False
     """Whether the candidate is in another language than English."""
 
@@ -137,14 +150,14 @@ def find_restatement(
             )
         )  # fmt: skip
     share = min(shares, default=0.0)
-    is_wish = share < 1.0 and language == "en" and _is_wish(clause_map, claim, text)
-    return Restatement(share, is_wish=is_wish, is_foreign=language != "en")
+    is_unreal = language == "en" and _is_unreal(clause_map, claim, text)
+    return Restatement(share, is_unreal=is_unreal, is_foreign=language != "en")
 
 
-def _is_wish(clause_map: ClauseMap, claim: Sequence[Clause], text: str) -> bool:
-    """Whether every clause of the owner with words of the candidate is a wish."""
-    if _WISHES.search(text) or _PLANS.search(text):
-        return False
+def _is_unreal(clause_map: ClauseMap, claim: Sequence[Clause], text: str) -> bool:
+    """Whether every clause of the owner with words of the candidate is a wish, or past."""
+    planned = _WISHES.search(text) or _PLANS.search(text)
+    present = _PRESENT.search(text) and not _PAST.search(text)
     wishes: list[bool] = []
     for clause in claim:
         keys = {word.key for word in _read(clause, "en", is_claim=True).words} - _BARE_VERBS
@@ -152,7 +165,9 @@ def _is_wish(clause_map: ClauseMap, claim: Sequence[Clause], text: str) -> bool:
             if owned.speaker not in _NO_EVIDENCE and language_of(owned.clause.text) == "en":
                 shared = keys & {word.key for word in _read(owned.clause, "en").words}
                 if shared and says_of(clause, owned, clause_map):
-                    wishes.append(bool(_WISHES.search(owned.clause.text)))
+                    stated = owned.clause.text
+                    is_past = present and _PAST.search(stated)
+                    wishes.append(bool(is_past or (not planned and _WISHES.search(stated))))
     return bool(wishes) and all(wishes)
 
 
@@ -168,6 +183,9 @@ def _share(clause_map: ClauseMap, index: int, claim: Clause, language: str) -> f
         owned = clause_map.clauses[source]
         index = source
     clause = owned.clause
+    opinion = clause_map.clauses[index - 1].clause.text if index else ""
+    if _DOUBTED.search(opinion):
+        return 0.0
     if owned.is_question or language_of(clause.text) not in {language, "en"}:
         return 0.0
     if language == "zh":
@@ -200,6 +218,7 @@ def _read(clause: Clause, language: str, *, is_claim: bool = False) -> _Reading:
     light: set[int] = set()
     verbs: set[int] = set()
     capitals = {token.low for token in tokens_of(text, language) if token.is_capital}
+    is_governed = False
     segment, begins, direction, border = 0, True, "", len(tokens_of(head, language))
     for at, token in enumerate((*tokens_of(head, language), *tokens_of(tail, language))):
         low = token.low
@@ -207,6 +226,8 @@ def _read(clause: Clause, language: str, *, is_claim: bool = False) -> _Reading:
             if words:
                 verbs.add(len(words) - 1)
             begins = True
+        if low in _JOINS and at < border and low == ",":
+            continue
         if low in _JOINS:
             segment, begins, direction = segment + 1, True, ""
             continue
@@ -218,6 +239,7 @@ def _read(clause: Clause, language: str, *, is_claim: bool = False) -> _Reading:
         if begins and (low in grammar.articles | grammar.prepositions or low[0].isdigit()):
             light.add(segment)
         direction = low if low in _DIRECTIONS else direction
+        is_governed |= low in grammar.prepositions or low in grammar.of
         relation = RELATIONS[language].get(low.removesuffix("'s"), low.removesuffix("'s"))
         if low in stop or (owners and relation in owners):
             continue
@@ -226,8 +248,9 @@ def _read(clause: Clause, language: str, *, is_claim: bool = False) -> _Reading:
         begins = False
         is_name = low in capitals and language != "de"
         key = key_of(low, language)
-        words.append(_Word(key, low, segment, direction, is_name or key[0].isdigit()))
-        direction = ""
+        is_detail = is_name or key[0].isdigit()
+        words.append(_Word(key, low, segment, direction, is_governed, is_detail))
+        direction, is_governed = "", False
     return _Reading(tuple(words), frozenset(denied), frozenset(light), frozenset(verbs))
 
 
@@ -307,6 +330,13 @@ def _is_so(
     if 0 in matches and matches[0] not in stated.verbs:
         return False
     if claimed[0].key in _BARE_VERBS:
+        # `I have a fear of dogs` is not `has dogs`, nor `a nurse's assistant` a nurse.
+        following = next((row for row in sorted(matches) if row > 0), 0)
+        other = stated.words[matches[following]] if following else claimed[0]
+        if following and claimed[following].is_governed != other.is_governed:
+            return False
+        if other.low.endswith("'s") and not claimed[following].low.endswith("'s"):
+            return False
         return not any(_PARTICIPLES[language].match(word.low) for word in left_out)
     return True
 
@@ -317,8 +347,8 @@ def _repeats_chinese(claim: Clause, clause: Clause) -> bool:
     stated = _predicate(clause)
     if not wanted or bool(_ZH_DENIES.search(wanted)) != bool(_ZH_DENIES.search(stated)):
         return False
-    unreal = {hit[0] for hit in _ZH_UNREAL.finditer(stated)}
-    if unreal - {hit[0] for hit in _ZH_UNREAL.finditer(wanted)}:
+    unreal = {hit[0] for hit in _ZH_UNREAL.finditer(clause.text)}
+    if unreal - {hit[0] for hit in _ZH_UNREAL.finditer(claim.text)}:
         return False
     begin = stated.find(wanted[0])
     while begin >= 0:

@@ -148,6 +148,7 @@ class _SentenceScore:
             # Names and vectors of other languages mislead the checks of the details.
             return self.restatement.share >= 1.0 and self.binding.binding != "denied"
         whole = self.restatement.share >= 1.0 and self.binding.binding == "bound"
+        whole &= not self.restatement.is_unreal
         if problems:
             return whole
         close = self.restatement.share >= _MOST_STATED and self.score >= _CLOSE
@@ -363,7 +364,8 @@ class SupportVerifier:
         if repeated:
             score = max(score, scale.high)
             # Found by rules that know the language, unlike the weights.
-            notes = tuple(note for note in notes if note not in {"language", "script", *added})
+            dropped: set[SupportNote] = {"language", "script", *added}
+            notes = tuple(note for note in notes if note not in dropped)
             problems = []
         elif is_wrong:
             score = min(score, scale.low - _STEP)
@@ -427,8 +429,10 @@ def _problems(sentence: _SentenceScore) -> list[_Problem]:
         reason = f"unclear whether it is said of {owners.owner!r}"
         is_grave = owners.share >= _MOSTLY
         problems.append(_Problem("owner", reason, is_certain=False, is_grave=is_grave))
-    if sentence.restatement.is_wish:
-        problems.append(_Problem("binding", "stated as a wish or possibility", is_certain=False))
+    if sentence.restatement.is_unreal:
+        problems.append(
+            _Problem("binding", "stated as past, a wish or a possibility", is_certain=False)
+        )
     if binding.binding != "bound":
         words = ", ".join(binding.words)
         denied = binding.binding == "denied"
