@@ -103,15 +103,18 @@ _FORMS = {
     for language, rows in {
         "en": "see: see sees | go: go goes | be: be | have: have | like: like | love: love | hate: "
               "hate | dislike: dislike | live: live",
-        "de": "be: bin ist sind |  have: habe hat hab haben | ess: esse isst | nehm: nehme nimmt | les: lese "
+        "de": "be: bin ist sind |  have: habe hat hab haben | ess: esse isst | "
+              "nehm: nehme nimmt | les: lese "
               "liest | sprech: spreche spricht | seh: sehe sieht | geb: gebe gibt | helf: helfe "
               "hilft | treff: treffe trifft | leb: wohne wohnt wohn lebe lebt | werd: werde wird | "
               "mog: mag möchte | allerg: allergisch | lieb: liebe liebt",
-        "es": "be: soy es somos | have: tengo tiene tenemos | go: voy va | haz: hago hace | viv: vivo vive vivimos "
+        "es": "be: soy es somos | have: tengo tiene tenemos | go: voy va | haz: hago hace | "
+              "viv: vivo vive vivimos "
               "resido reside | encant: encanta encantan | conduc: conduzco conduce | sab: sé sabe "
               "| pued: puedo puede | sal: salgo sale | pon: pongo pone | est: estoy está | conoc: "
               "conozco conoce | dig: digo dice | teng: llevo lleva | jug: juego juega",
-        "fr": "be: suis est sommes | have: ai a avons | go: vais va | viv: habite habitons vis vit vivons | pren: prends prend "
+        "fr": "be: suis est sommes | have: ai a avons | go: vais va | "
+              "viv: habite habitons vis vit vivons | pren: prends prend "
               "| fair: fais fait | voi: vois voit | sai: sais sait | condui: conduis conduit | li: "
               "lis lit | boi: bois boit | appren: apprends apprend | cour: cours court | dor: dors "
               "dort | ecri: écris écrit | m': m' me",

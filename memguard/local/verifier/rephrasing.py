@@ -59,7 +59,8 @@ _PLANS = re.compile(
     re.IGNORECASE,
 )
 _DOUBTED = re.compile(
-    r"\b(?:n't|not|nicht|no|pas|never) (?:really )?(?:think|believe|know if|glaube|creo)\W*(?:that)?$|"
+    r"\b(?:n't|not|nicht|no|pas|never) (?:really )?(?:think|believe|know if|creo)\W*"
+    r"(?:that)?$|"
     r"n't (?:really )?(?:think|believe)(?: that)?$|\bglaube nicht$",
     re.IGNORECASE,
 )
@@ -171,7 +172,9 @@ def _is_unreal(clause_map: ClauseMap, claim: Sequence[Clause], text: str) -> boo
     return bool(wishes) and all(wishes)
 
 
-def _share(clause_map: ClauseMap, index: int, claim: Clause, language: str) -> float:
+def _share(  # noqa: PLR0911 - one condition each
+    clause_map: ClauseMap, index: int, claim: Clause, language: str
+) -> float:
     """What share of a clause of the candidate one clause of the context states."""
     owned = clause_map.clauses[index]
     if owned.speaker in _NO_EVIDENCE or not says_of(claim, owned, clause_map):
@@ -308,7 +311,7 @@ def _is_same(word: _Word, other: _Word) -> bool:
     ) and word.before == other.before
 
 
-def _is_so(
+def _is_so(  # noqa: PLR0911 - one condition each
     claimed: list[_Word],
     stated: _Reading,
     inside: list[int],

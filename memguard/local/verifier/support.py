@@ -353,7 +353,9 @@ class SupportVerifier:
         score = min(sentence.score for sentence in judged)
         turns = frozenset[int]().union(*(sentence.turns for sentence in judged))
         retrieved = any(sentence.retrieved for sentence in judged)
-        notes = _notes(text, source.units, retrieved=retrieved, split=len(judged) > 1)
+        notes: tuple[SupportNote, ...] = _notes(
+            text, source.units, retrieved=retrieved, split=len(judged) > 1
+        )
         problems = [problem for sentence in judged for problem in _problems(sentence)]
         added: dict[SupportNote, None] = dict.fromkeys(problem.note for problem in problems)
         notes = (*notes, *added)
@@ -365,7 +367,7 @@ class SupportVerifier:
             score = max(score, scale.high)
             # Found by rules that know the language, unlike the weights.
             dropped: set[SupportNote] = {"language", "script", *added}
-            notes = tuple(note for note in notes if note not in dropped)
+            notes = tuple[SupportNote, ...](note for note in notes if note not in dropped)
             problems = []
         elif is_wrong:
             score = min(score, scale.low - _STEP)
