@@ -25,6 +25,7 @@ _WITH_ME = word_set("gusta encanta llamo duele")
 _NOUN_AND_VERB = word_set("como trabajo uso juego canto sé")
 _BEFORE_VERB = word_set(", no y yo pero que también siempre nunca me solo") | {""}
 _NOT_BEFORE_VERB = word_set("de del su le")
+_NOT_VERBS = word_set("todo mucho poco tanto otro solo sólo cuando pero ambos no yo")
 _NO_PAST = word_set("café bebé también así aquí allí ahí porqué josé andré después")
 _IS = word_set("is isn't was are were wasn't am be been 's")
 _STATE = word_set(
@@ -230,7 +231,12 @@ class PhraseReader:
             if low in {"moi", "nous"} and index != self.first and self.low(index - 1) != ",":
                 return None
             return Phrase(self.speech.me, index + 1, "first")
-        if low in grammar.dropped or self._is_dropped(low):
+        negated = self.low(index - 1) == "no" and low.endswith("o") and low not in _NOT_VERBS
+        if (
+            low in grammar.dropped
+            or self._is_dropped(low)
+            or (negated and self.speech.language == "es")
+        ):
             verb = self._is_first_person_verb(index)
             return Phrase(self.speech.me, index + 1, "first") if verb else None
         if base in grammar.third and not (low in grammar.theirs and following.isalpha()):

@@ -7,7 +7,7 @@ network do not enter.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -37,7 +37,7 @@ _OBJECT_ME = re.compile(r"\b(?:me|us|myself)\b", re.IGNORECASE)
 _PRONOUN = re.compile(r"\b(?:it|them|one|ones|that|mine|this)\b", re.IGNORECASE)
 _UNREAL = re.compile(
     r"\b(?:if|would|could|might|may|maybe|perhaps|wish|hope|want|used|almost|nearly|should|unless|"
-    r"pretend|imagine|probably|think|thought|except|instead|rather|longer|until|from|before)\b"
+    r"quit|stopped|avoids?|refused?|sold|lost|pretend|imagine|probably|think|thought|except|instead|rather|longer|until|from|before)\b"
     r"|['\u2019]d\b",
     re.IGNORECASE,
 )
@@ -48,6 +48,7 @@ _VERBS = (
 )
 _NO_EVIDENCE = frozenset({"assistant", "tool", "document", "system"})
 _AGREES = re.compile(r"(?:me|same|so|neither|nor|likewise|ditto)\b", re.IGNORECASE)
+_FIRST_WORD = re.compile(r"[A-Z]\w*")
 _CLOSING = re.compile(r"[.!?\n\u3002\uff01\uff1f;]")
 _SENTENCE_END = re.compile(r"[.!?\n]")
 _WE = re.compile(r"\b(?:we|let's|our|we're|we've)\b", re.IGNORECASE)
@@ -187,6 +188,24 @@ def map_clauses(alignment: Alignment, units: Sequence[TextUnit], *, about_user: 
 def _is_question(text: str, end: int) -> bool:
     stop = _CLOSING.search(text, end)
     return stop is not None and stop[0] in {"?", "\uff1f"}
+
+
+def recognise_owners(claim: Sequence[Clause], clause_map: ClauseMap) -> tuple[Clause, ...]:
+    """The clauses of a candidate, with persons as owners that only the context shows to be some.
+
+    `Rui has asthma` alone may be about a thing; beside `Rui is allergic to nuts` it is not.
+    """
+    people = clause_map.owners | frozenset(clause_map.aliases)
+    result: list[Clause] = []
+    for clause in claim:
+        first = _FIRST_WORD.match(clause.text)
+        name = first[0].casefold() if first else ""
+        is_person = clause.owner in {WORLD, UNKNOWN} and name in people - _RELATIONS
+        if first is not None and is_person:
+            subject_end = max(clause.subject_end, clause.start + first.end())
+            clause = replace(clause, owner=name, subject_end=subject_end)  # noqa: PLW2901
+        result.append(clause)
+    return tuple(result)
 
 
 def says_of(claim: Clause, owned: OwnedClause, clause_map: ClauseMap) -> bool:

@@ -18,23 +18,31 @@ _BE = r"(?:is|am|are|'m|'s|'re)"
 _ENGLISH: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), replacement)
     for pattern, replacement in (
+        (r"\b(?:quit|stopped|stops|gave up|given up) (\w+ing)\b", r" not \1 "),
+        (r"\bnever learn(?:ed|t) (?:how )?to\b", " can not "),
+        (r"(\d+)(?: years old\b|-year-old\b)", r"\1 "),
+        (r"\bturned (?=\d)", " be "),
+        (rf"\b{_NOT} eat(?: any)?\b|\bavoids?(?: eating)?\b", " noteat "),
+        (r"\bshares? an? (?:flat|apartment|house|room|place) with\b", " live with "),
+        (rf"{_BE} (?:a )?diabetic\b", " have diabetes "),
+        (rf"{_BE} (?:an? )?asthmatic\b", " have asthma "),
         (rf"\b{_NOT} (?:stand|bear)\b|\b(?:hates?|detests?|loathes?)\b", " hate "),
-        (rf"\b{_NOT} (?:really )?(?:like|enjoy)\b|{_BE} not (?:a fan of|into|fond of)\b|"
-         r"\bdislikes?\b", " dislike "),
+        ((rf"\b{_NOT} (?:really )?(?:like|enjoy)\b|{_BE} not (?:a fan of|into|fond of)\b|"
+         r"\bdislikes?\b"), " dislike "),
         (rf"{_BE} (?:a (?:big |huge )?fan of|fond of|into)\b|\b(?:likes?|enjoys?)\b", " like "),
         (rf"{_BE} crazy about\b|\b(?:loves?|adores?)\b", " love "),
         (rf"\b{_NOT} (?:tolerate|digest)\b|{_BE} intolerant (?:to|of)\b", " intol "),
         (rf"(?:{_BE}|\bha(?:s|ve)|'ve) (?:an? )?(\w+)[- ]intoleran(?:t|ce)\b", r" intol \1 "),
-        (rf"(?:{_BE} (?:(?:very|badly|severely) )?|'ve got (?:an? )?|\bha(?:s|ve) (?:an? )?)"
-         r"((?:\w+ ){0,2})(?:allergic to|allerg(?:y|ies)(?: to)?)\b", r" allerg \1 "),
-        (r"(?:'ve|\bha(?:s|ve)|'s) been diagnosed with\b|\bwas diagnosed with\b|"
-         r"\bsuffers? from\b", " have "),
+        ((rf"(?:{_BE} (?:(?:very|badly|severely) )?|'ve got (?:an? )?|\bha(?:s|ve) (?:an? )?)"
+         r"((?:\w+ ){0,2})(?:allergic to|allerg(?:y|ies)(?: to)?)\b"), r" allerg \1 "),
+        ((r"(?:'ve|\bha(?:s|ve)|'s) been diagnosed with\b|\bwas diagnosed with\b|"
+         r"\bsuffers? from\b"), " have "),
         (r"(?:'ve|\bha(?:s|ve)|'s) been\b", " be "),
         (r"(?:'ve|\bha(?:s|ve)) got\b|\bowns?\b", " have "),
         (rf"\bworks? as\b|{_BE} working as\b", " be "),
         (rf"\bresides?\b|{_BE} (?:based|living)\b", " live "),
-        (r"\b(?:commutes?|go(?:es)? to work|gets? to work) by (?:bike|bicycle)\b|"
-         r"\b(?:cycles?|bikes?) to (?:work|the office)\b|\brides? \w+ bi(?:ke|cycle) to work\b",
+        ((r"\b(?:commutes?|go(?:es)? to work|gets? to work) by (?:bike|bicycle)\b|"
+         r"\b(?:cycles?|bikes?) to (?:work|the office)\b|\brides? \w+ bi(?:ke|cycle) to work\b"),
          " cyclework "),
         (r"\bcommutes? by (\w+)", r" take \1 to work "),
         (r"\b(?:scared|frightened|terrified)\b", " afraid "),
@@ -48,33 +56,78 @@ _ENGLISH: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\b(?:has|have|had)\b|'ve\b", " have "),
     )
 )  # fmt: skip
+_FOREIGN: dict[str, tuple[tuple[re.Pattern[str], str], ...]] = {
+    language: tuple((re.compile(pattern), replacement) for pattern, replacement in rows)
+    for language, rows in {
+        "de": (
+            (r"\b(?:hasse|hasst|verabscheue|verabscheut)\b", " hate "),
+            (r"\bmag (?:keine[nr]?|kein|nicht)\b", " dislike "),
+            (r"\b(?:liebe|liebt)\b", " love "),
+            (r"\b(?:bin|ist) allergisch (?:gegen|auf)\b", " allerg "),
+            (r"\b(?:habe|hat) eine (\w{2,20})allergie\b", r" allerg \1 "),
+            (r"\b(?:vertrage|verträgt) (?:keinen?|kein)\b", " intol "),
+            (r"\b(?:bin|ist) (\w{2,20})intolerant\b", r" intol \1 "),
+            (r"\b(?:habe|hat) eine (\w{2,20})intoleranz\b", r" intol \1 "),
+            (r"\b(?:arbeite|arbeitet) als\b", " bin "),
+            (r"\b(?:stamme|stammt|komme|kommt|bin|ist) aus\b", " herkunft aus "),
+        ),
+        "es": (
+            (r"\bno soport[oa]\b|\b(?:odio|odia|detesto|detesta)\b", " hate "),
+            (r"\bno (?:me|le) gustan?\b", " dislike "),
+            (r"\b(?:me|le) encantan?\b|\b(?:adoro|adora)\b", " love "),
+            (r"\b(?:me|le) gustan?\b", " like "),
+            (r"(?:\b(?:soy|es) )?\bal[eé]rgic[oa] al?\b", " allerg "),
+            (r"\b(?:tengo|tiene) alergia al?\b", " allerg "),
+            (r"(?:\b(?:soy|es) )?\bintolerante al?\b|\bno toler[oa]\b", " intol "),
+        ),
+        "fr": (
+            (r"\bdéteste\b|\bne supporte pas\b", " hate "),
+            (r"\bn'aime pas\b", " dislike "),
+            (r"\badore\b", " love "),
+            (r"\baime\b", " like "),
+            (r"\b(?:suis|est) allergique (?:aux?|à)\b", " allerg "),
+            (r"\b(?:ai|a) une allergie (?:aux?|à)\b", " allerg "),
+            (r"\b(?:suis|est) intolérante? (?:aux?|à)\b|\bne tolère pas\b", " intol "),
+            (r"\btravaille comme\b", " suis "),
+            (r"\b(?:viens|vient|suis originaire|est originaire) (?=de|d')", " origine "),
+        ),
+    }.items()
+}  # fmt: skip
 _MY_ALLERGY = re.compile(r"\bmy ((?:\w+ ){1,2})allerg(?:y|ies)\b")
+_MY_ILLNESS = re.compile(
+    r"\bmy (diabetes|asthma|migraines?|arthritis|epilepsy|eczema|hay fever|psoriasis|anaemia)\b"
+)
 _FORMS = {
     language: {word: row.split(":")[0].strip() for row in rows.split("|") for word in
                row.split(":")[1].split()}
     for language, rows in {
         "en": "see: see sees | go: go goes | be: be | have: have | like: like | love: love | hate: "
               "hate | dislike: dislike | live: live",
-        "de": "be: bin ist | have: habe hat hab | ess: esse isst | nehm: nehme nimmt | les: lese "
+        "de": "be: bin ist sind |  have: habe hat hab haben | ess: esse isst | "
+              "nehm: nehme nimmt | les: lese "
               "liest | sprech: spreche spricht | seh: sehe sieht | geb: gebe gibt | helf: helfe "
               "hilft | treff: treffe trifft | leb: wohne wohnt wohn lebe lebt | werd: werde wird | "
               "mog: mag möchte | allerg: allergisch | lieb: liebe liebt",
-        "es": "be: soy es | have: tengo tiene | go: voy va | haz: hago hace | viv: vivo vive "
+        "es": "be: soy es somos | have: tengo tiene tenemos | go: voy va | haz: hago hace | "
+              "viv: vivo vive vivimos "
               "resido reside | encant: encanta encantan | conduc: conduzco conduce | sab: sé sabe "
               "| pued: puedo puede | sal: salgo sale | pon: pongo pone | est: estoy está | conoc: "
               "conozco conoce | dig: digo dice | teng: llevo lleva | jug: juego juega",
-        "fr": "be: suis est | have: ai a | go: vais va | viv: habite vis vit | pren: prends prend "
+        "fr": "be: suis est sommes | have: ai a avons | go: vais va | "
+              "viv: habite habitons vis vit vivons | pren: prends prend "
               "| fair: fais fait | voi: vois voit | sai: sais sait | condui: conduis conduit | li: "
               "lis lit | boi: bois boit | appren: apprends apprend | cour: cours court | dor: dors "
               "dort | ecri: écris écrit | m': m' me",
     }.items()
 }  # fmt: skip
 _ENDINGS = {
-    "de": re.compile(r"(?:est|et|st|en|e|t|n)$"),
+    "de": re.compile(r"(?:et|en|e|t|n)$"),
     "es": re.compile(r"(?:os|as|es|o|a|e|s)$"),
     "fr": re.compile(r"(?:es|e|s|x)$"),
 }
 _MIN_STEM = 3
+# Other relations have several words that are not equal: `therapist` and `physio`.
+_PLAIN_RELATIONS = word_set("mother father child grandmother grandfather wife husband")
 _NUMBERS = {
     word: str(number)
     for row in (
@@ -116,6 +169,7 @@ UNREAL = {
     ),
 }
 """Words that make a clause no statement of what is so, by language."""
+_EQUAL_KEYS = word_set("hate dislike love like allerg intol herkunft origine noteat cyclework")
 STRONGER = {"like": frozenset({"love"}), "dislike": frozenset({"hate"})}
 """What a clause may say so that it also says the weaker key."""
 CHINESE = tuple(
@@ -135,15 +189,14 @@ CHINESE = tuple(
 def plain(text: str, language: str) -> str:
     """A text in small letters, with equivalent English phrases made equal."""
     low = text.lower().replace("\u2019", "'")
-    if language == "en":
-        for pattern, replacement in _ENGLISH:
-            low = pattern.sub(replacement, low)
+    for pattern, replacement in _ENGLISH if language == "en" else _FOREIGN[language]:
+        low = pattern.sub(replacement, low)
     return low
 
 
 def expose(text: str) -> str:
-    """A text in which an allergy of the speaker's is a statement: `because of my nut allergy`."""
-    return _MY_ALLERGY.sub(r" ; allerg \1 ; ", text)
+    """A text in which an illness of the speaker's is a statement: `for my nut allergy`."""
+    return _MY_ILLNESS.sub(r" ; have \1 ; ", _MY_ALLERGY.sub(r" ; allerg \1 ; ", text))
 
 
 def stop_words(language: str) -> frozenset[str]:
@@ -156,10 +209,12 @@ def key_of(word: str, language: str) -> str:
     form = _FORMS[language].get(word)
     if form is not None:
         return form
+    if word in _EQUAL_KEYS:
+        return word
     if word in _NUMBERS:
         return _NUMBERS[word]
     relation = RELATIONS[language].get(word.removesuffix("'s"))
-    if relation is not None:
+    if relation in _PLAIN_RELATIONS:
         return relation
     if language == "en":
         return stem(word)

@@ -36,17 +36,47 @@ _CHANGES = re.compile(
     r"\b(?:mov(?:ed|ing)|relocat|transferr|switch(?:ed|ing)|umgezogen|gezogen|ziehe|gewechselt|mud[aéo]|"
     r"déménag)"
 )
-_PARTICIPLE = re.compile(
-    r"^(?:ge\w{2,}(?:t|en)|(?:ver|be|er|ent|zer)\w{2,}(?:t|en)|\w{3,}(?:ado|ido|ieren|iert|ed)|\w{2,}é|"
-    r"lost|sold|given|seen|met|eaten|left|bought|gone|broken|vendu|perdu|vu|eu|been|to)$"
+# After `have` or `be` these are the verb: `I have lost a dog`.
+_PARTICIPLES = {
+    "en": re.compile(
+        r"^(?:\w{3,}ed|lost|sold|given|seen|met|eaten|left|bought|gone|broken|been|to)$"
+    ),
+    "de": re.compile(
+        r"^(?:ge\w{2,}(?:t|en)|(?:ver|be|er|ent|zer)\w{2,}(?:t|en)|\w{3,}(?:ieren|iert))$"
+    ),
+    "es": re.compile(r"^\w{3,}(?:ado|ido)$"),
+    "fr": re.compile(r"^(?:\w{2,}é|vendu|perdu|vu|eu)$"),
+}
+_WISHES = re.compile(
+    r"\b(?:might|may|wish|hope to|want to|would (?:love|like)|dream(?:ing)? of|"
+    r"thinking (?:of|about)|"
+    r"consider(?:ing)?|planning)\b|['\u2019]d (?:love|like)\b"
 )
+_PLANS = re.compile(
+    r"\b(?:plans?|planned|interest|interested|considers|wants?|hopes?|hoping|would|could|likes?|will|"
+    r"going|intends?|dreams?|wishes|goals?|aims?|desires?|looking|excited|saving|possibly|prefers?|"
+    r"loves?|needs?|thinks?|aspires?|ambition|enjoys?)\b",
+    re.IGNORECASE,
+)
+_DOUBTED = re.compile(
+    r"\b(?:n't|not|nicht|no|pas|never) (?:really )?(?:think|believe|know if|creo)\W*"
+    r"(?:that)?$|"
+    r"n't (?:really )?(?:think|believe)(?: that)?$|\bglaube nicht$",
+    re.IGNORECASE,
+)
+_PAST = re.compile(
+    r"\b(?:was|were) (?:an?|the)\b|(?<!have )(?<!['\u2019]ve )\blived\b|\bused to\b", re.IGNORECASE
+)
+_PRESENT = re.compile(r"\b(?:is|are) (?:an?|the)\b|\b(?:lives?|works?|resides?)\b", re.IGNORECASE)
 _BARE_VERBS = frozenset({"be", "have"})
 _ZH_DENIES = re.compile(r"不|没|无法|别|戒|从未")
 _ZH_UNREAL = re.compile(
     r"想|打算|如果|要是|以前|可能|也许|希望|曾|讨厌|怕|拒绝|停|避免|应该|差点|除了|吗|过敏|"
     r"准备|计划|本来|最好|从.{1,6}搬"
 )
-_ZH_LIGHT = frozenset("0123456789一二两三四五六七八九十个杯只条次名位些几多半年岁都也就很还已经常")
+_ZH_LIGHT = frozenset(
+    "0123456789一二两三四五六七八九十个杯只条次名位些几多半年岁去都也就很还已经常"
+)
 _CONTRACTED = re.compile(r"['\u2019](?:m|s|re|ve|d|ll)$")
 _MAX_JOINED = 6
 
@@ -60,6 +90,8 @@ class _Word:
     segment: int
     before: str
     """The preposition in front of it that tells a direction; empty for none."""
+    is_governed: bool
+    """Whether any preposition is in front of it."""
     is_detail: bool
 
 
@@ -82,6 +114,8 @@ class Restatement:
 
     share: float
     """Share of the candidate's words that it states, in [0, 1]; 1 if it says the same."""
+    is_unreal: bool = False
+    """Whether the context states it as past, a wish or a possibility: `I might move to Rome`."""
     is_foreign: bool = False
     """Whether the candidate is in another language than English."""
 
@@ -116,10 +150,34 @@ def find_restatement(
                 default=0.0,
             )
         )  # fmt: skip
-    return Restatement(min(shares, default=0.0), language != "en")
+    share = min(shares, default=0.0)
+    is_unreal = language == "en" and _is_unreal(clause_map, claim, text)
+    return Restatement(share, is_unreal=is_unreal, is_foreign=language != "en")
 
 
-def _share(clause_map: ClauseMap, index: int, claim: Clause, language: str) -> float:
+def _is_unreal(clause_map: ClauseMap, claim: Sequence[Clause], text: str) -> bool:
+    """Whether every clause of the owner with words of the candidate is a wish, or past."""
+    planned = _WISHES.search(text) or _PLANS.search(text)
+    present = _PRESENT.search(text) and not _PAST.search(text)
+    wishes: list[bool] = []
+    for clause in claim:
+        keys = {word.key for word in _read(clause, "en", is_claim=True).words} - _BARE_VERBS
+        for owned in clause_map.clauses:
+            if (
+                owned.speaker not in _NO_EVIDENCE
+                and language_of(owned.clause.text, unknown="en") == "en"
+            ):
+                shared = keys & {word.key for word in _read(owned.clause, "en").words}
+                if shared and says_of(clause, owned, clause_map):
+                    stated = owned.clause.text
+                    is_past = present and _PAST.search(stated)
+                    wishes.append(bool(is_past or (not planned and _WISHES.search(stated))))
+    return bool(wishes) and all(wishes)
+
+
+def _share(  # noqa: PLR0911 - one condition each
+    clause_map: ClauseMap, index: int, claim: Clause, language: str
+) -> float:
     """What share of a clause of the candidate one clause of the context states."""
     owned = clause_map.clauses[index]
     if owned.speaker in _NO_EVIDENCE or not says_of(claim, owned, clause_map):
@@ -131,6 +189,9 @@ def _share(clause_map: ClauseMap, index: int, claim: Clause, language: str) -> f
         owned = clause_map.clauses[source]
         index = source
     clause = owned.clause
+    opinion = clause_map.clauses[index - 1].clause.text if index else ""
+    if _DOUBTED.search(opinion):
+        return 0.0
     if owned.is_question or language_of(clause.text, unknown="en") not in {language, "en"}:
         return 0.0
     if language == "zh":
@@ -163,6 +224,7 @@ def _read(clause: Clause, language: str, *, is_claim: bool = False) -> _Reading:
     light: set[int] = set()
     verbs: set[int] = set()
     capitals = {token.low for token in tokens_of(text, language) if token.is_capital}
+    is_governed = False
     segment, begins, direction, border = 0, True, "", len(tokens_of(head, language))
     for at, token in enumerate((*tokens_of(head, language), *tokens_of(tail, language))):
         low = token.low
@@ -170,6 +232,8 @@ def _read(clause: Clause, language: str, *, is_claim: bool = False) -> _Reading:
             if words:
                 verbs.add(len(words) - 1)
             begins = True
+        if low in _JOINS and at < border and low == ",":
+            continue
         if low in _JOINS:
             segment, begins, direction = segment + 1, True, ""
             continue
@@ -181,6 +245,7 @@ def _read(clause: Clause, language: str, *, is_claim: bool = False) -> _Reading:
         if begins and (low in grammar.articles | grammar.prepositions or low[0].isdigit()):
             light.add(segment)
         direction = low if low in _DIRECTIONS else direction
+        is_governed |= low in grammar.prepositions or low in grammar.of
         relation = RELATIONS[language].get(low.removesuffix("'s"), low.removesuffix("'s"))
         if low in stop or (owners and relation in owners):
             continue
@@ -189,8 +254,9 @@ def _read(clause: Clause, language: str, *, is_claim: bool = False) -> _Reading:
         begins = False
         is_name = low in capitals and language != "de"
         key = key_of(low, language)
-        words.append(_Word(key, low, segment, direction, is_name or key[0].isdigit()))
-        direction = ""
+        is_detail = is_name or key[0].isdigit()
+        words.append(_Word(key, low, segment, direction, is_governed, is_detail))
+        direction, is_governed = "", False
     return _Reading(tuple(words), frozenset(denied), frozenset(light), frozenset(verbs))
 
 
@@ -248,7 +314,7 @@ def _is_same(word: _Word, other: _Word) -> bool:
     ) and word.before == other.before
 
 
-def _is_so(
+def _is_so(  # noqa: PLR0911 - one condition each
     claimed: list[_Word],
     stated: _Reading,
     inside: list[int],
@@ -270,7 +336,14 @@ def _is_so(
     if 0 in matches and matches[0] not in stated.verbs:
         return False
     if claimed[0].key in _BARE_VERBS:
-        return not any(_PARTICIPLE.match(word.low) for word in left_out)
+        # `I have a fear of dogs` is not `has dogs`, nor `a nurse's assistant` a nurse.
+        following = next((row for row in sorted(matches) if row > 0), 0)
+        other = stated.words[matches[following]] if following else claimed[0]
+        if following and claimed[following].is_governed != other.is_governed:
+            return False
+        if other.low.endswith("'s") and not claimed[following].low.endswith("'s"):
+            return False
+        return not any(_PARTICIPLES[language].match(word.low) for word in left_out)
     return True
 
 
@@ -280,8 +353,8 @@ def _repeats_chinese(claim: Clause, clause: Clause) -> bool:
     stated = _predicate(clause)
     if not wanted or bool(_ZH_DENIES.search(wanted)) != bool(_ZH_DENIES.search(stated)):
         return False
-    unreal = {hit[0] for hit in _ZH_UNREAL.finditer(stated)}
-    if unreal - {hit[0] for hit in _ZH_UNREAL.finditer(wanted)}:
+    unreal = {hit[0] for hit in _ZH_UNREAL.finditer(clause.text)}
+    if unreal - {hit[0] for hit in _ZH_UNREAL.finditer(claim.text)}:
         return False
     begin = stated.find(wanted[0])
     while begin >= 0:

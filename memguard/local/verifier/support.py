@@ -30,6 +30,7 @@ from memguard.local.verifier.ownership import (
     is_of_user,
     is_restated,
     map_clauses,
+    recognise_owners,
 )
 from memguard.local.verifier.rephrasing import Restatement, find_restatement
 from memguard.local.verifier.units import (
@@ -146,10 +147,12 @@ class _SentenceScore:
         if self.restatement.is_foreign:
             # Names and vectors of other languages mislead the checks of the details.
             return self.restatement.share >= 1.0 and self.binding.binding != "denied"
+        whole = self.restatement.share >= 1.0 and self.binding.binding == "bound"
+        whole &= not self.restatement.is_unreal
         if problems:
-            return False
+            return whole
         close = self.restatement.share >= _MOST_STATED and self.score >= _CLOSE
-        return self.restated or close or self.restatement.share >= 1.0
+        return self.restated or close or whole
 
 
 class SupportVerifier:
@@ -311,6 +314,7 @@ class SupportVerifier:
             features = pair_features(alignment)
             logit = assets.head.logit(features)
             clauses = map_clauses(alignment, chosen, about_user=about_user)
+            claim = recognise_owners(claim, clauses)
             judged.append(
                 _SentenceScore(
                     owners=check_owners(alignment, clauses, claim=claim, start=sentence.start),
@@ -349,7 +353,9 @@ class SupportVerifier:
         score = min(sentence.score for sentence in judged)
         turns = frozenset[int]().union(*(sentence.turns for sentence in judged))
         retrieved = any(sentence.retrieved for sentence in judged)
-        notes = _notes(text, source.units, retrieved=retrieved, split=len(judged) > 1)
+        notes: tuple[SupportNote, ...] = _notes(
+            text, source.units, retrieved=retrieved, split=len(judged) > 1
+        )
         problems = [problem for sentence in judged for problem in _problems(sentence)]
         added: dict[SupportNote, None] = dict.fromkeys(problem.note for problem in problems)
         notes = (*notes, *added)
@@ -360,7 +366,8 @@ class SupportVerifier:
         if repeated:
             score = max(score, scale.high)
             # Found by rules that know the language, unlike the weights.
-            notes = tuple(note for note in notes if note not in {"language", "script", *added})
+            dropped: set[SupportNote] = {"language", "script", *added}
+            notes = tuple[SupportNote, ...](note for note in notes if note not in dropped)
             problems = []
         elif is_wrong:
             score = min(score, scale.low - _STEP)
@@ -424,6 +431,10 @@ def _problems(sentence: _SentenceScore) -> list[_Problem]:
         reason = f"unclear whether it is said of {owners.owner!r}"
         is_grave = owners.share >= _MOSTLY
         problems.append(_Problem("owner", reason, is_certain=False, is_grave=is_grave))
+    if sentence.restatement.is_unreal:
+        problems.append(
+            _Problem("binding", "stated as past, a wish or a possibility", is_certain=False)
+        )
     if binding.binding != "bound":
         words = ", ".join(binding.words)
         denied = binding.binding == "denied"

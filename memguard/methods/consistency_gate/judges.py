@@ -121,7 +121,7 @@ WEAKER = (
 
 _RULES = frozenset({"owner", "binding"})
 """Notes of the local judge by which a rule decided, whatever the score was."""
-_RULES_VERSION = 2
+_RULES_VERSION = 3
 """Goes up when the verifier's rules about owners and details change."""
 
 _PROMPTS = {
