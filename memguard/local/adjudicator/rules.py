@@ -62,6 +62,12 @@ from memguard.schema.units import (
 _COMPARED = 0.35
 _ADVICE = frozenset({"recommendation", "planning"})
 _OF_A_PERSON = frozenset({"preference", "belief", "fact", "experience"})
+_BELONGS = re.compile(
+    r"^(?:[\w'. -]{1,40}: ?)?(?:the user['\u2019]s|my|our|mein\w{0,2}|unser\w{0,2}|mis?|"
+    r"nuestr[oa]s?|mon|ma|mes|notre|nos)\b|"
+    r"^(?:用户|我)的",
+    re.IGNORECASE,
+)
 _MAX_SLOT = 40
 # How many units must begin with a name for it to be the user's.
 _MIN_NAME_COUNT = 3
@@ -279,6 +285,12 @@ def _outranks(unit: Unit, other: Unit) -> bool:
     return new.may_replace and new.equals_or_exceeds(old)
 
 
+def _is_of_person(text: str, kind: Kind) -> bool:
+    """Whether a unit is about a person, or about what belongs to the user: "my table seats six"."""
+    # A safety constraint without anything in common is still shown, as context.
+    return kind in _OF_A_PERSON or kind == "safety" or _BELONGS.search(text) is not None
+
+
 class _AttributeRules:
     """The rules for a unit's attributes in one read."""
 
@@ -391,7 +403,7 @@ class _AttributeRules:
             text=unit.text,
             shared=shared,
             is_wanted=is_wanted,
-            is_about_world=self._is_about_world and kind in _OF_A_PERSON,
+            is_about_world=self._is_about_world and _is_of_person(unit.text, kind),
         )
         # "Always answer in German" shares no word with what is asked.
         if relevance == "none" and kind == "constraint" and cues.ANSWER_FORM.search(unit.text):
