@@ -82,7 +82,7 @@ _MAX_JOINED = 6
 
 
 @dataclass(frozen=True, slots=True)
-class _Word:
+class _ClauseWord:
     """A word of a clause that carries meaning."""
 
     key: str
@@ -96,10 +96,10 @@ class _Word:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _ClauseReading:
     """A clause without the words that every clause has."""
 
-    words: tuple[_Word, ...]
+    words: tuple[_ClauseWord, ...]
     denied: frozenset[int]
     """Segments with a negation."""
     light: frozenset[int]
@@ -201,13 +201,13 @@ def _share(  # noqa: PLR0911 - one condition each
         verb = wanted.words[0].key
         before = _read(clause_map.clauses[index - 1].clause, language)
         if verb in {word.key for word in before.words}:
-            rest = _Reading(wanted.words[1:], wanted.denied, wanted.light, frozenset())
+            rest = _ClauseReading(wanted.words[1:], wanted.denied, wanted.light, frozenset())
             return _matched(rest, stated, language)
     return _matched(wanted, stated, language)
 
 
 @lru_cache(maxsize=1024)
-def _read(clause: Clause, language: str, *, is_claim: bool = False) -> _Reading:
+def _read(clause: Clause, language: str, *, is_claim: bool = False) -> _ClauseReading:
     """The words of a clause by key; of a candidate, without those of its owner."""
     text = clause.text
     subject_end = max(0, clause.subject_end - clause.start)
@@ -219,7 +219,7 @@ def _read(clause: Clause, language: str, *, is_claim: bool = False) -> _Reading:
     head, tail = plain(text[:cut], language), plain(text[cut:], language)
     if language == "en" and clause.owner == USER and not is_claim:
         tail = expose(tail)
-    words: list[_Word] = []
+    words: list[_ClauseWord] = []
     denied: set[int] = set()
     light: set[int] = set()
     verbs: set[int] = set()
@@ -255,12 +255,12 @@ def _read(clause: Clause, language: str, *, is_claim: bool = False) -> _Reading:
         is_name = low in capitals and language != "de"
         key = key_of(low, language)
         is_detail = is_name or key[0].isdigit()
-        words.append(_Word(key, low, segment, direction, is_governed, is_detail))
+        words.append(_ClauseWord(key, low, segment, direction, is_governed, is_detail))
         direction, is_governed = "", False
-    return _Reading(tuple(words), frozenset(denied), frozenset(light), frozenset(verbs))
+    return _ClauseReading(tuple(words), frozenset(denied), frozenset(light), frozenset(verbs))
 
 
-def _matched(wanted: _Reading, stated: _Reading, language: str) -> float:
+def _matched(wanted: _ClauseReading, stated: _ClauseReading, language: str) -> float:
     """The share of the wanted words that segments of a clause state, part by part."""
     parts = {word.segment for word in wanted.words}
     segments = {word.segment for word in stated.words}
@@ -273,7 +273,7 @@ def _matched(wanted: _Reading, stated: _Reading, language: str) -> float:
 
 
 def _in_segment(
-    wanted: _Reading, stated: _Reading, part: int, segment: int, language: str
+    wanted: _ClauseReading, stated: _ClauseReading, part: int, segment: int, language: str
 ) -> float:
     """How much of one part of the candidate one segment states, with the verb it shares."""
     claimed = [word for word in wanted.words if word.segment == part]
@@ -303,20 +303,20 @@ def _in_segment(
     return len(matches) / len(claimed)
 
 
-def _begins(claimed: list[_Word], stated: _Reading, inside: list[int]) -> bool:
+def _begins(claimed: list[_ClauseWord], stated: _ClauseReading, inside: list[int]) -> bool:
     """Whether the segment begins with a word of the candidate, and so with no other verb."""
     return any(_is_same(word, stated.words[inside[0]]) for word in claimed[1:])
 
 
-def _is_same(word: _Word, other: _Word) -> bool:
+def _is_same(word: _ClauseWord, other: _ClauseWord) -> bool:
     return (
         word.key == other.key or other.key in STRONGER.get(word.key, ())
     ) and word.before == other.before
 
 
 def _is_so(  # noqa: PLR0911 - one condition each
-    claimed: list[_Word],
-    stated: _Reading,
+    claimed: list[_ClauseWord],
+    stated: _ClauseReading,
     inside: list[int],
     matches: dict[int, int],
     language: str,
