@@ -80,10 +80,10 @@ _VERB = re.compile(
     _I,
 )
 # German and French have a polite form by which any verb shows that it demands.
-_POLITE = re.compile(r"\w+en Sie\b|(?!(?:chez|assez|nez|rez)\b)\w{3,}ez\b")
+_POLITE = re.compile(r"\w{1,30}en Sie\b|(?!(?:chez|assez|nez|rez)\b)\w{3,30}ez\b")
 # `Wire the money`: an unknown word before what it acts on. The others begin no demand.
 _ACTS_ON = re.compile(
-    r"([^\W\d_]+) (?:all|every|each|any|them|it|me|us|my|your|alle|jede\w*|sämtliche\w*|mir|uns|"
+    r"([^\W\d_]{1,30}) (?:all|every|each|any|them|it|me|us|my|your|alle|jede\w*|sämtliche\w*|mir|uns|"
     r"tod[oa]s?|cada|me|nos|tous|toutes?|chaque|moi|nous)(?!\w)",
     _I,
 )

@@ -100,7 +100,7 @@ _UTILITY: dict[Relevance, Utility] = {
 }
 
 
-_FIRST_NAME = re.compile(r"([A-Z][\w-]+)(?= |, )")
+_FIRST_NAME = re.compile(r"(?<![\w-])([A-Z][\w-]+)(?= |, )")
 
 
 class AdjudicationRules:

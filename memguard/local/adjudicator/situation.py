@@ -36,7 +36,7 @@ _PRONOUN = re.compile(
     r"[她他]",
     re.IGNORECASE,
 )
-_QUESTION = re.compile(r"[?？]\s*$|[吗呢]\s*[。]?\s*$|什么|哪里|哪儿|多少|几点|谁|何时")
+_QUESTION = re.compile(r"[?？]\s{0,3}$|[吗呢]\s{0,3}。?\s{0,3}$|什么|哪里|哪儿|多少|几点|谁|何时")
 _FOR_NAME = re.compile(
     r"(?:\b(?:for|to|give|buy|tell|advise|about|für|para|pour|à)|[给送为替]) ?"
     r"([A-ZÀ-Þ\u3400-\u9fff]\w+)"

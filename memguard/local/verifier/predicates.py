@@ -20,7 +20,7 @@ _ENGLISH: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     for pattern, replacement in (
         (r"\b(?:quit|stopped|stops|gave up|given up) (\w+ing)\b", r" not \1 "),
         (r"\bnever learn(?:ed|t) (?:how )?to\b", " can not "),
-        (r"(\d+)(?: years old\b|-year-old\b)", r"\1 "),
+        (r"\b(\d{1,3})(?: years old\b|-year-old\b)", r"\1 "),
         (r"\bturned (?=\d)", " be "),
         (rf"\b{_NOT} eat(?: any)?\b|\bavoids?(?: eating)?\b", " noteat "),
         (r"\bshares? an? (?:flat|apartment|house|room|place) with\b", " live with "),
