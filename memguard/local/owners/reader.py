@@ -298,6 +298,12 @@ class _Sentence(PhraseReader):
             return self.speech.language == "en" and self.is_verb(index + 1, loose=True)
         return self.is_verb(index) or self.speech.language != "en"
 
+    def _is_contact(self, phrase: Phrase) -> bool:
+        is_english = self.speech.language == "en"
+        return (
+            is_english and phrase.kind == "person" and self.base(phrase.end) in self.grammar.first
+        )
+
     def _subject(  # noqa: PLR0911 - one case each
         self, index: int, *, at_border: bool
     ) -> Phrase | None:
@@ -311,6 +317,9 @@ class _Sentence(PhraseReader):
             self.remember(phrase)
         if before in self.grammar.prepositions and not (at_border and phrase.kind == "first"):
             return None
+        # `The woman I work with is ill`: the relative clause has no word of its own.
+        if self._is_contact(phrase) and at_border and not has_subject:
+            return replace(phrase, end=phrase.end + 1)
         follows_verb = phrase.has_verb or self.is_verb(phrase.end, loose=at_border)
         follows_verb |= before in PRO_VERBS and self.low(index - 2) in {"so", "neither", "nor"}
         if phrase.kind == "first":

@@ -41,7 +41,8 @@ RELATIONS: dict[str, dict[str, str]] = {
         colleague: colleague colleagues coworker coworkers co-worker co-workers workmate teammate
         teammates | boss: boss supervisor | manager: manager | neighbour: neighbour neighbours
         neighbor neighbors | roommate: roommate roommates flatmate flatmates housemate housemates |
-        landlord: landlord landlady | tenant: tenant tenants | doctor: doctor gp physician |
+        guy: guy guys bloke dude | man: man gentleman | woman: woman | lady: lady ladies | girl: girl
+        girls | boy: boy boys lad | landlord: landlord landlady | tenant: tenant tenants | doctor: doctor gp physician |
         dentist: dentist | optician: optician | cleaner: cleaner | mechanic: mechanic | therapist: therapist physiotherapist physio shrink | teacher: teacher teachers
         professor tutor | coach: coach trainer | client: client clients customer customers |
         student: student students pupil pupils | classmate: classmate classmates | intern: intern
@@ -57,7 +58,8 @@ RELATIONS: dict[str, dict[str, str]] = {
         sister: schwester schwestern | brother: bruder brüder | sibling: geschwister zwilling |
         son: sohn söhne | daughter: tochter töchter | child: kind kinder | baby: baby |
         grandmother: oma großmutter | grandfather: opa großvater | grandparent: großeltern |
-        grandson: enkel | granddaughter: enkelin | aunt: tante | uncle: onkel | cousin: cousin
+        grandson: enkel | granddaughter: enkelin | aunt: tante großtante | godmother: patentante patin |
+        godfather: patenonkel pate | uncle: onkel | cousin: cousin
         cousine | niece: nichte | nephew: neffe | mother-in-law: schwiegermutter |
         father-in-law: schwiegervater | sister-in-law: schwägerin | brother-in-law: schwager |
         in-law: schwiegereltern | friend: freund freundin freunde freundinnen kumpel |
