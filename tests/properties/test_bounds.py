@@ -198,7 +198,7 @@ PATTERNS = dict(_patterns())
 
 
 def test_the_patterns_of_the_package_are_collected() -> None:
-    assert {"memguard.llm.parsing._NUMBER", "memguard.local.statements.reading._QUOTED"} <= set(
+    assert {"memguard.llm.parsing._NUMBER", "memguard.local.statements.reading._RIGHTS"} <= set(
         PATTERNS
     )
 
