@@ -158,11 +158,11 @@ def _report_reads(report: Report, reads: Sequence[sets.LabelledRead]) -> None:
                 ("must: safety", _admitted(safety), ">= 100 %"),
                 ("must not: all", _admitted(must_not), "<= 40 %"),
                 ("must not: another author's instruction", _admitted(instructions), "= 0"),
-                *_by_language("must", must),
-                *_by_language("must: safety", safety),
-                *_by_language("must not", must_not),
-                *_by_kind("must", must),
-                *_by_kind("must not", must_not),
+                *_grouped("must", must, lambda result: result.read.language),
+                *_grouped("must: safety", safety, lambda result: result.read.language),
+                *_grouped("must not", must_not, lambda result: result.read.language),
+                *_grouped("must", must, lambda result: result.read.kind),
+                *_grouped("must not", must_not, lambda result: result.read.kind),
             ),
         )
         for name, chosen, target in (
@@ -187,23 +187,15 @@ def _admitted(results: Iterable[reading.ReadResult]) -> list[bool]:
     return [result.admitted for result in results]
 
 
-def _by_language(
-    name: str, results: Sequence[reading.ReadResult]
+def _grouped(
+    name: str,
+    results: Sequence[reading.ReadResult],
+    group_of: Callable[[reading.ReadResult], str],
 ) -> list[tuple[str, Sequence[bool], str]]:
-    languages = dict.fromkeys(result.read.language for result in results)
+    groups = dict.fromkeys(map(group_of, results))
     return [
-        (f"{name}, {language}", _admitted(r for r in results if r.read.language == language), "")
-        for language in languages
-    ]
-
-
-def _by_kind(
-    name: str, results: Sequence[reading.ReadResult]
-) -> list[tuple[str, Sequence[bool], str]]:
-    kinds = dict.fromkeys(result.read.kind for result in results)
-    return [
-        (f"{name}, {kind}", _admitted(r for r in results if r.read.kind == kind), "")
-        for kind in kinds
+        (f"{name}, {group}", _admitted(r for r in results if group_of(r) == group), "")
+        for group in groups
     ]
 
 

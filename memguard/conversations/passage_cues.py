@@ -266,7 +266,6 @@ HEADER = re.compile(
     re.IGNORECASE,
 )
 
-_ZH_TITLE = r"先生|女士|小姐|老师|经理|同学|教授|同事|客户"
 SALUTATION = re.compile(
     r"^\s{0,8}(?:"
     r"(?P<formal>dear|to whom it may concern|sehr geehrte[rs]?|liebe[rs]?|werte[rs]?|"

@@ -14,7 +14,9 @@ Language = Literal["en", "de", "es", "fr", "zh", "other"]
 """A language with rules of its own, or `other` for all that are not understood."""
 
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
-_CHINESE = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
+CHINESE = re.compile(r"[\u3400-\u9fff]")
+"""Matches a character of Chinese writing, which Japanese uses too."""
+_IDEOGRAPH = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
 _JAPANESE = re.compile(r"[\u3040-\u30ff]")
 _LAST_LATIN = 0x24F
 _LATIN: tuple[Language, ...] = ("en", "de", "es", "fr")
@@ -94,7 +96,7 @@ def language_of(text: str, *, default: Language = "en", unknown: Language = "oth
 def _language_of_script(text: str, letters: list[str]) -> Language | None:
     """The language that the script decides; `None` for Latin letters."""
     enough = _SHARE_OF_SCRIPT * len(letters)
-    chinese, japanese = len(_CHINESE.findall(text)), len(_JAPANESE.findall(text))
+    chinese, japanese = len(_IDEOGRAPH.findall(text)), len(_JAPANESE.findall(text))
     # A Japanese text is full of Chinese characters.
     if japanese and chinese + japanese > enough:
         return "other"

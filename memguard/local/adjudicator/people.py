@@ -12,6 +12,7 @@ from typing import Literal
 
 from memguard.local.adjudicator import cues
 from memguard.local.adjudicator.languages import WORDINGS, language_of
+from memguard.local.languages import CHINESE
 from memguard.local.owners import UNKNOWN, USER, WORLD, Clause, aliases_of, split_clauses
 from memguard.local.owners.words import BARE, NAME_AND_WORD, NAMES, RELATIONS
 from memguard.local.safety import looks_like_safety
@@ -52,8 +53,6 @@ _GROUPS: dict[str, frozenset[str]] = {
 }
 """Who belongs to a group of which a query speaks."""
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
-_HAN = re.compile("[\u3400-\u9fff]")
-_NO_PERSON = word_set("family guest")
 _WHO = re.compile(
     r"\b(?:who|whom|anyone|anybody|somebody|wer|wen|wem|jemand\w*|qui[eé]n\w*|alguien|qui|"
     r"quelqu['\u2019]un)\b|谁|哪位",
@@ -235,7 +234,7 @@ class Addressees:
         if called & (self.mentioned | self.relations):
             return True
         # Names in Chinese stand between other characters.
-        if any(_HAN.match(name) and name in self.query for name in called):
+        if any(CHINESE.match(name) and name in self.query for name in called):
             return True
         if any(called & _GROUPS[group] for group in _GROUPS.keys() & relations_in(self.query)):
             return True

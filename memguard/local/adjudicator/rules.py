@@ -27,6 +27,7 @@ from memguard.local.adjudicator.relations import (
     slots_of,
 )
 from memguard.local.adjudicator.situation import (
+    ADVICE,
     FOREIGN,
     asks_about_past,
     asks_for_record,
@@ -60,7 +61,6 @@ from memguard.schema.units import (
 
 # Minimum cosine of two units to be compared. Our own choice: below it we found no contradictions.
 _COMPARED = 0.35
-_ADVICE = frozenset({"recommendation", "planning"})
 _OF_A_PERSON = frozenset({"preference", "belief", "fact", "experience"})
 _BELONGS = re.compile(
     r"^(?:[\w'. -]{1,40}: ?)?(?:the user['\u2019]s|my|our|mein\w{0,2}|unser\w{0,2}|mis?|"
@@ -334,13 +334,13 @@ class _AttributeRules:
         """Whether the query is about nobody, and asks for no advice: a fact, a translation."""
         situation = self._situation
         return isinstance(situation, Situation) and (
-            situation.target == "world" and situation.mode not in _ADVICE
+            situation.target == "world" and situation.mode not in ADVICE
         )
 
     @property
     def _is_advice(self) -> bool:
         situation = self._situation
-        return isinstance(situation, Situation) and situation.mode in _ADVICE
+        return isinstance(situation, Situation) and situation.mode in ADVICE
 
     @property
     def _is_about_facts(self) -> bool:

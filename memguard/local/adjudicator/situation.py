@@ -14,6 +14,7 @@ from memguard.schema.memory import Turn
 from memguard.schema.read import Mode, Situation, Target
 
 __all__ = [
+    "ADVICE",
     "FOREIGN",
     "asks_about_past",
     "asks_for_record",
@@ -29,7 +30,8 @@ FOREIGN = (
     "the query is not in English, German, Spanish, French or Chinese, which the rules read, so "
     "nothing is denied for its topic"
 )
-_ADVICE = frozenset({"recommendation", "planning"})
+ADVICE = frozenset({"recommendation", "planning"})
+"""The modes that ask for advice."""
 # Not German `sie`, which is also how somebody is addressed.
 _PRONOUN = re.compile(
     r"\b(?:she|hers?|he|him|his|they|them|theirs?|ihn|ihm|ihr|ella|ellas|ellos|elle|elles|lui|leur)\b|"
@@ -153,7 +155,7 @@ def _target(ask: str, *, query: str, mode: Mode, dialogue: Sequence[Turn], words
     if _is_for_other(text, words=words):
         return "third_party"
     # "What should I give my sister?" is about the sister, so this is tried second.
-    return "user" if mode in _ADVICE or words.self.search(ask) else "world"
+    return "user" if mode in ADVICE or words.self.search(ask) else "world"
 
 
 def _named_target(query: str, *, user_names: frozenset[str], persons: frozenset[str]) -> Target:

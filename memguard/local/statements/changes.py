@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from memguard.local.languages import Language
+from memguard.local.languages import CHINESE, Language
 from memguard.local.statements import doubts
 from memguard.local.statements.completion import complete_value
 from memguard.local.statements.doubts import Statement
@@ -12,7 +12,6 @@ from memguard.local.statements.grammar import StatementGrammar, grammar_of
 from memguard.local.verifier.words import stem
 
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
-_CHINESE = re.compile(r"[\u3400-\u9fff]")
 _QUESTION_MARK = re.compile("[?\uff1f]\\s*$")
 _CHANGES_NOTHING = frozenset({doubts.HYPOTHETICAL, doubts.IRONIC, doubts.FICTION, doubts.WISH})
 _MIN_SHARED = 2
@@ -193,12 +192,12 @@ def _content(text: str, grammar: StatementGrammar) -> frozenset[str]:
 
 
 def _content_words(text: str, grammar: StatementGrammar) -> list[str]:
-    if _CHINESE.search(text):
+    if CHINESE.search(text):
         plain = grammar.stop.sub(" ", text)
         return [
             plain[at : at + 2]
             for at in range(len(plain) - 1)
-            if _CHINESE.match(plain[at]) and _CHINESE.match(plain[at + 1])
+            if CHINESE.match(plain[at]) and CHINESE.match(plain[at + 1])
         ]
     words = _WORD.findall(text.replace("\u2019", "'").lower())
     return [stem(word) for word in words if not grammar.stop.fullmatch(word)]

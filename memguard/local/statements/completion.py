@@ -6,10 +6,10 @@ is on Monday. Sorry, Tuesday." only the weekday changes.
 
 import re
 
+from memguard.local.languages import CHINESE
 from memguard.local.statements.grammar import StatementGrammar
 
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
-_CHINESE = re.compile(r"[\u3400-\u9fff]")
 # A capitalised word that no preposition of place or time makes a town or a date.
 _PERHAPS_A_PERSON = re.compile(
     r"(?<!\bin )(?<!\bat )(?<!\bto )(?<!\bon )(?<!\bfrom )(?<!\bnear )(?<!\bin der )(?<!\bnach )"
@@ -124,6 +124,6 @@ def complete_value(core: str, old: str, grammar: StatementGrammar) -> str:
 
 def _contained(rest: str, old: str) -> bool:
     """Whether every word or Chinese character of a text stands in another one too."""
-    pattern = _CHINESE if _CHINESE.search(old) else _WORD
+    pattern = CHINESE if CHINESE.search(old) else _WORD
     words = {word.lower() for word in pattern.findall(old)}
     return all(word.lower() in words for word in pattern.findall(rest))

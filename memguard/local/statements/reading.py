@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from memguard.local.languages import Language, language_of
+from memguard.local.languages import CHINESE, Language, language_of
 from memguard.local.safety import looks_like_safety
 from memguard.local.statements import doubts
 from memguard.local.statements.changes import Spoken, apply_changes
@@ -26,7 +26,6 @@ _CLOSED = re.compile("[.!?,]['\u2019\"\u201d](?!\\w)")
 _QUESTION_MARK = re.compile("[?\uff1f][\\s\"')\u201d]*$")
 _ANY_QUESTION_MARK = re.compile("[?\uff1f]")
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
-_CHINESE = re.compile(r"[\u3400-\u9fff]")
 _NAME = re.compile(r"(?<=[\w,;] )[A-Z\u00c0-\u00de][a-z\u00df-\u00ff]+")
 _NAME_AT_START = re.compile(r"[A-Z\u00c0-\u00de][a-z\u00df-\u00ff]+")
 # Somebody who writes about storing or scoring addresses the memory, as a prompt injection does.
@@ -340,8 +339,8 @@ def _taken_back(rest: str, grammar: StatementGrammar) -> re.Match[str] | None:
 
 
 def _has_content(core: str, grammar: StatementGrammar) -> bool:
-    if _CHINESE.search(core):
-        return _CHINESE.search(core[1:]) is not None
+    if CHINESE.search(core):
+        return CHINESE.search(core[1:]) is not None
     return any(not grammar.stop.fullmatch(word) for word in _WORD.findall(core))
 
 
@@ -480,7 +479,7 @@ def _may_carry_a_fact(core: str, grammar: StatementGrammar, doubt: str) -> bool:
         return grammar.first_person.search(core) is not None
     if doubt != doubts.FRAGMENT:
         return True
-    if _CHINESE.search(core):
-        return bool(grammar.value.search(core)) or len(_CHINESE.findall(core)) >= _MIN_CHINESE
+    if CHINESE.search(core):
+        return bool(grammar.value.search(core)) or len(CHINESE.findall(core)) >= _MIN_CHINESE
     words = [word for word in _WORD.findall(core) if not grammar.stop.fullmatch(word)]
     return len(words) >= 1
