@@ -108,6 +108,8 @@ class CandidateMemory(Frozen):
     """The time of its latest source turn."""
     conversation_id: Text = ""
     """The conversation it came from."""
+    speaker: Text = Field(default="", exclude_if=operator.not_)
+    """The name of who said its latest source turn, if known."""
 
     @property
     def id(self) -> str:
@@ -139,6 +141,49 @@ class Provenance(Frozen):
     """Whose turns it is based on."""
     said_at: Moment = None
     """The time of its latest source turn, to which a relative date in the text refers."""
+    speaker: Text = Field(default="", exclude_if=operator.not_)
+    """The name of who said its latest source turn, if known."""
+
+
+Ending = Literal["superseded", "edited", "undone"]
+"""Why a stored memory is no longer current.
+
+* `superseded`: a later one replaced it; it held until then.
+* `edited`: a person wrote another text in its place.
+* `undone`: a person took back the decision that stored it.
+"""
+
+
+class Lifecycle(Frozen):
+    """What became of a memory since it was stored; the default is a current one."""
+
+    superseded_by: Text = ""
+    """The key of the memory in its place, in the same namespace; empty for a current one."""
+    ended_as: Ending | None = None
+    """Why it is no longer current; `None` for a current one."""
+    valid_until: Moment = None
+    """When what it says ceased to hold, if known: the event time of the later one."""
+    reason: Text = ""
+    """Why it was replaced, for a person; it may repeat words of the two memories."""
+    event_at: Moment = None
+    """When what it says happened or began, if its words tell; not the time at which it was said."""
+    detail_of: Text = ""
+    """The key of the memory of which it is a detail."""
+    conflicts_with: tuple[str, ...] = ()
+    """Keys of memories that contradict it, where nothing tells which of them holds."""
+    confirmed_at: Moment = None
+    """When it was last said again."""
+    confirmed_by: tuple[str, ...] = ()
+    """Source turns that say it again, each as `conversation_id:turn_id`."""
+
+    @property
+    def is_current(self) -> bool:
+        """Whether nothing replaced it."""
+        return self.ended_as is None and not self.superseded_by
+
+
+def _is_unchanged(lifecycle: Lifecycle) -> bool:
+    return lifecycle == Lifecycle()
 
 
 class MemoryRecord(Frozen):
@@ -154,12 +199,17 @@ class MemoryRecord(Frozen):
     """Its origin."""
     value: dict[str, JsonValue] | None = Field(default=None, exclude_if=is_none)
     """The item as the caller of a guarded store passed it; `None` for memguard's own form."""
+    lifecycle: Lifecycle = Field(default=Lifecycle(), exclude_if=_is_unchanged)
+    """What became of it since it was stored."""
 
     def to_value(self) -> dict[str, object]:
         """The value for the store: the text under `content`, where langmem reads it."""
         if self.value is not None:
             return {**self.value}
-        return {"content": self.text, "memguard": self.provenance.model_dump(mode="json")}
+        # Only what differs from a current record, so that older records keep their form.
+        fields = self.lifecycle.model_dump(mode="json", exclude_defaults=True)
+        origin = self.provenance.model_dump(mode="json")
+        return {"content": self.text, "memguard": {**origin, **fields}}
 
 
 def turn_time(turns: tuple[Turn, ...]) -> datetime | None:

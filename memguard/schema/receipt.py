@@ -16,7 +16,8 @@ from memguard.normal_form import look_alike_words
 from memguard.redaction import Screen, redact, redact_values
 from memguard.schema.base import Frozen, Namespace, is_none
 from memguard.schema.decision import AdmissionDecision
-from memguard.schema.memory import CandidateMemory, Turn
+from memguard.schema.memory import CandidateMemory, Lifecycle, Turn
+from memguard.schema.relations import RecordChange
 from memguard.schema.tables import Cell, ReportTable, TableReport
 
 
@@ -109,6 +110,11 @@ def is_empty(value: tuple[object, ...]) -> bool:
     return not value
 
 
+def is_current_record(lifecycle: Lifecycle) -> bool:
+    """Whether a record begins as any other; JSON then leaves the field out."""
+    return lifecycle == Lifecycle()
+
+
 def _is_commit(effect: str) -> bool:
     return effect == "commit"
 
@@ -196,6 +202,12 @@ class Receipt(TableReport):
     look_alikes: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
     """Words of the candidate with letters of another script in place of Latin ones."""
 
+    lifecycle: Lifecycle = Field(default=Lifecycle(), exclude_if=is_current_record)
+    """What the stored record begins with: the memory that it is a detail of, those it contradicts,
+    or the later one that replaced it already."""
+    changes: tuple[RecordChange, ...] = Field(default=(), exclude_if=is_empty)
+    """The changes of other stored memories, made together with storing this one."""
+
     def redacted(self) -> "Receipt":
         """The receipt with `[password]` and the like in the candidate, in place of what is held."""
         screen: Screen = "personal" if self.decision.reason == "personal_data" else "secrets"
@@ -271,6 +283,8 @@ class ReceiptFactory:
         effect: Effect = "commit",
         value: dict[str, JsonValue] | None = None,
         receipt_id: str = "",
+        lifecycle: Lifecycle | None = None,
+        changes: tuple[RecordChange, ...] = (),
     ) -> Receipt:
         """Create the receipt of a decision made now; a run without an id gets one.
 
@@ -291,4 +305,6 @@ class ReceiptFactory:
             policy_digest=policy_digest,
             effect=effect,
             value=value,
+            lifecycle=lifecycle or Lifecycle(),
+            changes=changes,
         )
