@@ -197,7 +197,7 @@ class TestRefusal:
             build_receipt("other"),
         ]
         first, second, third = [
-            await task for task in [asyncio_task(committer, receipt) for receipt in receipts]
+            await task for task in [_commit_task(committer, receipt) for receipt in receipts]
         ]
         assert isinstance(first, Receipt)
         assert isinstance(second, RecordChangedError)
