@@ -3,11 +3,14 @@
 The new record comes first, so that no reader finds the old memory retired and its successor
 missing. A memory store has no transaction and no conditional write. A change is therefore read,
 written and read back. Where several processes may share the store, it is read once more after
-`SETTLE_SECONDS`, which is longer than another writer takes between its own read and write.
+`SETTLE_SECONDS`, which is longer than another writer takes between its own read and write. A writer
+that then finds another state has lost: its record stays, and its record and that of the winner name
+each other as in conflict.
 """
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -41,7 +44,7 @@ from memguard.schema.receipt import Receipt
 from memguard.schema.relations import RecordChange
 
 SETTLE_SECONDS = 0.25
-"""How long a change is watched in a store that several processes may share."""
+"""How long a change is watched in a store that several processes may share, at least."""
 
 _RECOVERABLE = "the change is in the receipt log, and the next `recover` makes it"
 _DELETED = "the memory is not in the store any more"
@@ -208,10 +211,12 @@ async def _put_and_watch(
     applied: _Applied,
 ) -> None:
     """Put items with their new lifecycles, and see whether they stay."""
+    began = time.monotonic()
     await _put(journal, store, items, lifecycles)
     readings = [await get_items(lifecycles, store=store)]
     if is_shared(store):
-        await asyncio.sleep(SETTLE_SECONDS)
+        # Where an exchange takes long, it takes long for the other writer as well.
+        await asyncio.sleep(max(SETTLE_SECONDS, 2 * (time.monotonic() - began)))
         readings.append(await get_items(lifecycles, store=store))
     lost: dict[NamespacedKey, Item | None] = {}
     ignored: set[NamespacedKey] = set()
