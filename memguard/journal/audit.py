@@ -212,7 +212,8 @@ def _marked(db: sqlite3.Connection, namespace: Namespace, *, after: int) -> list
                 continue
             marks = marks_of(db, change.namespace, change.key)
             is_settled = bool(marks) and marks[-1].seq == seq and marks[-1].settled
-            if is_settled and change.namespace[: len(namespace)] == namespace:
+            is_below = change.namespace[: len(namespace)] == namespace
+            if is_settled and is_below and not _is_replaced(db, change, seq):
                 marked.append(
                     _Marked(
                         seq=seq,
@@ -223,6 +224,18 @@ def _marked(db: sqlite3.Connection, namespace: Namespace, *, after: int) -> list
                     )
                 )
     return marked
+
+
+def _is_replaced(db: sqlite3.Connection, change: RecordChange, seq: int) -> bool:
+    """Whether the caller of a guarded store has put another item under the key since."""
+    row = db.execute(
+        """SELECT 1 FROM receipts CROSS JOIN events AS put
+        ON put.receipt_id = receipts.id AND put.kind IN ('stored', 'released')
+        WHERE namespace = ? AND record_key = ? AND put.seq > ?
+        AND json_extract(receipts.body, '$.value') IS NOT NULL LIMIT 1""",
+        (to_json(change.namespace), change.key, seq),
+    ).fetchone()
+    return row is not None
 
 
 def _expected(db: sqlite3.Connection, namespace: Namespace, *, after: int) -> tuple[_Expected, ...]:

@@ -280,6 +280,18 @@ class TestGenerations:
         assert await committer.commit(back) == logged
         assert (await audit(journal, store)).agrees
 
+    async def test_the_changes_name_the_key_that_was_chosen(
+        self, journal: Journal, store: CountingStore
+    ):
+        committer = Committer(journal, store)
+        await committer.commit(build_receipt("p0", text="I live in Porto.", turn="1"))
+        await committer.commit(superseding("l0", "I live in Lisbon.", PORTO))
+        await committer.commit(superseding("p1", "I live in Porto.", LISBON))
+        back = record_key("I live in Porto.", generation=1)
+        assert (await lifecycle_at(store, LISBON)).superseded_by == back
+        assert (await lifecycle_at(store, back)).is_current
+        assert (await audit(journal, store)).agrees
+
     async def test_one_exchange_where_nothing_ended(self, journal: Journal, store: CountingStore):
         await with_porto(journal, store)
         store.batches.clear()
@@ -425,6 +437,23 @@ class TestRepair:
         assert (await audit(journal, store, namespace=("other",))).agrees
         assert (await repair(journal, store)).marked == ("new",)
         assert (await lifecycle_at(store, PORTO)).superseded_by == LISBON
+        assert (await audit(journal, store)).agrees
+
+    async def test_an_item_that_its_writer_replaced_is_current(
+        self, journal: Journal, store: CountingStore
+    ):
+        value = {"text": "I live in Porto."}
+        for name in ("first", "second"):
+            receipt = build_receipt(name, text="I live in Porto.", turn=name).model_copy(
+                update={"effect": "caller", "record_key": "k1", "value": value}
+            )
+            await log_decisions(journal, store, [receipt])
+            await store.aput(ANA, "k1", value)
+            done = [(name, receipt.candidate.id, None)]
+            await journal.awrite(end_writes, done, actor="me", at=journal.now())
+            if name == "first":
+                await commit(journal, store, [superseding("new", "I live in Lisbon.", "k1")])
+                assert (await audit(journal, store)).agrees
         assert (await audit(journal, store)).agrees
 
     async def test_a_lost_record_comes_back_as_it_was(self, journal: Journal, store: CountingStore):
