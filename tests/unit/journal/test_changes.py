@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from langgraph.store.base import GetOp, Op, PutOp
+from langgraph.store.base import BaseStore, GetOp, Op, PutOp, TTLConfig
 from langgraph.store.memory import InMemoryStore
 
 from memguard.errors import ErrorCode, RecordChangedError, StoreError
@@ -22,6 +22,8 @@ from memguard.journal.storing import record_of_item
 from memguard.schema.memory import Lifecycle, lifecycle_of, record_key
 from memguard.schema.receipt import Receipt
 from memguard.schema.relations import RecordChange
+from memguard.stores import ChromaStore
+from memguard.testing.embeddings import HashEmbeddings
 from tests.unit.journal.conftest import ANA, build_receipt
 
 MARCH = datetime(2026, 3, 1, tzinfo=UTC)
@@ -77,7 +79,7 @@ async def lifecycle_at(store: InMemoryStore, key: str) -> Lifecycle:
 PORTO, LISBON = record_key("I live in Porto."), record_key("I live in Lisbon.")
 
 
-async def with_porto(journal: Journal, store: InMemoryStore) -> None:
+async def with_porto(journal: Journal, store: BaseStore) -> None:
     await commit(journal, store, [build_receipt("old", text="I live in Porto.")])
 
 
@@ -481,3 +483,21 @@ class TestRepair:
         assert (await audit(journal, store)).agrees
         assert (await repair(journal, store)).marked == ()
         assert (await lifecycle_at(store, PORTO)).reason == "a note"
+
+
+class TestChroma:
+    """A store that keeps embeddings and lifetimes beside the values."""
+
+    async def test_a_mark_keeps_the_embedding_and_the_lifetime(self, journal: Journal):
+        ttl: TTLConfig = {"default_ttl": 60.0, "refresh_on_read": False}
+        store = ChromaStore.memory(embed=HashEmbeddings(), ttl=ttl)
+        async with store:
+            await with_porto(journal, store)
+            (before,) = await store.asearch(ANA, query="I live in Porto.")
+            await commit(journal, store, [superseding("new", "I live in Lisbon.", PORTO)])
+            found = await store.asearch(ANA, query="I live in Porto.")
+            after = next(item for item in found if item.key == PORTO)
+            assert after.score == before.score
+            assert after.created_at == before.created_at
+            assert lifecycle_of(after.value).superseded_by == LISBON
+            assert (await audit(journal, store)).agrees
