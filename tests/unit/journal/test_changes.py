@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from langgraph.store.base import BaseStore, GetOp, Op, PutOp, TTLConfig
@@ -417,8 +417,8 @@ class TestTwoJournals:
             assert (await lifecycle_at(store, faro)).conflicts_with == (LISBON,)
             history = await ReceiptLog(journal).ahistory("new")
             assert [event.kind for event in history][-2:] == ["change_lost", "stored"]
-            (lost,) = history[-2].body["lost"]
-            assert (lost["key"], lost["winner"]) == (PORTO, faro)
+            (loss,) = cast("list[dict[str, Any]]", history[-2].body["lost"])
+            assert (loss["key"], loss["winner"]) == (PORTO, faro)
             assert (await audit(journal, store, namespace=("nobody",))).agrees
             assert (await recover(journal, store)).line == ""
             assert "change_lost" not in [e.kind for e in await ReceiptLog(other).ahistory("late")]
