@@ -1,0 +1,396 @@
+"""Reads what a memory claims: of whom, about what, with which values, and how it is meant."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from memguard.local.adjudicator.cues import without_label
+from memguard.local.corrections.lexicon import (
+    CorrectionWords,
+    folded,
+    key_of_word,
+    kinds,
+    words_of,
+)
+from memguard.local.event_times import ahead_in, cut_times
+from memguard.local.languages import CHINESE, Language, language_of
+from memguard.local.owners import UNKNOWN, USER, WORLD, owner_of
+from memguard.normal_form import comparison_form
+
+_TOKEN = re.compile(
+    r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['-][^\W\d_]+)*'?|[€$£%¥]"
+)
+_CONTRACTION = re.compile(r"(?:'(?:s|m|re|ve|d|ll))$")
+_NEGATIVE = re.compile(r"n't\b")
+_THOUSANDS = re.compile(r"\d{1,3}(?:[.,]\d{3})+")
+_CLOCK = re.compile(
+    r"\b(\d{1,2})(?::(\d{2}))? ?(?:(am|pm|a\.m\.|p\.m\.)|uhr|h(?![a-z])|点)(?![a-z])"
+)
+_CHINESE_NUMBER = re.compile("[零一二两三四五六七八九十百]{1,6}")
+_CHINESE_DIGITS = {char: value for value, char in enumerate("零一二三四五六七八九")} | {"两": 2}
+_SYMBOLS = {"€": "euro", "$": "dollar", "£": "pound", "¥": "yuan", "%": "percent"}
+_QUESTION = re.compile("[?\uff1f]\\s*$")
+_QUOTATION = re.compile("[\"\u201c\u201e\u00ab\u300c].{3,}[\"\u201d\u201c\u00bb\u300d]")
+_PREPOSITIONS = frozenset(
+    "in at near from for with bei aus für mit im am en para con à chez pour avec au aux".split()
+)
+_PETS = frozenset(["dog", "cat", "pet", "horse", "rabbit", "bird"])
+_CUT = ("ended", "now", "change", "also", "not")
+_NOON = 12
+MAX_CHARS = 1_000
+"""A longer text is only compared as a whole."""
+_MAX_TOKENS = 60
+_VALUE_WORDS = 4
+"""Words of the longest value of an attribute."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimText:
+    """What a text claims, in keys that are the same for other words of the same meaning."""
+
+    text: str
+    """The text in small letters, without the label of its speaker."""
+    language: Language
+    """The language; nothing else is read of `other`."""
+    owner: str = USER
+    """Whom it is about; what is about nobody counts as the user's."""
+    order: tuple[str, ...] = ()
+    """The keys of its content, in order."""
+    content: frozenset[str] = frozenset()
+    """The keys of its content: concepts, words and numbers, without words of time."""
+    times: tuple[str, ...] = ()
+    """Its words of time."""
+    flags: frozenset[str] = frozenset()
+    """How it is meant."""
+    denied: bool = False
+    """Whether it has an odd number of negations, or says that something ended."""
+    slots: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    """Values of attributes with one value at a time."""
+    changes: tuple[tuple[frozenset[str], frozenset[str]], ...] = ()
+    """Old and new values that it names as a change."""
+    names: frozenset[str] = frozenset()
+    """Keys of words with a capital letter that are no concepts."""
+    governed: frozenset[str] = frozenset()
+    """Keys of words right after a preposition."""
+    is_joint: bool = False
+    """Whether it joins clauses or values."""
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The numbers, in order."""
+        return tuple(key for key in self.order if key.startswith("#"))
+
+
+@lru_cache(maxsize=4096)
+def read_claim(text: str, names: frozenset[str]) -> ClaimText:
+    """Read a memory; `names` are those of the user, case-folded."""
+    written = without_label(text).replace("\u2019", "'").strip()
+    language = language_of(written)
+    plain = written.lower()
+    if language == "other" or len(written) > MAX_CHARS:
+        return ClaimText(text=plain, language="other")
+    owner = owner_of(text, user_names=names)
+    is_own = owner in {USER, WORLD, UNKNOWN} or owner in names or owner in _PETS
+    return _Reader(written, language, names).claim(USER if is_own else owner)
+
+
+def parts_of(claim: ClaimText, names: frozenset[str]) -> tuple[ClaimText, ...]:
+    """The clauses of a text as claims of their own, without the cause; the text itself first."""
+    if claim.language == "other":
+        return (claim,)
+    words = words_of(claim.language)
+    plain = words.reason.sub("", claim.text)
+    pieces = [piece.strip() for piece in words.joint.split(plain)]
+    pieces = [piece for piece in (plain, *pieces) if piece and piece != claim.text]
+    parts = (_Reader(piece, claim.language, names).claim(claim.owner) for piece in pieces)
+    return (claim, *parts)
+
+
+class _Reader:
+    """Reads one text of a language that has rules."""
+
+    def __init__(self, written: str, language: Language, names: frozenset[str]) -> None:
+        self._written = written
+        self._language = language
+        self._names = names
+        self._words: CorrectionWords = words_of(language)
+        self._capitals = frozenset(
+            folded(hit[0]) for hit in _TOKEN.finditer(written) if hit[0][:1].isupper()
+        )
+
+    def claim(self, owner: str) -> ClaimText:
+        words = self._words
+        plain = self._written.lower()
+        for pattern, target in words.phrases:
+            plain = pattern.sub(target, plain)
+        plain = _NEGATIVE.sub(" not", plain.replace("can't", "can not").replace("cannot", "can not"))
+        timeless, times = cut_times(plain, self._language)
+        flags = self._flags(plain, timeless)
+        slots = self._slots(timeless)
+        negations = 0
+        rest = timeless
+        for name in _CUT:
+            rest, count = words.flags[name].subn(" ", rest)
+            negations += count if name in {"not", "ended"} else 0
+        tokens = list(self._keys(rest))
+        keys = [key for key, _ in tokens][:_MAX_TOKENS]
+        content = self._absorbed(frozenset(keys), slots)
+        if "ended" in flags:
+            negations = 1
+        is_named = self._capitals - {folded(name) for name in self._names}
+        return ClaimText(
+            text=self._written.lower(),
+            language=self._language,
+            owner=owner,
+            order=tuple(key for key in keys if key in content),
+            content=content,
+            times=times,
+            flags=flags,
+            denied=negations % 2 == 1,
+            slots=slots,
+            changes=self._changes(timeless),
+            names=frozenset(
+                key for key in content if any(key_of_word(word, self._language) == key for word in is_named)
+            ),
+            governed=frozenset(key for key, before in tokens if before in _PREPOSITIONS),
+            is_joint=words.joint.search(rest) is not None,
+        )
+
+    def _flags(self, plain: str, timeless: str) -> frozenset[str]:
+        flags = {
+            name
+            for name, pattern in self._words.flags.items()
+            if name != "not" and pattern.search(plain if name == "temporary" else timeless)
+        }
+        if _QUESTION.search(plain):
+            flags.add("unreal")
+        if _QUOTATION.search(plain):
+            flags.add("reported")
+        if ahead_in(plain, self._language):
+            flags.add("ahead")
+        return frozenset(flags)
+
+    def _slots(self, plain: str) -> dict[str, frozenset[str]]:
+        slots: dict[str, frozenset[str]] = {}
+        for name, pattern in self._words.slots.items():
+            hit = pattern.search(plain)
+            if hit is None:
+                continue
+            groups = hit.groupdict()
+            written = next(groups[key] for key in "vwxy" if groups.get(key))
+            value = self._value(written)
+            if name == "favourite":
+                topic = self._value(groups.get("of") or groups.get("of2") or "")
+                name = "favourite " + " ".join(sorted(topic))
+            if value:
+                slots[name] = value
+        return slots
+
+    def _value(self, written: str) -> frozenset[str]:
+        clipped = self._words.end.sub("", written)
+        for name in _CUT:
+            clipped = self._words.flags[name].sub(" ", clipped)
+        return frozenset([key for key, _ in self._keys(clipped)][:_VALUE_WORDS])
+
+    def _changes(self, plain: str) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
+        changes: list[tuple[frozenset[str], frozenset[str]]] = []
+        for pattern in self._words.changes:
+            hit = pattern.search(plain)
+            if hit is not None:
+                changes.append((self._value(hit["old"]), self._value(hit["new"])))
+        return tuple((old, new) for old, new in changes if old and new and not old & new)
+
+    def _keys(self, plain: str) -> Iterator[tuple[str, str]]:
+        """The keys of the words with content, each with the word before it."""
+        plain = _CLOCK.sub(_hour, plain)
+        if self._language == "zh":
+            yield from self._chinese(plain)
+            return
+        tokens = list(self._tokens(plain))
+        keys = [key_of_word(token, self._language) for token in tokens]
+        at = 0
+        while at < len(tokens):
+            before = tokens[at - 1] if at else ""
+            length, concept = self._concept(keys, tokens, at)
+            if concept:
+                if concept not in kinds()["light"]:
+                    yield concept, before
+            elif (number := self._number(tokens, at)) is not None:
+                value, length = number
+                yield f"#{value}", before
+            elif not self._is_light(tokens[at], keys[at]):
+                for key in self._compound(keys[at]):
+                    yield key, before
+            at += length
+
+    def _tokens(self, plain: str) -> Iterator[str]:
+        for hit in _TOKEN.finditer(plain):
+            token = hit[0]
+            if "'" in token:
+                if self._language == "fr":
+                    head, _, tail = token.partition("'")
+                    yield from (part for part in (head + "'", tail) if part)
+                    continue
+                token = _CONTRACTION.sub("", token).strip("'")
+            if "-" in token and key_of_word(token, self._language) not in self._words.concepts:
+                yield from (part for part in token.split("-") if part)
+            elif token:
+                yield token
+
+    def _concept(self, keys: list[str], tokens: list[str], at: int) -> tuple[int, str]:
+        concepts = self._words.concepts
+        for length in range(min(self._words.longest, len(keys) - at), 0, -1):
+            concept = concepts.get(" ".join(keys[at : at + length]))
+            if concept is not None:
+                return length, concept
+        return 1, _SYMBOLS.get(tokens[at], "")
+
+    def _number(self, tokens: list[str], at: int) -> tuple[str, int] | None:
+        token = tokens[at]
+        if token[0].isdigit():
+            return _figure(token), 1
+        numbers = self._words.numbers
+        value = numbers.get(token)
+        if value is None:
+            return self._german_number(token)
+        if value >= 20 and value % 10 == 0 and at + 1 < len(tokens):
+            # "Thirty four", and "treinta y cuatro".
+            step = 2 if tokens[at + 1] in {"y", "et"} and at + 2 < len(tokens) else 1
+            unit = numbers.get(tokens[at + step], 0)
+            if 0 < unit < 10:
+                return str(value + unit), step + 1
+        return str(value), 1
+
+    def _german_number(self, token: str) -> tuple[str, int] | None:
+        unit, joint, ten = token.partition("und")
+        numbers = self._words.numbers
+        if self._language == "de" and joint and ten in numbers:
+            value = 1 if unit == "ein" else numbers.get(unit)
+            return (str(numbers[ten] + value), 1) if value is not None else None
+        return None
+
+    def _is_light(self, token: str, key: str) -> bool:
+        light = self._words.light
+        return token in light or key in light or token in self._names or folded(token) in light
+
+    def _compound(self, key: str) -> Iterator[str]:
+        """A German compound whose parts are concepts, or the word itself."""
+        concepts = self._words.concepts
+        if self._language == "de" and len(key) > 7:
+            for at in range(len(key) - 3, 3, -1):
+                head, tail = key[:at], concepts.get(key[at:])
+                if tail is None or len(key) - at < 4:
+                    continue
+                yield self._head(head)
+                yield tail
+                return
+        yield key
+
+    def _head(self, head: str) -> str:
+        concepts = self._words.concepts
+        for short in (head, head.removesuffix("s"), key_of_word(head, "de")):
+            if short in concepts:
+                return concepts[short]
+        return key_of_word(head, "de")
+
+    def _chinese(self, plain: str) -> Iterator[tuple[str, str]]:
+        words = self._words
+        run = ""
+        at = 0
+        while at < len(plain):
+            length, key = self._chinese_word(plain, at)
+            if key is None and CHINESE.match(plain[at]):
+                run += plain[at]
+                at += 1
+                continue
+            if run:
+                yield run, ""
+                run = ""
+            if key:
+                yield key, ""
+            at += length
+        if run:
+            yield run, ""
+
+    def _chinese_word(self, plain: str, at: int) -> tuple[int, str | None]:
+        """The length of what stands here with its key; the key is empty without content."""
+        words = self._words
+        for length in range(min(words.longest, len(plain) - at), 0, -1):
+            concept = words.concepts.get(plain[at : at + length])
+            if concept is not None:
+                return length, "" if concept in kinds()["light"] else concept
+        for length in (4, 3, 2, 1):
+            if plain[at : at + length] in words.light:
+                return length, ""
+        number = _CHINESE_NUMBER.match(plain, at)
+        if number is not None:
+            return len(number[0]), f"#{_chinese_value(number[0])}"
+        token = _TOKEN.match(plain, at)
+        if token is not None and not CHINESE.match(plain[at]):
+            latin = re.match(r"[^\u3400-\u9fff]+", token[0])
+            word = latin[0] if latin else token[0]
+            key = f"#{_figure(word)}" if word[0].isdigit() else folded(word)
+            return len(word), "" if word in self._names else key
+        return 1, None if CHINESE.match(plain[at]) else ""
+
+    def _absorbed(
+        self, content: frozenset[str], slots: Mapping[str, frozenset[str]]
+    ) -> frozenset[str]:
+        """The content without what other parts of it say already."""
+        sets = kinds()
+        keys = set(content)
+        if "home" in slots or "home" in keys:
+            keys |= {"home"}
+            keys -= {"place", "from", "after", "commute"}
+        if "age" in slots:
+            keys = (keys - {"year"}) | {"age"}
+        if "origin" in keys:
+            keys -= {"home", "place", "from"}
+        if keys & sets["occupation"] and not slots.keys() & {"employer"}:
+            keys -= {"work"}
+        if keys & sets["person"]:
+            keys -= {"name"}
+        if "hobby" in keys:
+            keys = (keys - {"hobby"}) | {"like"}
+        if "commute" in keys and keys & sets["vehicle"]:
+            keys -= {"ride", "drive", "take", "use", "work"}
+        if keys & sets["instrument"]:
+            keys -= {"play"}
+        if keys & {"mg", "dose", "medication"}:
+            keys -= {"take", "medication", "dose"} if "mg" in keys else {"take"}
+        if "drink" in keys and "alcohol" not in keys and keys == {"drink"}:
+            keys |= {"alcohol"}
+        if "clock" in keys:
+            keys -= {"clock"}
+        if "favourite" in keys and keys & sets["colour"]:
+            keys -= {"like"}
+        return frozenset(keys)
+
+
+def _hour(hit: re.Match[str]) -> str:
+    """An hour as it is on a clock of 24 hours."""
+    hour = int(hit[1])
+    half = (hit[3] or "")[:1]
+    if half == "p" and hour < _NOON:
+        hour += _NOON
+    return f" {hour}:{hit[2]} " if hit[2] and hit[2] != "00" else f" {hour} "
+
+
+def _figure(token: str) -> str:
+    if _THOUSANDS.fullmatch(token):
+        token = re.sub("[.,]", "", token)
+    token = token.replace(",", ".").removesuffix(":00")
+    return token.lstrip("0") or "0"
+
+
+def _chinese_value(run: str) -> int:
+    """The value of a number below a thousand in Chinese characters."""
+    total = digit = 0
+    for char in run:
+        if char in "百十":
+            total += max(digit, 1) * (100 if char == "百" else 10)
+            digit = 0
+        else:
+            digit = _CHINESE_DIGITS[char]
+    return total + digit
