@@ -30,9 +30,7 @@ _MAX_CHARS = 2_000
 """Maximum number of characters that are read."""
 _NEEDS_NO_TIME = frozenset({"date", "month_of_year", "season_of_year", "year"})
 """Phrases that are absolute."""
-_AHEAD = frozenset(
-    {"tomorrow", "ahead", "next_unit", "next_season", "next_month", "next_weekday"}
-)
+_AHEAD = frozenset({"tomorrow", "ahead", "next_unit", "next_season", "next_month", "next_weekday"})
 _UNSETTLED = frozenset({"month", "day"})
 """Phrases without a year, which may be past or coming."""
 
@@ -88,7 +86,27 @@ def cut_times(plain: str, language: Language) -> tuple[str, tuple[str, ...]]:
         rest.append(plain[end : mention.start])
         end = mention.end
     rest.append(plain[end:])
-    return " ".join(rest), tuple(plain[one.start : one.end] for one in mentions)
+    return " ".join(rest), tuple(_canonical(one, plain, language) for one in mentions)
+
+
+def _canonical(mention: _Mention, plain: str, language: Language) -> str:
+    """A form that is the same for "on 3 March" and "on March 3rd", in every language."""
+    if mention.kind in {"iso", "day-first"} or language == "other":
+        return "".join(f"{key}{int(mention.words[key])}" for key in "dmy")
+    words = _words_of(language)
+    numbers = {
+        "M": words.months, "S": words.seasons, "W": words.weekdays, "N": words.numbers
+    }  # fmt: skip
+    parts = [
+        f"{key.lower()}{numbers.get(key, {}).get(word, word.lstrip('0'))}"
+        for key, word in sorted(mention.words.items())
+        if key != "U"
+    ]
+    unit = words.units.get(mention.words.get("U", ""), "")
+    # A date is one with or without "on", while "since March" is not "in March".
+    since = "since " if _SINCE.match(plain, mention.start) else ""
+    kind = "" if mention.kind in _NEEDS_NO_TIME | _UNSETTLED else f"{mention.kind} "
+    return f"{since}{kind}{''.join(parts)}{unit}"
 
 
 def ahead_in(plain: str, language: Language) -> bool:

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from memguard.local.adjudicator.cues import without_label
+from memguard.local.adjudicator.cues import LABEL
 from memguard.local.corrections.lexicon import (
     CorrectionWords,
     folded,
@@ -31,13 +31,39 @@ _CHINESE_NUMBER = re.compile("[零一二两三四五六七八九十百]{1,6}")
 _CHINESE_DIGITS = {char: value for value, char in enumerate("零一二三四五六七八九")} | {"两": 2}
 _SYMBOLS = {"€": "euro", "$": "dollar", "£": "pound", "¥": "yuan", "%": "percent"}
 _QUESTION = re.compile("[?\uff1f]\\s*$")
-_QUOTATION = re.compile("[\"\u201c\u201e\u00ab\u300c].{3,}[\"\u201d\u201c\u00bb\u300d]")
+_QUOTATION = re.compile('["\u201c\u201e\u00ab\u300c].{3,}["\u201d\u201c\u00bb\u300d]')
 _PREPOSITIONS = frozenset(
-    "in at near from for with bei aus für mit im am en para con à chez pour avec au aux".split()
+    [
+        "in",
+        "at",
+        "near",
+        "from",
+        "for",
+        "with",
+        "bei",
+        "aus",
+        "für",
+        "mit",
+        "im",
+        "am",
+        "en",
+        "para",
+        "con",
+        "à",
+        "chez",
+        "pour",
+        "avec",
+        "au",
+        "aux",
+    ]
 )
 _PETS = frozenset(["dog", "cat", "pet", "horse", "rabbit", "bird"])
 _CUT = ("ended", "now", "change", "also", "not")
 _NOON = 12
+_LATIN: tuple[Language, ...] = ("en", "de", "es", "fr")
+_LAST_LATIN = 0x24F
+_MIN_SHARE = 0.7
+"""Share of its words that a language must know to be that of a text."""
 MAX_CHARS = 1_000
 """A longer text is only compared as a whole."""
 _MAX_TOKENS = 60
@@ -83,16 +109,66 @@ class ClaimText:
 
 
 @lru_cache(maxsize=4096)
-def read_claim(text: str, names: frozenset[str]) -> ClaimText:
-    """Read a memory; `names` are those of the user, case-folded."""
-    written = without_label(text).replace("\u2019", "'").strip()
-    language = language_of(written)
+def read_claim(
+    text: str, names: frozenset[str] = frozenset(), *, default: Language = "en"
+) -> ClaimText:
+    """Read a memory.
+
+    Args:
+        text: The memory.
+        names: The names of the user, case-folded.
+        default: The language of a text that is too short to tell.
+    """
+    written = comparison_form(text).replace("\u2019", "'").strip()
+    language = _language(written, default)
+    written = _without_label(written, language)
     plain = written.lower()
     if language == "other" or len(written) > MAX_CHARS:
         return ClaimText(text=plain, language="other")
     owner = owner_of(text, user_names=names)
+    claim = _Reader(written, language, names).claim(owner)
     is_own = owner in {USER, WORLD, UNKNOWN} or owner in names or owner in _PETS
-    return _Reader(written, language, names).claim(USER if is_own else owner)
+    return replace(claim, owner=USER) if is_own or _names_relation(claim) else claim
+
+
+def _names_relation(claim: ClaimText) -> bool:
+    """Whether a claim says who is the user's boss, or when the user sees the dentist."""
+    sets = kinds()
+    rest = claim.content - sets["person"]
+    is_name = bool(rest) and rest <= claim.names and not rest & claim.governed
+    return bool(claim.content & sets["event"]) or is_name
+
+
+def _language(text: str, default: Language) -> Language:
+    language = language_of(text, default=default)
+    if language != "other" or (not text.isascii() and max(map(ord, text)) > _LAST_LATIN):
+        return language
+    # A short sentence may share its words of grammar with a language that has no rules.
+    words = [hit[0].lower() for hit in _TOKEN.finditer(text)]
+    shares = {code: _share(words, code) for code in _LATIN}
+    best = max(_LATIN, key=lambda code: (shares[code], code == default))
+    return best if shares[best] >= _MIN_SHARE else "other"
+
+
+def _share(words: list[str], language: Language) -> float:
+    """Share of words that a language knows."""
+    vocabulary = words_of(language)
+    known = (
+        word in vocabulary.light or key_of_word(word, language) in vocabulary.concepts
+        for word in words
+    )
+    return sum(known) / max(len(words), 1)
+
+
+def _without_label(text: str, language: Language) -> str:
+    """A text without the name of its speaker; "favourite colour: green" has none."""
+    hit = LABEL.match(text)
+    if hit is None or language == "other":
+        return text
+    words = words_of(language)
+    tokens = [key_of_word(word[0], language) for word in _TOKEN.finditer(hit[1])]
+    is_matter = any(token in words.concepts or token in words.light for token in tokens)
+    return text if is_matter or CHINESE.search(hit[1]) else text[hit.end() :]
 
 
 def parts_of(claim: ClaimText, names: frozenset[str]) -> tuple[ClaimText, ...]:
@@ -123,8 +199,10 @@ class _Reader:
         words = self._words
         plain = self._written.lower()
         for pattern, target in words.phrases:
-            plain = pattern.sub(target, plain)
-        plain = _NEGATIVE.sub(" not", plain.replace("can't", "can not").replace("cannot", "can not"))
+            plain = pattern.sub(f" {target} ", plain)
+        plain = _NEGATIVE.sub(
+            " not", plain.replace("can't", "can not").replace("cannot", "can not")
+        )
         timeless, times = cut_times(plain, self._language)
         flags = self._flags(plain, timeless)
         slots = self._slots(timeless)
@@ -135,6 +213,9 @@ class _Reader:
             negations += count if name in {"not", "ended"} else 0
         tokens = list(self._keys(rest))
         keys = [key for key, _ in tokens][:_MAX_TOKENS]
+        for status in ("retired", "unemployed"):
+            if status in keys:
+                slots["job"] = frozenset({status})
         content = self._absorbed(frozenset(keys), slots)
         if "ended" in flags:
             negations = 1
@@ -151,7 +232,9 @@ class _Reader:
             slots=slots,
             changes=self._changes(timeless),
             names=frozenset(
-                key for key in content if any(key_of_word(word, self._language) == key for word in is_named)
+                key
+                for key in content
+                if any(key_of_word(word, self._language) == key for word in is_named)
             ),
             governed=frozenset(key for key, before in tokens if before in _PREPOSITIONS),
             is_joint=words.joint.search(rest) is not None,
@@ -183,9 +266,14 @@ class _Reader:
             if name == "favourite":
                 topic = self._value(groups.get("of") or groups.get("of2") or "")
                 name = "favourite " + " ".join(sorted(topic))
-            if value:
+            if value and not (name == "home" and value <= self._no_places()):
                 slots[name] = value
         return slots
+
+    @staticmethod
+    def _no_places() -> frozenset[str]:
+        sets = kinds()
+        return sets["weekday"] | sets["month"] | sets["daypart"] | sets["unit"] | sets["relational"]
 
     def _value(self, written: str) -> frozenset[str]:
         clipped = self._words.end.sub("", written)
@@ -241,6 +329,10 @@ class _Reader:
     def _concept(self, keys: list[str], tokens: list[str], at: int) -> tuple[int, str]:
         concepts = self._words.concepts
         for length in range(min(self._words.longest, len(keys) - at), 0, -1):
+            # "Como" means "as" more often than it means "I eat".
+            if length == 1 and tokens[at] in self._words.light:
+                exact = folded(tokens[at])
+                return 1, concepts[keys[at]] if exact in self._words.exact else ""
             concept = concepts.get(" ".join(keys[at : at + length]))
             if concept is not None:
                 return length, concept
@@ -353,8 +445,12 @@ class _Reader:
             keys -= {"name"}
         if "hobby" in keys:
             keys = (keys - {"hobby"}) | {"like"}
-        if "commute" in keys and keys & sets["vehicle"]:
-            keys -= {"ride", "drive", "take", "use", "work"}
+        if keys & {"work", "commute"} and keys & sets["vehicle"]:
+            keys = (keys - {"ride", "drive", "take", "use", "work"}) | {"commute"}
+        if "remote" in keys:
+            keys -= {"work"}
+        if keys & {"rent", "salary", "subscription"}:
+            keys -= {"price", "month"}
         if keys & sets["instrument"]:
             keys -= {"play"}
         if keys & {"mg", "dose", "medication"}:

@@ -14,8 +14,8 @@ from memguard.local.verifier.words import stem
 _LANGUAGES: tuple[Language, ...] = ("en", "de", "es", "fr", "zh")
 _ENDINGS = {
     "de": re.compile(r"(?:et|en|es|e|t|n|s)$"),
-    "es": re.compile(r"(?:os|as|es|o|a|e|s)$"),
-    "fr": re.compile(r"(?:es|e|s|x)$"),
+    "es": re.compile(r"(?:ando|iendo|amos|emos|imos|ar|er|ir|os|as|es|an|en|o|a|e|s)$"),
+    "fr": re.compile(r"(?:ons|ent|ez|er|es|e|s|x)$"),
 }
 _MIN_STEM = 3
 _FLAGS = ("ended", "now", "change", "also", "past", "unreal", "temporary", "reported", "plural")
@@ -31,8 +31,10 @@ class CorrectionWords:
     """What words and phrases mean, by their keys with single spaces."""
     longest: int
     """Words of the longest phrase; characters in Chinese."""
+    exact: frozenset[str]
+    """The words of `concepts` as they are in the table, without accents."""
     light: frozenset[str]
-    """Keys of words without content of their own."""
+    """Words without content of their own, and their keys."""
     numbers: Mapping[str, int]
     """Numbers in words, in small letters."""
     phrases: tuple[tuple[re.Pattern[str], str], ...]
@@ -95,6 +97,7 @@ def _read() -> dict[Language, CorrectionWords]:
 def _compile(language: Language, lines: Iterable[str], at: int) -> CorrectionWords:
     data = _data()
     concepts: dict[str, str] = {}
+    exact: set[str] = set()
     for line in lines:
         name, _, entries = line.partition(":")
         for phrase in entries.split("|")[at].split(","):
@@ -102,12 +105,14 @@ def _compile(language: Language, lines: Iterable[str], at: int) -> CorrectionWor
             # Of two meanings, the first one in the table counts.
             if key:
                 concepts.setdefault(key, name.strip())
+                exact.add(folded(phrase.strip()))
     chinese = language == "zh"
     cues: dict[str, str | list[list[str]]] = data["cues"][language]  # pyright: ignore[reportAssignmentType]
     light = data["light"][language].split()
     return CorrectionWords(
         concepts=concepts,
         longest=max(len(key) if chinese else len(key.split()) for key in concepts),
+        exact=frozenset(exact),
         light=frozenset(key_of_word(word, language) for word in light) | frozenset(light),
         numbers=_numbers(data["numbers"][language].split(), data["tens"][language].split()),
         phrases=tuple((re.compile(source), target) for source, target in cues["phrases"]),
@@ -136,4 +141,4 @@ def _numbers(units: list[str], tens: list[str]) -> dict[str, int]:
 
 def _whole(source: str, *, chinese: bool) -> re.Pattern[str]:
     """A pattern for whole words; Chinese does not separate them."""
-    return re.compile(source if chinese else rf"(?<![\w'])(?:{source})(?!\w)")
+    return re.compile(source if chinese else rf"(?<![\w'@.+-])(?:{source})(?![\w@]|[.-]\w)")

@@ -51,15 +51,13 @@ def _names_of(speaker: str) -> frozenset[str]:
     return frozenset({folded, *folded.split()}) if folded else frozenset()
 
 
-def _verdict(
-    candidate: CandidateMemory, claim: ClaimText, neighbour: Neighbour
-) -> RelationVerdict:
+def _verdict(candidate: CandidateMemory, claim: ClaimText, neighbour: Neighbour) -> RelationVerdict:
     origin = neighbour.provenance
     speaker = origin.speaker if origin is not None else ""
     names = _names_of(candidate.speaker) or _names_of(speaker)
-    if not candidate.speaker and names:
-        claim = read_claim(candidate.text, names)
-    other = read_claim(neighbour.text, names)
+    other = read_claim(neighbour.text, names, default=claim.language)
+    if not candidate.speaker or claim.language != other.language:
+        claim = read_claim(candidate.text, names, default=other.language)
     # Of two people who each say "I", nothing is the same but what is about somebody else.
     if candidate.speaker and speaker and not names & _names_of(speaker):
         sign = _OTHER_SPEAKER

@@ -224,9 +224,7 @@ def _other_slot(pair: _ClaimPair, name: str) -> RelationSign | None:
     return _changed(name, certain=True)
 
 
-def _other_home(
-    pair: _ClaimPair, new: frozenset[str], old: frozenset[str]
-) -> RelationSign | None:
+def _other_home(pair: _ClaimPair, new: frozenset[str], old: frozenset[str]) -> RelationSign | None:
     sets = kinds()
     places = sets["city"] | sets["region"]
     # A town lies in a country, and "in a small flat" is no town.
@@ -312,7 +310,9 @@ def _refines(pair: _ClaimPair) -> RelationSign | None:
     # A restriction or another number says less or something else.
     if extra & sets["unlike"] or (_adds_number(extra) and not extra & sets["unit"]):
         return None
-    if len(old.content) < _MIN_SHARED and not old.content & (sets["diet"] | sets["occupation"]):
+    is_named = bool(old.content & sets["person"]) and extra <= new.names
+    brief = sets["diet"] | sets["occupation"]
+    if len(old.content) < _MIN_SHARED and not old.content & brief and not is_named:
         return None
     return RelationSign("refines", certain=True, reason="it adds a detail")
 
