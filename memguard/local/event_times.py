@@ -120,14 +120,24 @@ def _event_date(text: str, today: date | None) -> date | None:
     language = language_of(text)
     if language != "other" and _words_of(language).birth.search(plain):
         return None
-    dates = {_resolve(mention, plain, language, today) for mention in _mentions(plain, language)}
+    mentions = _beginnings(plain, language)
+    dates = {_resolve(mention, plain, language, today) for mention in mentions}
     # Two times in one text belong to two events, and a time that is not understood may be one.
     return dates.pop() if len(dates) == 1 else None
 
 
+def _beginnings(plain: str, language: Language) -> tuple[_Mention, ...]:
+    """The words of time without those that are an end: "until June"."""
+    mentions = _mentions(plain, language)
+    if language == "other":
+        return mentions
+    ends = {hit.end() for hit in _words_of(language).until.finditer(plain)}
+    return tuple(one for one in mentions if not {one.start, one.start - 1} & ends)
+
+
 @lru_cache(maxsize=4096)
 def _mentions(plain: str, language: Language) -> tuple[_Mention, ...]:
-    """The words of time of a text in small letters, without those that are an end."""
+    """The words of time of a text in small letters, the longest first."""
     mentions = [
         _Mention("iso", hit.start(), hit.end(), dict(zip("ymd", hit.groups(), strict=True)))
         for hit in _ISO.finditer(plain)
@@ -149,12 +159,7 @@ def _mentions(plain: str, language: Language) -> tuple[_Mention, ...]:
     for mention in mentions:
         if all(mention.end <= other.start or other.end <= mention.start for other in longest):
             longest.append(mention)
-    ends = {hit.end() for hit in words.until.finditer(plain)}
-    return tuple(
-        mention
-        for mention in longest
-        if mention.start not in ends and mention.start - 1 not in ends
-    )
+    return tuple(longest)
 
 
 def _resolve(mention: _Mention, plain: str, language: Language, today: date | None) -> date | None:

@@ -13,15 +13,18 @@ from memguard.local.corrections.lexicon import (
     kinds,
     words_of,
 )
+from memguard.local.corrections.repeats import without_repeats
 from memguard.local.event_times import ahead_in, cut_times
 from memguard.local.languages import CHINESE, Language, language_of
 from memguard.local.owners import UNKNOWN, USER, WORLD, owner_of
+from memguard.local.owners.words import word_set
 from memguard.normal_form import comparison_form
 
 _TOKEN = re.compile(
     r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['-][^\W\d_]+)*'?|[€$£%¥]"
 )
 _CONTRACTION = re.compile(r"(?:'(?:s|m|re|ve|d|ll))$")
+_CANNOT = re.compile(r"\bcan(?:no|')t\b")
 _NEGATIVE = re.compile(r"n't\b")
 _THOUSANDS = re.compile(r"\d{1,3}(?:[.,]\d{3})+")
 _CLOCK = re.compile(
@@ -32,34 +35,17 @@ _CHINESE_DIGITS = {char: value for value, char in enumerate("零一二三四五�
 _SYMBOLS = {"€": "euro", "$": "dollar", "£": "pound", "¥": "yuan", "%": "percent"}
 _QUESTION = re.compile("[?\uff1f]\\s*$")
 _QUOTATION = re.compile('["\u201c\u201e\u00ab\u300c].{3,}["\u201d\u201c\u00bb\u300d]')
-_PREPOSITIONS = frozenset(
-    [
-        "in",
-        "at",
-        "near",
-        "from",
-        "for",
-        "with",
-        "bei",
-        "aus",
-        "für",
-        "mit",
-        "im",
-        "am",
-        "en",
-        "para",
-        "con",
-        "à",
-        "chez",
-        "pour",
-        "avec",
-        "au",
-        "aux",
-    ]
-)
+_PREPOSITIONS = word_set("""
+    in at near from for with bei aus für mit im am en para con à chez pour avec au aux
+""")
 _PETS = frozenset(["dog", "cat", "pet", "horse", "rabbit", "bird"])
 _CUT = ("ended", "now", "change", "also", "not")
 _NOON = 12
+_TENS = range(20, 100, 10)
+_MIN_HEAD = 4
+"""Letters of the first part of a German compound."""
+_MIN_TAIL = 3
+"""Letters of its last part."""
 _LATIN: tuple[Language, ...] = ("en", "de", "es", "fr")
 _LAST_LATIN = 0x24F
 _MIN_SHARE = 0.7
@@ -67,6 +53,7 @@ _MIN_SHARE = 0.7
 MAX_CHARS = 1_000
 """A longer text is only compared as a whole."""
 _MAX_TOKENS = 60
+_MAX_CLAUSES = 8
 _VALUE_WORDS = 4
 """Words of the longest value of an attribute."""
 
@@ -76,7 +63,7 @@ class ClaimText:
     """What a text claims, in keys that are the same for other words of the same meaning."""
 
     text: str
-    """The text in small letters, without the label of its speaker."""
+    """The text, without the label of its speaker."""
     language: Language
     """The language; nothing else is read of `other`."""
     owner: str = USER
@@ -122,9 +109,8 @@ def read_claim(
     written = comparison_form(text).replace("\u2019", "'").strip()
     language = _language(written, default)
     written = _without_label(written, language)
-    plain = written.lower()
     if language == "other" or len(written) > MAX_CHARS:
-        return ClaimText(text=plain, language="other")
+        return ClaimText(text=written, language="other")
     owner = owner_of(text, user_names=names)
     claim = _Reader(written, language, names).claim(owner)
     is_own = owner in {USER, WORLD, UNKNOWN} or owner in names or owner in _PETS
@@ -165,9 +151,9 @@ def _without_label(text: str, language: Language) -> str:
     hit = LABEL.match(text)
     if hit is None or language == "other":
         return text
-    words = words_of(language)
-    tokens = [key_of_word(word[0], language) for word in _TOKEN.finditer(hit[1])]
-    is_matter = any(token in words.concepts or token in words.light for token in tokens)
+    concepts = words_of(language).concepts.values()
+    label = _Reader(hit[1], language, frozenset()).claim(USER)
+    is_matter = not label.content or any(key in concepts for key in label.content)
     return text if is_matter or CHINESE.search(hit[1]) else text[hit.end() :]
 
 
@@ -175,12 +161,21 @@ def parts_of(claim: ClaimText, names: frozenset[str]) -> tuple[ClaimText, ...]:
     """The clauses of a text as claims of their own, without the cause; the text itself first."""
     if claim.language == "other":
         return (claim,)
-    words = words_of(claim.language)
-    plain = words.reason.sub("", claim.text)
-    pieces = [piece.strip() for piece in words.joint.split(plain)]
-    pieces = [piece for piece in (plain, *pieces) if piece and piece != claim.text]
-    parts = (_Reader(piece, claim.language, names).claim(claim.owner) for piece in pieces)
-    return (claim, *parts)
+    return (claim, *_clauses(claim.text, claim.language, claim.owner, names))
+
+
+@lru_cache(maxsize=2048)
+def _clauses(
+    text: str, language: Language, owner: str, names: frozenset[str]
+) -> tuple[ClaimText, ...]:
+    words = words_of(language)
+    plain = words.reason.sub("", text)
+    pieces = dict.fromkeys(piece.strip() for piece in (plain, *words.joint.split(plain)))
+    return tuple(
+        _Reader(piece, language, names).claim(owner)
+        for piece in list(pieces)[:_MAX_CLAUSES]
+        if piece and piece != text
+    )
 
 
 class _Reader:
@@ -188,7 +183,7 @@ class _Reader:
 
     def __init__(self, written: str, language: Language, names: frozenset[str]) -> None:
         self._written = written
-        self._language = language
+        self._language: Language = language
         self._names = names
         self._words: CorrectionWords = words_of(language)
         self._capitals = frozenset(
@@ -200,9 +195,7 @@ class _Reader:
         plain = self._written.lower()
         for pattern, target in words.phrases:
             plain = pattern.sub(f" {target} ", plain)
-        plain = _NEGATIVE.sub(
-            " not", plain.replace("can't", "can not").replace("cannot", "can not")
-        )
+        plain = _NEGATIVE.sub(" not", _CANNOT.sub("can not", plain))
         timeless, times = cut_times(plain, self._language)
         flags = self._flags(plain, timeless)
         slots = self._slots(timeless)
@@ -213,15 +206,19 @@ class _Reader:
             negations += count if name in {"not", "ended"} else 0
         tokens = list(self._keys(rest))
         keys = [key for key, _ in tokens][:_MAX_TOKENS]
+        governed = frozenset(key for key, before in tokens if before in _PREPOSITIONS)
         for status in ("retired", "unemployed"):
             if status in keys:
                 slots["job"] = frozenset({status})
-        content = self._absorbed(frozenset(keys), slots)
+        content = without_repeats(frozenset(keys), slots)
         if "ended" in flags:
             negations = 1
-        is_named = self._capitals - {folded(name) for name in self._names}
+        names = self._named(content)
+        driven = content - {"drive"}
+        if "drive" in content and driven and driven <= names - governed:
+            content = driven | {"car"}
         return ClaimText(
-            text=self._written.lower(),
+            text=self._written,
             language=self._language,
             owner=owner,
             order=tuple(key for key in keys if key in content),
@@ -231,14 +228,18 @@ class _Reader:
             denied=negations % 2 == 1,
             slots=slots,
             changes=self._changes(timeless),
-            names=frozenset(
-                key
-                for key in content
-                if any(key_of_word(word, self._language) == key for word in is_named)
-            ),
-            governed=frozenset(key for key, before in tokens if before in _PREPOSITIONS),
+            names=names,
+            governed=governed,
             is_joint=words.joint.search(rest) is not None,
         )
+
+    def _named(self, content: frozenset[str]) -> frozenset[str]:
+        """The keys that may be names: unknown words with a capital, or of Chinese."""
+        concepts = self._words.concepts.values()
+        if self._language == "zh":
+            return frozenset(key for key in content if key not in concepts and key[0] != "#")
+        capitals = self._capitals - {folded(name) for name in self._names}
+        return content & {key_of_word(word, self._language) for word in capitals}
 
     def _flags(self, plain: str, timeless: str) -> frozenset[str]:
         flags = {
@@ -263,11 +264,9 @@ class _Reader:
             groups = hit.groupdict()
             written = next(groups[key] for key in "vwxy" if groups.get(key))
             value = self._value(written)
-            if name == "favourite":
-                topic = self._value(groups.get("of") or groups.get("of2") or "")
-                name = "favourite " + " ".join(sorted(topic))
+            topic = self._value(groups.get("of") or groups.get("of2") or "")
             if value and not (name == "home" and value <= self._no_places()):
-                slots[name] = value
+                slots[" ".join((name, *sorted(topic)))] = value
         return slots
 
     @staticmethod
@@ -333,10 +332,18 @@ class _Reader:
             if length == 1 and tokens[at] in self._words.light:
                 exact = folded(tokens[at])
                 return 1, concepts[keys[at]] if exact in self._words.exact else ""
+            if length == 1 and self._is_name(tokens[at], at):
+                return 1, ""
             concept = concepts.get(" ".join(keys[at : at + length]))
             if concept is not None:
                 return length, concept
         return 1, _SYMBOLS.get(tokens[at], "")
+
+    def _is_name(self, token: str, at: int) -> bool:
+        """Whether a word is a name, though its stem may be that of another word."""
+        plain = folded(token)
+        has_capital = at > 0 and self._language != "de" and plain in self._capitals
+        return has_capital and plain not in self._words.exact
 
     def _number(self, tokens: list[str], at: int) -> tuple[str, int] | None:
         token = tokens[at]
@@ -346,12 +353,11 @@ class _Reader:
         value = numbers.get(token)
         if value is None:
             return self._german_number(token)
-        if value >= 20 and value % 10 == 0 and at + 1 < len(tokens):
-            # "Thirty four", and "treinta y cuatro".
-            step = 2 if tokens[at + 1] in {"y", "et"} and at + 2 < len(tokens) else 1
-            unit = numbers.get(tokens[at + step], 0)
-            if 0 < unit < 10:
-                return str(value + unit), step + 1
+        # "Thirty four", and "treinta y cuatro".
+        rest = [word for word in tokens[at + 1 : at + 3] if word not in {"y", "et"}]
+        unit = numbers.get(rest[0], 0) if rest else 0
+        if value in _TENS and 0 < unit < min(_TENS) // 2:
+            return str(value + unit), tokens.index(rest[0], at) - at + 1
         return str(value), 1
 
     def _german_number(self, token: str) -> tuple[str, int] | None:
@@ -369,25 +375,24 @@ class _Reader:
     def _compound(self, key: str) -> Iterator[str]:
         """A German compound whose parts are concepts, or the word itself."""
         concepts = self._words.concepts
-        if self._language == "de" and len(key) > 7:
-            for at in range(len(key) - 3, 3, -1):
-                head, tail = key[:at], concepts.get(key[at:])
-                if tail is None or len(key) - at < 4:
-                    continue
-                yield self._head(head)
-                yield tail
-                return
+        if self._language == "de":
+            for at in range(len(key) - _MIN_TAIL, _MIN_HEAD - 1, -1):
+                tail = concepts.get(key[at:])
+                head = self._head(key[:at]) if tail is not None else ""
+                # A short ending may be a word by chance: "Abitur" is no tour.
+                if tail is not None and (head in concepts.values() or len(key) - at > _MIN_TAIL):
+                    yield head
+                    yield tail
+                    return
         yield key
 
     def _head(self, head: str) -> str:
         concepts = self._words.concepts
-        for short in (head, head.removesuffix("s"), key_of_word(head, "de")):
-            if short in concepts:
-                return concepts[short]
-        return key_of_word(head, "de")
+        shortened = key_of_word(head, "de")
+        forms = (head, head.removesuffix("s"), shortened)
+        return next((concepts[form] for form in forms if form in concepts), shortened)
 
     def _chinese(self, plain: str) -> Iterator[tuple[str, str]]:
-        words = self._words
         run = ""
         at = 0
         while at < len(plain):
@@ -425,43 +430,6 @@ class _Reader:
             key = f"#{_figure(word)}" if word[0].isdigit() else folded(word)
             return len(word), "" if word in self._names else key
         return 1, None if CHINESE.match(plain[at]) else ""
-
-    def _absorbed(
-        self, content: frozenset[str], slots: Mapping[str, frozenset[str]]
-    ) -> frozenset[str]:
-        """The content without what other parts of it say already."""
-        sets = kinds()
-        keys = set(content)
-        if "home" in slots or "home" in keys:
-            keys |= {"home"}
-            keys -= {"place", "from", "after", "commute"}
-        if "age" in slots:
-            keys = (keys - {"year"}) | {"age"}
-        if "origin" in keys:
-            keys -= {"home", "place", "from"}
-        if keys & sets["occupation"] and not slots.keys() & {"employer"}:
-            keys -= {"work"}
-        if keys & sets["person"]:
-            keys -= {"name"}
-        if "hobby" in keys:
-            keys = (keys - {"hobby"}) | {"like"}
-        if keys & {"work", "commute"} and keys & sets["vehicle"]:
-            keys = (keys - {"ride", "drive", "take", "use", "work"}) | {"commute"}
-        if "remote" in keys:
-            keys -= {"work"}
-        if keys & {"rent", "salary", "subscription"}:
-            keys -= {"price", "month"}
-        if keys & sets["instrument"]:
-            keys -= {"play"}
-        if keys & {"mg", "dose", "medication"}:
-            keys -= {"take", "medication", "dose"} if "mg" in keys else {"take"}
-        if "drink" in keys and "alcohol" not in keys and keys == {"drink"}:
-            keys |= {"alcohol"}
-        if "clock" in keys:
-            keys -= {"clock"}
-        if "favourite" in keys and keys & sets["colour"]:
-            keys -= {"like"}
-        return frozenset(keys)
 
 
 def _hour(hit: re.Match[str]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
+from typing import Any
 
 from memguard.local.languages import Language
 from memguard.local.verifier.words import stem
@@ -83,7 +84,13 @@ def kinds() -> Mapping[str, frozenset[str]]:
 
 
 @cache
-def _data() -> dict[str, dict[str, str]]:
+def wider() -> Mapping[str, frozenset[str]]:
+    """Concepts with narrower ones that they include."""
+    return {name: frozenset(text.split()) for name, text in _data()["wider"].items()}
+
+
+@cache
+def _data() -> dict[str, dict[str, Any]]:
     path = files("memguard.local") / "data" / "corrections.toml"
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
@@ -107,7 +114,7 @@ def _compile(language: Language, lines: Iterable[str], at: int) -> CorrectionWor
                 concepts.setdefault(key, name.strip())
                 exact.add(folded(phrase.strip()))
     chinese = language == "zh"
-    cues: dict[str, str | list[list[str]]] = data["cues"][language]  # pyright: ignore[reportAssignmentType]
+    cues: dict[str, Any] = data["cues"][language]
     light = data["light"][language].split()
     return CorrectionWords(
         concepts=concepts,
@@ -116,9 +123,9 @@ def _compile(language: Language, lines: Iterable[str], at: int) -> CorrectionWor
         light=frozenset(key_of_word(word, language) for word in light) | frozenset(light),
         numbers=_numbers(data["numbers"][language].split(), data["tens"][language].split()),
         phrases=tuple((re.compile(source), target) for source, target in cues["phrases"]),
-        flags={name: _whole(str(cues[name]), chinese=chinese) for name in _WHOLE},
-        reason=re.compile(str(cues["reason"])),
-        joint=re.compile(str(cues["and"])),
+        flags={name: _whole(cues[name], chinese=chinese) for name in _WHOLE},
+        reason=re.compile(cues["reason"]),
+        joint=re.compile(cues["and"]),
         changes=tuple(re.compile(source) for source in data["changes"][language]),
         slots={name: re.compile(source) for name, source in data["slots"][language].items()},
         end=re.compile(data["ends"][language]),

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from memguard.local.corrections.claims import ClaimText, parts_of
-from memguard.local.corrections.lexicon import kinds
+from memguard.local.corrections.lexicon import kinds, wider
 from memguard.schema.memory import same_text_form
 from memguard.schema.relations import Relation
 
@@ -63,25 +63,31 @@ class _ClaimPair:
 
 def relate(new: ClaimText, old: ClaimText, *, names: frozenset[str]) -> RelationSign:
     """The relation of a claim to an earlier one; `names` are those of the user, case-folded."""
-    if same_text_form(new.text) == same_text_form(old.text):
+    if _same_text(new.text, old.text):
         return RelationSign("duplicate", certain=True, reason="the same text")
     if "other" in {new.language, old.language} or new.owner != old.owner:
         return _NONE
     pair = _ClaimPair(new, old, names)
     same = _same_content(pair)
-    if same is not None:
-        return same
-    if not pair.is_settled:
-        return _NONE
-    if "also" not in new.flags | old.flags:
-        for one in (pair, pair.swapped):
-            sign = _replaced(one)
-            if sign is not None:
-                return sign
-        sign = _other_value(pair)
-        if sign is not None:
-            return sign
-    return _refines(pair) or _NONE
+    if same is not None or not pair.is_settled:
+        return same or _NONE
+    # A second home, job or pet says nothing of the first.
+    change = _change(pair) if "also" not in new.flags | old.flags else None
+    return change or _refines(pair) or _NONE
+
+
+def _change(pair: _ClaimPair) -> RelationSign | None:
+    """Whether one of the two takes the place of the other."""
+    values = (
+        _other_value(_ClaimPair(part, pair.old, pair.names))
+        for part in parts_of(pair.new, pair.names)
+    )
+    signs = (_replaced(pair), _replaced(pair.swapped), *values)
+    return next((sign for sign in signs if sign is not None), None)
+
+
+def _same_text(first: str, second: str) -> bool:
+    return same_text_form(first).casefold() == same_text_form(second).casefold()
 
 
 def _same_content(pair: _ClaimPair) -> RelationSign | None:
@@ -104,8 +110,10 @@ def _same_order(pair: _ClaimPair) -> RelationSign | None:
     new, old = pair.new, pair.old
     # "Two cats and three dogs" has the words of "three cats and two dogs".
     is_ordered = len(new.numbers) > 1 or new.content & kinds()["unlike"] or new.changes
-    if is_ordered and new.order != old.order:
-        return None
+    is_ranking = "prefer" in new.content
+    if (is_ordered or is_ranking) and new.order != old.order:
+        # "I prefer tea to coffee" is not "I prefer coffee to tea".
+        return _changed("rank", certain=pair.has_sign) if is_ranking else None
     return RelationSign("duplicate", certain=True, reason="the same in other words")
 
 
@@ -142,18 +150,18 @@ def _names_change(new: ClaimText, old: ClaimText) -> bool:
 
 def _ended(new: ClaimText, old: ClaimText) -> RelationSign | None:
     """Whether a claim says that what the other one states has ended."""
-    if "ended" not in new.flags or "ended" in old.flags:
+    if "ended" not in new.flags or "ended" in old.flags or not new.content:
         return None
-    sets = kinds()
-    content, rest = new.content, old.content - new.content
-    if content == {"work"} and old.slots.keys() & {"job", "employer"}:
-        return RelationSign("supersedes", certain=not old.is_joint, reason="the job ended")
-    if not content or not content <= old.content:
+    rest = old.content - new.content
+    narrower = frozenset[str]().union(*(wider().get(key, frozenset()) for key in new.content))
+    is_job = new.content == frozenset({"work"}) and bool(old.slots.keys() & {"job", "employer"})
+    if is_job or (narrower & old.content and len(new.content) == 1):
+        return RelationSign("supersedes", certain=not old.is_joint, reason="all of it ended")
+    if not new.content <= old.content or len(rest) > _MAX_REST:
         return None
     # Who no longer drinks may still drink water.
-    if content <= sets["relational"] and not rest <= sets["daypart"] | sets["generic"]:
-        return None
-    if len(rest) > _MAX_REST:
+    sets = kinds()
+    if new.content <= sets["relational"] and not rest <= sets["daypart"] | sets["generic"]:
         return None
     # What is joined to it may still hold.
     certain = not (old.is_joint and rest)
@@ -205,23 +213,17 @@ def _other_slot(pair: _ClaimPair, name: str) -> RelationSign | None:
     # "New York" and "York", or "a nurse" and "a night nurse", may be one value.
     if new & old:
         return None
-    sets = kinds()
     if name == "home":
         return _other_home(pair, new, old)
-    if name == "employer":
-        is_name = all(_is_named(claim, claim.slots[name]) for claim in (pair.new, pair.old))
-        extra = (pair.new.content | pair.old.content) & (sets["daypart"] | {"weekend"})
-        return _changed(name, certain=True) if is_name and not extra else None
-    if name == "job":
-        status = (new | old) & {"retired", "unemployed"}
-        return _changed(name, certain=pair.has_sign or bool(status))
-    if name == "age":
-        return _changed(name, certain=True)
-    if name == "name":
-        return _changed(name, certain=pair.has_sign)
-    if "plural" in pair.new.flags | pair.old.flags:
+    sets = kinds()
+    flags = pair.new.flags | pair.old.flags
+    extra = (pair.new.content | pair.old.content) & (sets["daypart"] | {"weekend"})
+    is_name = all(_is_named(claim, claim.slots[name]) for claim in (pair.new, pair.old))
+    if (name == "employer" and (extra or not is_name)) or "plural" in flags:
         return None
-    return _changed(name, certain=True)
+    status = (new | old) & {"retired", "unemployed"}
+    is_open = name in {"job", "name"} and not status
+    return _changed(name, certain=pair.has_sign or not is_open)
 
 
 def _other_home(pair: _ClaimPair, new: frozenset[str], old: frozenset[str]) -> RelationSign | None:
@@ -242,7 +244,7 @@ def _is_named(claim: ClaimText, value: Collection[str]) -> bool:
     """Whether a value may be a name: with a capital, or in Chinese, without a concept."""
     concepts = _all_concepts()
     unknown = [key for key in value if key not in concepts and not key.startswith("#")]
-    if claim.language in {"zh"}:
+    if claim.language == "zh":
         return bool(unknown) and len(unknown) == len(value)
     return bool(set(unknown) & claim.names)
 
@@ -265,23 +267,22 @@ def _other_detail(pair: _ClaimPair) -> RelationSign | None:
     sets = kinds()
     new, old = pair.new, pair.old
     shared = new.content & old.content
-    values = new.content - shared - sets["generic"], old.content - shared - sets["generic"]
-    attribute = shared & sets["single"]
-    is_changing = bool(shared & sets["changing"])
-    if not attribute and not is_changing and not (pair.has_sign and len(shared) >= _MIN_SHARED):
+    single, fixed = shared & sets["single"], shared & sets["fixed"]
+    is_told = pair.has_sign and (bool(shared & sets["changing"]) or len(shared) >= _MIN_SHARED)
+    if not single and not fixed and not is_told:
         return None
-    if shared & sets["event"] and not pair.has_sign:
-        if (new.flags | old.flags) & {"indefinite"}:
-            return None
-    if not values[0] and not values[1]:
-        is_moved = bool(shared & sets["event"]) and new.times != old.times
-        return _changed("time", certain=True) if is_moved and new.times and old.times else None
+    # Of what has an indefinite article there may be two.
+    is_vague = bool((new.flags | old.flags) & {"indefinite"})
+    if shared & sets["event"] and is_vague and not pair.has_sign:
+        return None
+    values = new.content - shared - sets["generic"], old.content - shared - sets["generic"]
+    if not any(values):
+        is_dated = bool(shared & (sets["event"] | sets["fixed"])) and new.times and old.times
+        return _changed("time", certain=not fixed) if is_dated and new.times != old.times else None
     kind = _kind(new, values[0])
     if not kind or kind != _kind(old, values[1]) or new.times != old.times:
         return None
-    if kind == "number" and not attribute and not pair.has_sign:
-        return None
-    return _changed("its value", certain=bool(attribute) or pair.has_sign)
+    return _changed("its value", certain=pair.has_sign or not fixed)
 
 
 def _kind(claim: ClaimText, value: frozenset[str]) -> str:
@@ -294,8 +295,10 @@ def _kind(claim: ClaimText, value: frozenset[str]) -> str:
             return name
     if all(key.startswith("#") for key in value):
         return "number"
+    if len(value) == 1 and "@" in next(iter(value)):
+        return "address"
     if len(value) > _MAX_VALUE or not _is_named(claim, value):
-        return "address" if any("@" in key for key in value) else ""
+        return ""
     return "name in" if value & claim.governed else "name"
 
 
