@@ -22,6 +22,7 @@ _DAY = r"[0-3]?\d"
 _DIGITS = r"\d{1,3}"
 _SPACE = re.compile(" ")
 _SINCE = re.compile(r"since|seit|ab |desde|depuis|dès|自|从")
+_LATIN: tuple[Language, ...] = ("en", "de", "es", "fr")
 _UNITS = ("day", "week", "month", "year")
 _MONTHS_A_YEAR = 12
 _MONTHS_A_SEASON = 3
@@ -117,13 +118,22 @@ def ahead_in(plain: str, language: Language) -> bool:
 @lru_cache(maxsize=4096)
 def _event_date(text: str, today: date | None) -> date | None:
     plain = comparison_form(text).lower().replace("\u2019", "'")
-    language = language_of(text)
+    language = _language_of_time(plain)
     if language != "other" and _words_of(language).birth.search(plain):
         return None
     mentions = _beginnings(plain, language)
     dates = {_resolve(mention, plain, language, today) for mention in mentions}
     # Two times in one text belong to two events, and a time that is not understood may be one.
     return dates.pop() if len(dates) == 1 else None
+
+
+def _language_of_time(plain: str) -> Language:
+    """The language of a text, or of its words of time where it is too short to tell."""
+    language = language_of(plain)
+    if language != "other":
+        return language
+    timed = [code for code in _LATIN if _mentions(plain, code)]
+    return timed[0] if timed else language
 
 
 def _beginnings(plain: str, language: Language) -> tuple[_Mention, ...]:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from memguard.local.adjudicator.cues import LABEL
 from memguard.local.corrections.lexicon import (
     CorrectionWords,
+    concepts,
     folded,
     key_of_word,
     kinds,
@@ -151,9 +152,8 @@ def _without_label(text: str, language: Language) -> str:
     hit = LABEL.match(text)
     if hit is None or language == "other":
         return text
-    concepts = words_of(language).concepts.values()
     label = _Reader(hit[1], language, frozenset()).claim(USER)
-    is_matter = not label.content or any(key in concepts for key in label.content)
+    is_matter = not label.content or any(key in concepts() for key in label.content)
     return text if is_matter or CHINESE.search(hit[1]) else text[hit.end() :]
 
 
@@ -235,9 +235,8 @@ class _Reader:
 
     def _named(self, content: frozenset[str]) -> frozenset[str]:
         """The keys that may be names: unknown words with a capital, or of Chinese."""
-        concepts = self._words.concepts.values()
         if self._language == "zh":
-            return frozenset(key for key in content if key not in concepts and key[0] != "#")
+            return frozenset(key for key in content if key not in concepts() and key[0] != "#")
         capitals = self._capitals - {folded(name) for name in self._names}
         return content & {key_of_word(word, self._language) for word in capitals}
 
@@ -265,14 +264,21 @@ class _Reader:
             written = next(groups[key] for key in "vwxy" if groups.get(key))
             value = self._value(written)
             topic = self._value(groups.get("of") or groups.get("of2") or "")
-            if value and not (name == "home" and value <= self._no_places()):
+            if value and (name != "home" or self._is_place(written)):
                 slots[" ".join((name, *sorted(topic)))] = value
         return slots
 
-    @staticmethod
-    def _no_places() -> frozenset[str]:
+    def _is_place(self, written: str) -> bool:
+        """Whether a value begins with a place or with a name: "in a small flat" is none."""
+        first = next(self._keys(written), ("", ""))[0]
         sets = kinds()
-        return sets["weekday"] | sets["month"] | sets["daypart"] | sets["unit"] | sets["relational"]
+        if first in sets["city"] | sets["region"]:
+            return True
+        if self._language == "zh":
+            return first not in concepts()
+        return first not in concepts() and any(
+            key_of_word(word, self._language) == first for word in self._capitals
+        )
 
     def _value(self, written: str) -> frozenset[str]:
         clipped = self._words.end.sub("", written)
@@ -306,7 +312,7 @@ class _Reader:
             elif (number := self._number(tokens, at)) is not None:
                 value, length = number
                 yield f"#{value}", before
-            elif not self._is_light(tokens[at], keys[at]):
+            elif not self._is_light(tokens[at], keys[at], at):
                 for key in self._compound(keys[at]):
                     yield key, before
             at += length
@@ -326,24 +332,35 @@ class _Reader:
                 yield token
 
     def _concept(self, keys: list[str], tokens: list[str], at: int) -> tuple[int, str]:
-        concepts = self._words.concepts
+        meanings = self._words.concepts
         for length in range(min(self._words.longest, len(keys) - at), 0, -1):
             # "Como" means "as" more often than it means "I eat".
-            if length == 1 and tokens[at] in self._words.light:
-                exact = folded(tokens[at])
-                return 1, concepts[keys[at]] if exact in self._words.exact else ""
-            if length == 1 and self._is_name(tokens[at], at):
-                return 1, ""
-            concept = concepts.get(" ".join(keys[at : at + length]))
+            if length == 1:
+                return 1, self._meaning(tokens[at], keys[at], at)
+            concept = meanings.get(" ".join(keys[at : at + length]))
             if concept is not None:
                 return length, concept
-        return 1, _SYMBOLS.get(tokens[at], "")
+        return 1, ""
+
+    def _meaning(self, token: str, key: str, at: int) -> str:
+        """The concept of one word; empty for none."""
+        words = self._words
+        plain = folded(token)
+        # Before the stem, since that of `hermano` is that of `hermana`.
+        is_name = self._is_name(token, at)
+        forms = (plain,) if is_name else (plain, plain.removesuffix("s"), plain.removesuffix("es"))
+        for form in forms:
+            if form in words.exact:
+                return words.exact[form]
+        if token in words.light or is_name:
+            return ""
+        return words.concepts.get(key, "") or _SYMBOLS.get(token, "")
 
     def _is_name(self, token: str, at: int) -> bool:
         """Whether a word is a name, though its stem may be that of another word."""
         plain = folded(token)
-        has_capital = at > 0 and self._language != "de" and plain in self._capitals
-        return has_capital and plain not in self._words.exact
+        is_inside = at > 0 and len(token) > 1
+        return is_inside and self._language != "de" and plain in self._capitals
 
     def _number(self, tokens: list[str], at: int) -> tuple[str, int] | None:
         token = tokens[at]
@@ -368,29 +385,31 @@ class _Reader:
             return (str(numbers[ten] + value), 1) if value is not None else None
         return None
 
-    def _is_light(self, token: str, key: str) -> bool:
+    def _is_light(self, token: str, key: str, at: int) -> bool:
         light = self._words.light
+        if self._is_name(token, at):
+            return token in self._names
         return token in light or key in light or token in self._names or folded(token) in light
 
     def _compound(self, key: str) -> Iterator[str]:
         """A German compound whose parts are concepts, or the word itself."""
-        concepts = self._words.concepts
+        meanings = self._words.concepts
         if self._language == "de":
             for at in range(len(key) - _MIN_TAIL, _MIN_HEAD - 1, -1):
-                tail = concepts.get(key[at:])
+                tail = meanings.get(key[at:])
                 head = self._head(key[:at]) if tail is not None else ""
                 # A short ending may be a word by chance: "Abitur" is no tour.
-                if tail is not None and (head in concepts.values() or len(key) - at > _MIN_TAIL):
+                if tail is not None and (head in concepts() or len(key) - at > _MIN_TAIL):
                     yield head
                     yield tail
                     return
         yield key
 
     def _head(self, head: str) -> str:
-        concepts = self._words.concepts
+        meanings = self._words.concepts
         shortened = key_of_word(head, "de")
         forms = (head, head.removesuffix("s"), shortened)
-        return next((concepts[form] for form in forms if form in concepts), shortened)
+        return next((meanings[form] for form in forms if form in meanings), shortened)
 
     def _chinese(self, plain: str) -> Iterator[tuple[str, str]]:
         run = ""

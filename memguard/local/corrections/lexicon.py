@@ -32,8 +32,8 @@ class CorrectionWords:
     """What words and phrases mean, by their keys with single spaces."""
     longest: int
     """Words of the longest phrase; characters in Chinese."""
-    exact: frozenset[str]
-    """The words of `concepts` as they are in the table, without accents."""
+    exact: Mapping[str, str]
+    """What words mean, as they are in the table, in small letters without accents."""
     light: frozenset[str]
     """Words without content of their own, and their keys."""
     numbers: Mapping[str, int]
@@ -84,6 +84,12 @@ def kinds() -> Mapping[str, frozenset[str]]:
 
 
 @cache
+def concepts() -> frozenset[str]:
+    """The names of all concepts."""
+    return frozenset(words_of("en").concepts.values()) | frozenset(words_of("zh").concepts.values())
+
+
+@cache
 def wider() -> Mapping[str, frozenset[str]]:
     """Concepts with narrower ones that they include."""
     return {name: frozenset(text.split()) for name, text in _data()["wider"].items()}
@@ -103,23 +109,23 @@ def _read() -> dict[Language, CorrectionWords]:
 
 def _compile(language: Language, lines: Iterable[str], at: int) -> CorrectionWords:
     data = _data()
-    concepts: dict[str, str] = {}
-    exact: set[str] = set()
+    meanings: dict[str, str] = {}
+    exact: dict[str, str] = {}
     for line in lines:
         name, _, entries = line.partition(":")
         for phrase in entries.split("|")[at].split(","):
             key = phrase_key(phrase, language)
             # Of two meanings, the first one in the table counts.
             if key:
-                concepts.setdefault(key, name.strip())
-                exact.add(folded(phrase.strip()))
+                meanings.setdefault(key, name.strip())
+                exact.setdefault(folded(phrase.strip()), name.strip())
     chinese = language == "zh"
     cues: dict[str, Any] = data["cues"][language]
     light = data["light"][language].split()
     return CorrectionWords(
-        concepts=concepts,
-        longest=max(len(key) if chinese else len(key.split()) for key in concepts),
-        exact=frozenset(exact),
+        concepts=meanings,
+        longest=max(len(key) if chinese else len(key.split()) for key in meanings),
+        exact=exact,
         light=frozenset(key_of_word(word, language) for word in light) | frozenset(light),
         numbers=_numbers(data["numbers"][language].split(), data["tens"][language].split()),
         phrases=tuple((re.compile(source), target) for source, target in cues["phrases"]),

@@ -7,8 +7,9 @@ gives the new value is decided by their times, which are no concern of these rul
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from memguard.local.adjudicator.people import relations_in
 from memguard.local.corrections.claims import ClaimText, parts_of
-from memguard.local.corrections.lexicon import kinds, wider
+from memguard.local.corrections.lexicon import concepts, kinds, wider
 from memguard.schema.memory import same_text_form
 from memguard.schema.relations import Relation
 
@@ -93,9 +94,8 @@ def _same_text(first: str, second: str) -> bool:
 def _same_content(pair: _ClaimPair) -> RelationSign | None:
     """Whether both say the same, or one denies what the other says."""
     new, old = pair.new, pair.old
-    if not new.content or not _equal(new.content, old.content):
-        return None
-    if new.flags & _MEANT != old.flags & _MEANT or new.times != old.times:
+    is_meant_alike = new.flags & _MEANT == old.flags & _MEANT and new.times == old.times
+    if not _equal(new.content, old.content) or not is_meant_alike or _differ_in_person(pair):
         return None
     if new.denied == old.denied:
         return _same_order(pair)
@@ -104,6 +104,12 @@ def _same_content(pair: _ClaimPair) -> RelationSign | None:
     if pair.has_sign or "ended" in new.flags | old.flags:
         return RelationSign("supersedes", certain=True, reason="one says that it changed")
     return RelationSign("contradicts", reason="one denies what the other says")
+
+
+def _differ_in_person(pair: _ClaimPair) -> bool:
+    """Whether they name different relations: an aunt and an uncle have one stem in Spanish."""
+    first, second = (relations_in(one.text, one.language) for one in (pair.new, pair.old))
+    return bool(first) and bool(second) and first.isdisjoint(second)
 
 
 def _same_order(pair: _ClaimPair) -> RelationSign | None:
@@ -120,7 +126,7 @@ def _same_order(pair: _ClaimPair) -> RelationSign | None:
 def _equal(first: frozenset[str], second: frozenset[str]) -> bool:
     """Whether two contents are the same, apart from what says little beside their value."""
     different = first ^ second
-    return not different or (different <= kinds()["generic"] and bool(first & second))
+    return bool(first & second) and different <= kinds()["generic"]
 
 
 def _replaced(pair: _ClaimPair) -> RelationSign | None:
@@ -152,6 +158,7 @@ def _ended(new: ClaimText, old: ClaimText) -> RelationSign | None:
     """Whether a claim says that what the other one states has ended."""
     if "ended" not in new.flags or "ended" in old.flags or not new.content:
         return None
+    sets = kinds()
     rest = old.content - new.content
     narrower = frozenset[str]().union(*(wider().get(key, frozenset()) for key in new.content))
     is_job = new.content == frozenset({"work"}) and bool(old.slots.keys() & {"job", "employer"})
@@ -159,8 +166,10 @@ def _ended(new: ClaimText, old: ClaimText) -> RelationSign | None:
         return RelationSign("supersedes", certain=not old.is_joint, reason="all of it ended")
     if not new.content <= old.content or len(rest) > _MAX_REST:
         return None
+    # Who has no dog any more may still be allergic to dogs.
+    if any(key in concepts() for key in rest - sets["relational"] - _beside()):
+        return None
     # Who no longer drinks may still drink water.
-    sets = kinds()
     if new.content <= sets["relational"] and not rest <= sets["daypart"] | sets["generic"]:
         return None
     # What is joined to it may still hold.
@@ -168,10 +177,19 @@ def _ended(new: ClaimText, old: ClaimText) -> RelationSign | None:
     return RelationSign("supersedes", certain=certain, reason="one says that it ended")
 
 
+def _beside() -> frozenset[str]:
+    """Concepts that only tell when, how much or who."""
+    sets = kinds()
+    times = sets["daypart"] | sets["weekday"] | sets["month"]
+    return times | sets["unit"] | sets["generic"] | sets["person"] | sets["occupation"]
+
+
 def _other_value(pair: _ClaimPair) -> RelationSign | None:
     """Whether both give a value to the same attribute, and not the same one."""
     new, old = pair.new, pair.old
-    if new.denied or old.denied:
+    # "On Friday, not on Thursday" denies only the old value.
+    is_time_denied = len(new.times) > len(old.times) > 0
+    if old.denied or (new.denied and not is_time_denied):
         return None
     sets = kinds()
     # A brother's job is not the user's, even if nothing else tells whose it is.
@@ -242,16 +260,9 @@ def _other_home(pair: _ClaimPair, new: frozenset[str], old: frozenset[str]) -> R
 
 def _is_named(claim: ClaimText, value: Collection[str]) -> bool:
     """Whether a value may be a name: with a capital, or in Chinese, without a concept."""
-    concepts = _all_concepts()
-    unknown = [key for key in value if key not in concepts and not key.startswith("#")]
-    if claim.language == "zh":
-        return bool(unknown) and len(unknown) == len(value)
-    return bool(set(unknown) & claim.names)
-
-
-def _all_concepts() -> frozenset[str]:
-    sets = kinds()
-    return sets["occupation"] | sets["daypart"] | sets["unit"] | sets["relational"] | sets["person"]
+    unknown = [key for key in value if key not in concepts() and not key.startswith("#")]
+    is_plain = bool(unknown) and len(unknown) == len(value)
+    return is_plain and (claim.language == "zh" or bool(set(unknown) & claim.names))
 
 
 def _eats_again(pair: _ClaimPair) -> RelationSign | None:
@@ -268,19 +279,20 @@ def _other_detail(pair: _ClaimPair) -> RelationSign | None:
     new, old = pair.new, pair.old
     shared = new.content & old.content
     single, fixed = shared & sets["single"], shared & sets["fixed"]
-    is_told = pair.has_sign and (bool(shared & sets["changing"]) or len(shared) >= _MIN_SHARED)
-    if not single and not fixed and not is_told:
-        return None
+    is_changing = bool(shared & sets["changing"])
+    is_told = pair.has_sign and (is_changing or len(shared) >= _MIN_SHARED)
     # Of what has an indefinite article there may be two.
-    is_vague = bool((new.flags | old.flags) & {"indefinite"})
-    if shared & sets["event"] and is_vague and not pair.has_sign:
+    is_vague = "indefinite" in new.flags | old.flags and not pair.has_sign
+    if not (single or fixed or is_told) or (shared & sets["event"] and is_vague):
         return None
     values = new.content - shared - sets["generic"], old.content - shared - sets["generic"]
-    if not any(values):
-        is_dated = bool(shared & (sets["event"] | sets["fixed"])) and new.times and old.times
-        return _changed("time", certain=not fixed) if is_dated and new.times != old.times else None
-    kind = _kind(new, values[0])
-    if not kind or kind != _kind(old, values[1]) or new.times != old.times:
+    kind = "time" if not any(values) else _kind(new, values[0])
+    is_dated = bool(shared & (sets["event"] | sets["fixed"])) and new.times and old.times
+    is_other = is_dated and new.times != old.times if kind == "time" else new.times == old.times
+    if not kind or not is_other or (kind != "time" and kind != _kind(old, values[1])):
+        return None
+    # Who starts another language may go on with the first.
+    if kind.startswith("name") and not single and not fixed and not is_changing:
         return None
     return _changed("its value", certain=pair.has_sign or not fixed)
 
