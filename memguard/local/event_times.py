@@ -132,7 +132,7 @@ def _language_of_time(plain: str) -> Language:
     language = language_of(plain)
     if language != "other":
         return language
-    timed = [code for code in _LATIN if _mentions(plain, code)]
+    timed: list[Language] = [code for code in _LATIN if _mentions(plain, code)]
     return timed[0] if timed else language
 
 

@@ -35,7 +35,7 @@ _CHINESE_NUMBER = re.compile("[零一二两三四五六七八九十百]{1,6}")
 _CHINESE_DIGITS = {char: value for value, char in enumerate("零一二三四五六七八九")} | {"两": 2}
 _SYMBOLS = {"€": "euro", "$": "dollar", "£": "pound", "¥": "yuan", "%": "percent"}
 _QUESTION = re.compile("[?\uff1f]\\s*$")
-_QUOTATION = re.compile('["\u201c\u201e\u00ab\u300c].{3,}["\u201d\u201c\u00bb\u300d]')
+_QUOTATION = re.compile('["\u201c\u201e\u00ab\u300c].{3,400}["\u201d\u201c\u00bb\u300d]')
 _PREPOSITIONS = word_set("""
     in at near from for with bei aus für mit im am en para con à chez pour avec au aux
 """)
