@@ -17,7 +17,7 @@ rent is now sister dog Rex and but from ich wohne nicht mehr jetzt in Köln Auto
 fumo ahora tengo años j'habite à ne plus maintenant 我 住在 北京 不再 搬到 上海 了
 . , ? ; : " 5 Monday on March since 2019 last spring for two weeks might if
 """
-AUTHORS: tuple[SaidBy, ...] = ("document", "tool", "assistant", "mixed")
+AUTHORS: tuple[SaidBy, ...] = ("document", "tool", "assistant")
 PIECES = st.lists(st.sampled_from(VOCABULARY.split()), min_size=1, max_size=14).map(" ".join)
 TEXTS = st.one_of(PIECES, st.text(min_size=1, max_size=80)).filter(str.strip)
 FRAMES = (

@@ -12,7 +12,8 @@ from memguard.schema.relations import Assertion, Neighbour, RelationReading, Rel
 
 NOTE = "relations read by rules from the words, without a language model"
 """The note on every reading."""
-_OTHER_AUTHORS: frozenset[SaidBy] = frozenset({"assistant", "tool", "document", "mixed"})
+# `mixed` is a user's turn among others, such as the answer to a question.
+_OTHER_AUTHORS: frozenset[SaidBy] = frozenset({"assistant", "tool", "document"})
 _OTHER_SPEAKER = RelationSign("coexists", reason="said by different people")
 
 

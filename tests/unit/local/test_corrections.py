@@ -48,7 +48,7 @@ def test_nothing_is_read_of_no_neighbours() -> None:
     assert read("I live in Porto.").verdicts == ()
 
 
-@pytest.mark.parametrize("author", ["document", "tool", "assistant", "mixed"])
+@pytest.mark.parametrize("author", ["document", "tool", "assistant"])
 def test_the_words_of_another_author_replace_nothing_for_certain(author: SaidBy) -> None:
     change = ("I moved to Lisbon.", "I live in Porto.")
     assert verdict(*change).certain
