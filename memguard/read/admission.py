@@ -35,14 +35,13 @@ from memguard.schema.failures import Failure, failure_of
 from memguard.schema.read import (
     FACTOR_COMPILED_PRESETS,
     PERMISSION_SEMANTIC_PRESETS,
-    RELEVANCE_GATE_PRESETS,
     FactorCompiled,
     Flag,
     PermissionSemantic,
     RecalledMemory,
-    RelevanceGate,
 )
 from memguard.schema.receipt import Budget
+from memguard.schema.relevance_gate import RELEVANCE_GATE_PRESETS, RelevanceGate
 from memguard.schema.units import Pieces
 from memguard.state_keys import spec_named
 from memguard.uncheckpointed import Graph, run_uncheckpointed

@@ -28,13 +28,15 @@ from memguard.llm.call import call_metadata
 from memguard.llm.limits import Meter, current_meter, use_meter
 from memguard.local.pieces import looks_like_safety, whole, with_span
 from memguard.local.statements import split_sentences
+from memguard.methods.adjudication.ledger import Costs, compile_ledger
+from memguard.methods.adjudication.marks import store_marks
 from memguard.methods.adjudication.rendering import (
     estimate_tokens,
     frame_texts,
     render_memories,
     unit_line,
 )
-from memguard.methods.adjudication.ruling import Costs, Ruling, compile_ledger, rule_on_units
+from memguard.methods.adjudication.ruling import Ruling, rule_on_units
 from memguard.portal import NodeFunction, dual
 from memguard.protocols import Adjudicator
 from memguard.schema.base import GraphInput, Text, is_blank
@@ -51,10 +53,10 @@ from memguard.schema.read import (
     ReadReport,
     ReadSpec,
     RecalledMemory,
-    RelevanceGate,
     UnitVerdict,
 )
 from memguard.schema.receipt import Budget, PromptStamp, Usage
+from memguard.schema.relevance_gate import RelevanceGate
 from memguard.schema.units import Instruction, Piece, Pieces, Scheme, Unit
 from memguard.uncheckpointed import UncheckpointedGraph, uncheckpointed
 
@@ -284,7 +286,6 @@ def units_of(
     split = (pieces.pieces if pieces else ()) or whole(memory.text).pieces
     if instruction is not None:
         split = (*whole(memory.text).pieces, *safety_sentences(memory.text))
-    speaker = memory.provenance.said_by if memory.provenance else "unknown"
     return tuple(
         Unit(
             id=f"{memory.id}.{number}",
@@ -293,11 +294,8 @@ def units_of(
             kind=piece.kind,
             start=piece.start,
             end=piece.end,
-            said_at=memory.said_at,
-            score=memory.score,
-            superseded=memory.superseded,
-            said_by=speaker,
             instruction=instruction if number == 1 else None,
+            **store_marks(memory),
         )
         for number, piece in enumerate(split, start=1)
     )

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from memguard.local.pieces import looks_like_preference, looks_like_safety
+from memguard.methods.adjudication.ledger import Costs, compile_ledger
 from memguard.methods.adjudication.ruling import (
-    Costs,
     Ruling,
-    compile_ledger,
     rule_on_unit,
     rule_on_units,
     settle_conflicts,

@@ -1,0 +1,42 @@
+"""What the store knows of a memory, as fields of its units. Pure.
+
+The origin says who spoke, and the lifecycle what became of the memory since. No verdict on the
+words of a unit changes either of them.
+"""
+
+from typing import Any
+
+from memguard.methods.adjudication.authors import OTHER_AUTHORS
+from memguard.schema.read import ReadSpec, RecalledMemory, recalled_id
+from memguard.schema.units import Unit
+
+
+def store_marks(memory: RecalledMemory) -> dict[str, Any]:
+    """The fields of a memory's units that do not depend on its words."""
+    origin, lifecycle = memory.provenance, memory.lifecycle
+    said_by = origin.said_by if origin else "unknown"
+    return {
+        "said_at": memory.said_at,
+        "score": memory.score,
+        "superseded": memory.superseded or not lifecycle.is_current,
+        "said_by": said_by,
+        "author": origin.speaker if origin and said_by in OTHER_AUTHORS else "",
+        "ended_as": lifecycle.ended_as,
+        "valid_until": lifecycle.valid_until,
+        # Ids as recall gives them: keys name a memory only together with its namespace.
+        "conflicts_with": tuple(
+            recalled_id(memory.namespace, key=key) for key in lifecycle.conflicts_with
+        ),
+    }
+
+
+def is_past(unit: Unit) -> bool:
+    """Whether the store marks a unit as something that was so once, and was not taken back."""
+    return unit.superseded and unit.ended_as in {None, "superseded"}
+
+
+def is_judged(unit: Unit, *, spec: ReadSpec, past: bool) -> bool:
+    """Whether a verdict on a unit can have an effect, in a read that may be about the past."""
+    if unit.instruction is not None:
+        return False
+    return not unit.superseded or (spec.lookups and past and is_past(unit))
