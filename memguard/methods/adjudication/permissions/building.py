@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import get_args
 
 from memguard.methods.adjudication.tables import TableRow
-from memguard.schema.read import Mode, Target
+from memguard.schema.read import Lookup, Mode, Target
 from memguard.schema.units import Permission
 
 Values = dict[str, tuple[str, ...]]
@@ -28,6 +28,7 @@ SITUATION: Values = {
     "target": get_args(Target),
     "mode": get_args(Mode),
     "asks_view": ("yes", "no"),
+    "lookup": get_args(Lookup),
 }
 """The columns of what the request asks for."""
 
@@ -39,6 +40,10 @@ def columns_of(columns: Values, *names: str) -> Values:
 
 ADVICE: Values = {"mode": ("recommendation", "planning")}
 """The modes that ask for advice."""
+LOOK_UP: Values = {"lookup": ("told_before", "past")}
+"""The request looks up what the user told: only the user could have told it."""
+IN_THE_PAST: Values = {"lookup": ("past",)}
+"""The request is about the past, so that what no longer holds may answer it."""
 OF_SAFETY: Values = {"of_safety": ("yes", "no")}
 """Whether a unit is about safety; a column of the floors `FC_OPEN` and `PS_OPEN`."""
 SAFETY_EVEN_SO = (

@@ -8,6 +8,8 @@ from typing import get_args
 
 from memguard.methods.adjudication.permissions.building import (
     ADVICE,
+    IN_THE_PAST,
+    LOOK_UP,
     NOTHING_AGAINST,
     OF_SAFETY,
     SAFETY_EVEN_SO,
@@ -52,6 +54,53 @@ _FC_EXCLUSIONS = (
         scope="partial",
         allowed="empty",
     ),
+)
+# In a question about the past, what no longer holds is what is asked for. After the exclusions of
+# another person and of other situations, and before those by time.
+_FC_PAST = rows_with(
+    {
+        **IN_THE_PAST,
+        "subject": ("match",),
+        "scope": ("in", "partial"),
+        "temporal": ("superseded", "uncertain"),
+        "utility": ("needed",),
+    },
+    row(
+        "past",
+        "CONTEXT",
+        "once so, and the request is about the past",
+        role=("constraint", "preference", "fact", "context"),
+        epistemic=("verified", "stated"),
+    ),
+    row(
+        "past-doubt",
+        "CONTEXT_UNCERTAIN",
+        "perhaps once so, and the request is about the past",
+        role=("fact", "context"),
+        epistemic=("inferred", "uncertain"),
+    ),
+    row(
+        "past-view",
+        "MENTION_VIEW",
+        "a view that the user once had, and the request asks for it",
+        role="belief",
+        epistemic=("verified", "stated", "inferred"),
+        asks_view="yes",
+    ),
+)
+_FC_PAST_CONSTRAINT = row(
+    "past-constraint-doubt",
+    "CONTEXT",
+    "a doubtful constraint of the past, and the request is about the past",
+    **IN_THE_PAST,
+    role="constraint",
+    scope=("in", "partial", "uncertain"),
+    subject=("match", "uncertain"),
+    epistemic=("verified", "stated", "inferred", "uncertain"),
+    temporal=("superseded", "uncertain"),
+    utility="needed",
+)
+_FC_ENDED = (
     row("3-superseded", "DENY", "no longer holds", temporal="superseded"),
     row("3-contradicted", "DENY", "contradicted", epistemic="contradicted"),
     # Not for constraints: whether one helps this answer does not matter, because it limits it.
@@ -77,6 +126,26 @@ _FC_CONSTRAINTS = rows_with(
 )
 _FC_PREFERENCES = rows_with(
     {"role": ("preference",)},
+    row(
+        "look-up-preference",
+        "CONTEXT",
+        "a current preference that the request looks up",
+        **_CERTAIN,
+        **LOOK_UP,
+        utility="needed",
+        mode="factual",
+        target="world",
+    ),
+    row(
+        "look-up-preference-doubt",
+        "CONTEXT_UNCERTAIN",
+        "the request looks it up, and something about it is doubtful",
+        **LOOK_UP,
+        temporal="current",
+        utility="needed",
+        mode="factual",
+        target="world",
+    ),
     # Before the two rows that admit: this one holds for certain preferences as well.
     row(
         "6-preference-on-facts",
@@ -117,6 +186,21 @@ _FC_FACTS = rows_with(
     {"role": ("fact",)},
     row("8-fact-verified", "CONTEXT", "a verified fact", epistemic="verified"),
     row(
+        "look-up-fact",
+        "CONTEXT",
+        "the request looks up what the user told, and this was stated and is current",
+        **{**_CERTAIN, "epistemic": ("stated",)},
+        **LOOK_UP,
+        utility="needed",
+    ),
+    row(
+        "look-up-fact-doubt",
+        "CONTEXT_UNCERTAIN",
+        "the request looks it up, and something about it is doubtful",
+        **LOOK_UP,
+        utility="needed",
+    ),
+    row(
         "8-fact-unverified",
         "CONTEXT_UNCERTAIN",
         "an unverified fact, and nothing else about it is uncertain",
@@ -135,6 +219,9 @@ FC_TABLE = Table(
     columns=FC_COLUMNS,
     rows=(
         *_FC_EXCLUSIONS,
+        *_FC_PAST,
+        _FC_PAST_CONSTRAINT,
+        *_FC_ENDED,
         *_FC_CONSTRAINTS,
         *_FC_PREFERENCES,
         *_FC_BELIEFS,
@@ -142,7 +229,7 @@ FC_TABLE = Table(
         *_FC_CONTEXT,
     ),
 )
-"""The nine steps of FC, first match wins."""
+"""The nine steps of FC, and rows for look-ups, first match wins."""
 
 # Doubt does not exclude, but a known mismatch, contradiction or replacement still does: a safety
 # constraint of somebody else, or one that ended, would only mislead.
@@ -188,7 +275,7 @@ _LIVE_PREFERENCE: Values = {
 
 FC_PERSONALIZATION = Table(
     name="FC_PERSONALIZATION",
-    columns={name: values for name, values in FC_COLUMNS.items() if name != "asks_view"},
+    columns={name: FC_COLUMNS[name] for name in FC_COLUMNS if name not in {"asks_view", "lookup"}},
     rows=(
         row(
             "preference-kept",
@@ -217,6 +304,15 @@ FC_OPEN = Table(
         row(*SAFETY_EVEN_SO, of_safety="yes", subject=("match", "uncertain")),
         row("open-subject", "DENY", "about another person", subject="mismatch"),
         row("open-scope", "DENY", "clearly about something else", scope="out"),
+        row(
+            "open-past",
+            "CONTEXT_UNCERTAIN",
+            "no longer holds, and the request is about the past",
+            **IN_THE_PAST,
+            temporal="superseded",
+            epistemic=("verified", "stated", "inferred", "uncertain"),
+            role=("constraint", "preference", "fact", "context"),
+        ),
         row("open-superseded", "DENY", "no longer holds", temporal="superseded"),
         row("open-contradicted", "DENY", "contradicted", epistemic="contradicted"),
         row(
@@ -226,6 +322,7 @@ FC_OPEN = Table(
             role="preference",
             mode="factual",
             target="world",
+            lookup="none",
         ),
         row("open-belief", "DENY", "a belief that was not asked for", role="belief"),
         row(*NOTHING_AGAINST),

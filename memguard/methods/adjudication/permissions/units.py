@@ -10,6 +10,8 @@ from typing import get_args
 
 from memguard.methods.adjudication.permissions.building import (
     ADVICE,
+    IN_THE_PAST,
+    LOOK_UP,
     NOTHING_AGAINST,
     OF_SAFETY,
     SAFETY_EVEN_SO,
@@ -48,7 +50,82 @@ _GROUNDED: Values = {**_KNOWN, "epistemic": ("verified", "stated", "inferred")}
 _STATED_DIRECT: Values = {**_STATED, "relevance": ("direct",)}
 _GROUNDED_DIRECT: Values = {**_GROUNDED, "relevance": ("direct",)}
 
-# First, because nothing below may widen what is certainly not for this answer.
+# In a question about the past, what no longer holds is what is asked for: before the exclusions,
+# which would deny it for its time. The rows repeat the conditions of the other exclusions.
+_PAST = rows_with(
+    {
+        **IN_THE_PAST,
+        "temporality": ("superseded", "uncertain"),
+        "relevance": ("direct",),
+    },
+    row(
+        "past",
+        "CONTEXT",
+        "once so, and the request is about the past",
+        kind=("safety", "constraint", "fact", "experience"),
+        subject=_KNOWN["subject"],
+        epistemic=("verified", "stated"),
+    ),
+    # A claim about the world that the user is asked about as a view is reported as one.
+    row(
+        "past-claim",
+        "CONTEXT",
+        "once told, and the request is about the past",
+        kind="claim",
+        subject=_KNOWN["subject"],
+        epistemic=("verified", "stated"),
+        asks_view="no",
+    ),
+    row(
+        "past-preference",
+        "CONTEXT",
+        "once liked or disliked, and the request is about the past",
+        kind="preference",
+        subject=_KNOWN["subject"],
+        epistemic=("verified", "stated"),
+        target=("user", "world"),
+    ),
+    row(
+        "past-view",
+        "MENTION_VIEW",
+        "a view that the user once had, and the request asks for it",
+        kind="belief",
+        subject=_KNOWN["subject"],
+        epistemic=("verified", "stated", "inferred"),
+        asks_view="yes",
+    ),
+    row(
+        "past-claim-view",
+        "MENTION_VIEW",
+        "once told, and the request asks for what the user said of it",
+        kind="claim",
+        subject=_KNOWN["subject"],
+        epistemic=("verified", "stated"),
+        asks_view="yes",
+    ),
+    row(
+        "past-doubt",
+        "CONTEXT_UNCERTAIN",
+        "perhaps once so, and the request is about the past",
+        kind=("claim", "fact", "experience"),
+        subject=(*_KNOWN["subject"], "uncertain"),
+        epistemic=("verified", "stated", "inferred", "uncertain"),
+    ),
+)
+
+_PAST_CONSTRAINT = row(
+    "past-constraint-doubt",
+    "CONTEXT",
+    "a doubtful constraint of the past, and the request is about the past",
+    **IN_THE_PAST,
+    **_CONSTRAINT,
+    subject=(*_KNOWN["subject"], "uncertain"),
+    epistemic=("verified", "stated", "inferred", "uncertain"),
+    temporality=("superseded", "uncertain"),
+    relevance=("direct", "uncertain"),
+)
+
+# Here, because nothing below may widen what is certainly not for this answer.
 _EXCLUSIONS = (
     row("bystander", "DENY", "about somebody the answer is not about", subject="bystander"),
     row("superseded", "DENY", "no longer holds", temporality="superseded"),
@@ -82,6 +159,66 @@ _CONSTRAINTS = (
         **_STATED,
     ),
     row("constraint-doubt", "CONTEXT", "a doubtful constraint fails open", **_CONSTRAINT),
+)
+
+# What the request looks up only the user could have told, so nothing else would answer it. Beliefs
+# have no rows here: where a view is asked for, they have rows of their own.
+_LOOK_UPS = rows_with(
+    {**LOOK_UP, "relevance": ("direct",)},
+    row(
+        "look-up",
+        "CONTEXT",
+        "the request looks up what the user told, and this was stated and is current",
+        kind=("fact", "experience"),
+        **_STATED_DIRECT,
+    ),
+    row(
+        "look-up-claim",
+        "CONTEXT",
+        "the request looks up what the user told about the world, and this was stated",
+        kind="claim",
+        asks_view="no",
+        **_STATED_DIRECT,
+    ),
+    row(
+        "look-up-view",
+        "MENTION_VIEW",
+        "unverified, and the request asks for what the user said of it",
+        kind="claim",
+        asks_view="yes",
+        **{**_STATED_DIRECT, "epistemic": ("stated",)},
+    ),
+    row(
+        "look-up-preference",
+        "CONTEXT",
+        "a current preference that the request looks up",
+        kind="preference",
+        **_STATED_DIRECT,
+        **_ON_FACTS,
+    ),
+    row(
+        "look-up-verified",
+        "CONTEXT",
+        "a verified statement",
+        kind="claim",
+        **{**_STATED_DIRECT, "epistemic": ("verified",)},
+    ),
+    row(
+        "look-up-doubt",
+        "CONTEXT_UNCERTAIN",
+        "the request looks it up, and something about it is doubtful",
+        kind=("claim", "fact", "experience"),
+    ),
+)
+_LOOK_UP_DOUBT = row(
+    "look-up-preference-doubt",
+    "CONTEXT_UNCERTAIN",
+    "the request looks it up, and something about it is doubtful",
+    **LOOK_UP,
+    **_ON_FACTS,
+    kind="preference",
+    temporality="current",
+    relevance=("direct", "uncertain"),
 )
 
 # Current preferences fail open as well, but never into a matter of fact.
@@ -230,7 +367,19 @@ _EXPERIENCES = rows_with(
 PS_TABLE = Table(
     name="PS_TABLE",
     columns=PS_COLUMNS,
-    rows=(*_EXCLUSIONS, *_CONSTRAINTS, *_PREFERENCES, *_BELIEFS, *_CLAIMS, *_FACTS, *_EXPERIENCES),
+    rows=(
+        *_PAST,
+        _PAST_CONSTRAINT,
+        *_EXCLUSIONS,
+        *_CONSTRAINTS,
+        *_LOOK_UPS,
+        _LOOK_UP_DOUBT,
+        *_PREFERENCES,
+        *_BELIEFS,
+        *_CLAIMS,
+        *_FACTS,
+        *_EXPERIENCES,
+    ),
 )
 """What a unit may be used for, first match wins."""
 
@@ -271,7 +420,7 @@ PS_SAFETY = Table(
 
 PS_PERSONALIZATION = Table(
     name="PS_PERSONALIZATION",
-    columns={name: values for name, values in PS_COLUMNS.items() if name != "asks_view"},
+    columns={name: PS_COLUMNS[name] for name in PS_COLUMNS if name not in {"asks_view", "lookup"}},
     rows=(
         row(
             "preference-kept",
@@ -298,6 +447,25 @@ PS_OPEN = Table(
         ),
         row("open-bystander", "DENY", "about somebody the answer is not about", **_BYSTANDER),
         row("open-irrelevant", "DENY", "clearly about something else", relevance="none"),
+        row(
+            "open-past",
+            "CONTEXT_UNCERTAIN",
+            "no longer holds, and the request is about the past",
+            **IN_THE_PAST,
+            temporality="superseded",
+            epistemic=("verified", "stated", "inferred", "uncertain"),
+            kind=("safety", "constraint", "claim", "fact", "experience"),
+        ),
+        row(
+            "open-past-preference",
+            "CONTEXT_UNCERTAIN",
+            "once liked or disliked, and the request is about the past",
+            **IN_THE_PAST,
+            temporality="superseded",
+            epistemic=("verified", "stated", "inferred", "uncertain"),
+            kind="preference",
+            target=("user", "world"),
+        ),
         row("open-superseded", "DENY", "no longer holds", temporality="superseded"),
         row("open-contradicted", "DENY", "contradicted", epistemic="contradicted"),
         row(
@@ -312,6 +480,7 @@ PS_OPEN = Table(
             "DENY",
             "a matter of fact does not depend on what the user likes",
             kind="preference",
+            lookup="none",
             **_ON_FACTS,
         ),
         row("open-belief", "DENY", "a belief that was not asked for", kind="belief"),
