@@ -95,8 +95,7 @@ def test_a_look_up_opens_only_what_bears_on_it(key: dict[str, str]) -> None:
     after = PS_TABLE.decide(key)
     if before.then != "DENY" or after.then == "DENY":
         return
-    assert key["relevance"] in {"direct", "uncertain"}
-    assert key["relevance"] == "direct" or key["kind"] not in {"fact", "claim", "experience"}
+    assert key["relevance"] == "direct"
     assert key["subject"] != "bystander"
     assert key["epistemic"] != "contradicted"
     assert key["kind"] != "belief" or key["asks_view"] == "yes"
@@ -133,7 +132,7 @@ def test_a_look_up_opens_only_entries_that_it_needs(key: dict[str, str]) -> None
         ({"kind": "fact", "target": "third_party", "subject": "third_party"}, "CONTEXT"),
         ({"kind": "fact", "epistemic": "uncertain"}, "CONTEXT_UNCERTAIN"),
         ({"kind": "experience", "target": "user", "subject": "user"}, "CONTEXT"),
-        ({"kind": "preference", "subject": "user"}, "CONTEXT"),
+        ({"kind": "preference", "subject": "user"}, "DENY"),
         ({"kind": "preference", "subject": "user", "target": "user"}, "PERSONALIZE"),
         ({"kind": "belief"}, "DENY"),
         ({"kind": "belief", "asks_view": "yes"}, "MENTION_VIEW"),
@@ -166,7 +165,7 @@ def test_units_in_a_look_up(changed: dict[str, str], then: str) -> None:
         ({"epistemic": "contradicted"}, "DENY"),
         ({"subject": "mismatch"}, "DENY"),
         ({"role": "context", "temporal": "uncertain"}, "CONTEXT_UNCERTAIN"),
-        ({"role": "preference"}, "CONTEXT"),
+        ({"role": "preference"}, "DENY"),
         ({"role": "belief"}, "DENY"),
         ({"role": "belief", "asks_view": "yes"}, "MENTION_VIEW"),
         (PAST_ENTRY, "CONTEXT"),

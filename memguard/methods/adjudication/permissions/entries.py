@@ -69,8 +69,16 @@ _FC_PAST = rows_with(
         "past",
         "CONTEXT",
         "once so, and the request is about the past",
-        role=("constraint", "preference", "fact", "context"),
+        role=("constraint", "fact", "context"),
         epistemic=("verified", "stated"),
+    ),
+    row(
+        "past-preference",
+        "CONTEXT",
+        "once liked or disliked, and the request is about the past",
+        role="preference",
+        epistemic=("verified", "stated"),
+        target="user",
     ),
     row(
         "past-doubt",
@@ -126,26 +134,6 @@ _FC_CONSTRAINTS = rows_with(
 )
 _FC_PREFERENCES = rows_with(
     {"role": ("preference",)},
-    row(
-        "look-up-preference",
-        "CONTEXT",
-        "a current preference that the request looks up",
-        **_CERTAIN,
-        **LOOK_UP,
-        utility="needed",
-        mode="factual",
-        target="world",
-    ),
-    row(
-        "look-up-preference-doubt",
-        "CONTEXT_UNCERTAIN",
-        "the request looks it up, and something about it is doubtful",
-        **LOOK_UP,
-        temporal="current",
-        utility="needed",
-        mode="factual",
-        target="world",
-    ),
     # Before the two rows that admit: this one holds for certain preferences as well.
     row(
         "6-preference-on-facts",

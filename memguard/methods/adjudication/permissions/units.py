@@ -83,7 +83,7 @@ _PAST = rows_with(
         kind="preference",
         subject=_KNOWN["subject"],
         epistemic=("verified", "stated"),
-        target=("user", "world"),
+        target="user",
     ),
     row(
         "past-view",
@@ -122,7 +122,7 @@ _PAST_CONSTRAINT = row(
     subject=(*_KNOWN["subject"], "uncertain"),
     epistemic=("verified", "stated", "inferred", "uncertain"),
     temporality=("superseded", "uncertain"),
-    relevance=("direct", "uncertain"),
+    relevance="direct",
 )
 
 # Here, because nothing below may widen what is certainly not for this answer.
@@ -189,14 +189,6 @@ _LOOK_UPS = rows_with(
         **{**_STATED_DIRECT, "epistemic": ("stated",)},
     ),
     row(
-        "look-up-preference",
-        "CONTEXT",
-        "a current preference that the request looks up",
-        kind="preference",
-        **_STATED_DIRECT,
-        **_ON_FACTS,
-    ),
-    row(
         "look-up-verified",
         "CONTEXT",
         "a verified statement",
@@ -210,17 +202,6 @@ _LOOK_UPS = rows_with(
         kind=("claim", "fact", "experience"),
     ),
 )
-_LOOK_UP_DOUBT = row(
-    "look-up-preference-doubt",
-    "CONTEXT_UNCERTAIN",
-    "the request looks it up, and something about it is doubtful",
-    **LOOK_UP,
-    **_ON_FACTS,
-    kind="preference",
-    temporality="current",
-    relevance=("direct", "uncertain"),
-)
-
 # Current preferences fail open as well, but never into a matter of fact.
 _PREFERENCES = rows_with(
     {"kind": ("preference",)},
@@ -373,7 +354,6 @@ PS_TABLE = Table(
         *_EXCLUSIONS,
         *_CONSTRAINTS,
         *_LOOK_UPS,
-        _LOOK_UP_DOUBT,
         *_PREFERENCES,
         *_BELIEFS,
         *_CLAIMS,
