@@ -370,6 +370,10 @@ UnitFinding = Annotated[
 """An adjudicator's result for a unit."""
 
 
+Author = Literal["user", "other"]
+"""Whose words a unit has: `other` if they are visibly not the user's, such as a pasted mail."""
+
+
 class Row(Frozen):
     """One row of an adjudicator's answer. A unit may have several rows, or none."""
 
@@ -381,9 +385,8 @@ class Row(Frozen):
     """Whether the evidence of the query contradicts the unit."""
     influence: UnitInterval | None = None
     """How strongly the unit should influence the answer, in [0, 1]; `None` if not stated."""
-    author: Literal["user", "other"] = Field(default="user", exclude_if=lambda it: it == "user")
-    """Whether the words are the user's or visibly another author's, such as a pasted mail. Counts
-    only where the store does not know whose they are. Ours."""
+    author: Author = Field(default="user", exclude_if=lambda it: it == "user")
+    """Whose words it has. Counts only where the store does not know. Ours."""
     reason: Text = ""
     """The adjudicator's explanation."""
 

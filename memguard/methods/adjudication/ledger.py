@@ -9,9 +9,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from memguard.methods.adjudication.marks import marked_conflicts
 from memguard.methods.adjudication.rows import OTHER_TOPIC
 from memguard.methods.adjudication.ruling import Ruling, is_about_safety
-from memguard.schema.read import Adjudication, Flag, Ledger, ReadSpec, UnitVerdict, Withheld
+from memguard.schema.read import (
+    Adjudication,
+    Conflict,
+    Flag,
+    Ledger,
+    ReadSpec,
+    UnitVerdict,
+    Withheld,
+)
 from memguard.schema.units import (
     SECTIONS,
     WIDTH,
@@ -66,7 +75,8 @@ def compile_ledger(
     """
     withheld, exceeded = _apply_limits(rulings, spec=spec, costs=costs)
     positions = positions_of([ruling for ruling in rulings if withheld[ruling.unit.id] is None])
-    conflicts = _conflicts_by_unit(adjudication)
+    marked = marked_conflicts([ruling.unit for ruling in rulings])
+    conflicts = _conflicts_by_unit((*adjudication.conflicts, *marked))
     verdicts: list[UnitVerdict] = []
     for ruling in rulings:
         unit_id = ruling.unit.id
@@ -97,9 +107,9 @@ def compile_ledger(
     return Compiled(ledger=ledger, flags=flags, notes=notes)
 
 
-def _conflicts_by_unit(adjudication: Adjudication) -> dict[str, tuple[str, ...]]:
+def _conflicts_by_unit(conflicts: Sequence[Conflict]) -> dict[str, tuple[str, ...]]:
     conflicting: defaultdict[str, list[str]] = defaultdict(list)
-    for conflict in adjudication.conflicts:
+    for conflict in conflicts:
         conflicting[conflict.first].append(conflict.second)
         conflicting[conflict.second].append(conflict.first)
     return {unit_id: tuple(dict.fromkeys(others)) for unit_id, others in conflicting.items()}

@@ -4,10 +4,12 @@ The origin says who spoke, and the lifecycle what became of the memory since. No
 words of a unit changes either of them.
 """
 
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 from memguard.methods.adjudication.authors import OTHER_AUTHORS
-from memguard.schema.read import ReadSpec, RecalledMemory, recalled_id
+from memguard.schema.read import Conflict, ReadSpec, RecalledMemory, recalled_id
 from memguard.schema.units import Unit
 
 
@@ -40,3 +42,18 @@ def is_judged(unit: Unit, *, spec: ReadSpec, past: bool) -> bool:
     if unit.instruction is not None:
         return False
     return not unit.superseded or (spec.lookups and past and is_past(unit))
+
+
+def marked_conflicts(units: Sequence[Unit]) -> tuple[Conflict, ...]:
+    """Pairs of units whose memories the store marks as contradicting each other, each pair once."""
+    by_memory: defaultdict[str, list[str]] = defaultdict(list)
+    for unit in units:
+        by_memory[unit.memory_id].append(unit.id)
+    pairs = {
+        (min(unit.id, other), max(unit.id, other)): None
+        for unit in units
+        for memory_id in unit.conflicts_with
+        for other in by_memory.get(memory_id, ())
+        if memory_id != unit.memory_id
+    }
+    return tuple(Conflict(first=first, second=second) for first, second in pairs)

@@ -33,8 +33,9 @@ from memguard.methods.adjudication.marks import store_marks
 from memguard.methods.adjudication.rendering import (
     estimate_tokens,
     frame_texts,
+    is_over,
+    line_of,
     render_memories,
-    unit_line,
 )
 from memguard.methods.adjudication.ruling import Ruling, rule_on_units
 from memguard.portal import NodeFunction, dual
@@ -561,10 +562,7 @@ def costs_of(rulings: Sequence[Ruling]) -> Costs:
     return Costs(
         units={
             ruling.unit.id: estimate_tokens(
-                unit_line(
-                    ruling.unit.text, said_at=ruling.unit.said_at, said_by=ruling.unit.said_by
-                )
-                + "\n"
+                line_of(ruling.unit, is_over=is_over(ruling.finding.attributes)) + "\n"
             )
             for ruling in rulings
             if ruling.row.then != "DENY"
