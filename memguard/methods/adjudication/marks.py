@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
+from memguard.local.look_ups import asks_about_past
 from memguard.methods.adjudication.authors import OTHER_AUTHORS
 from memguard.schema.read import Conflict, ReadSpec, RecalledMemory, recalled_id
 from memguard.schema.units import Unit
@@ -37,11 +38,24 @@ def is_past(unit: Unit) -> bool:
     return unit.superseded and unit.ended_as in {None, "superseded"}
 
 
-def is_judged(unit: Unit, *, spec: ReadSpec, past: bool) -> bool:
-    """Whether a verdict on a unit can have an effect, in a read that may be about the past."""
-    if unit.instruction is not None:
-        return False
-    return not unit.superseded or (spec.lookups and past and is_past(unit))
+def may_be_about_past(query: str, *, spec: ReadSpec) -> bool:
+    """Whether verdicts on what no longer holds can have an effect: the words of the query tell."""
+    return spec.lookups and asks_about_past(query)
+
+
+def units_to_judge(units: Sequence[Unit], *, past: bool = False) -> list[Unit]:
+    """The units on which a verdict can have an effect; what is settled would only cost tokens.
+
+    Args:
+        units: All units.
+        past: Whether the read may be about the past, so that what no longer holds is judged too.
+    """
+    # An instruction is not shown to the adjudicator either, which it may address as well.
+    return [
+        unit
+        for unit in units
+        if unit.instruction is None and (not unit.superseded or (past and is_past(unit)))
+    ]
 
 
 def marked_conflicts(units: Sequence[Unit]) -> tuple[Conflict, ...]:

@@ -29,7 +29,11 @@ from memguard.llm.limits import Meter, current_meter, use_meter
 from memguard.local.pieces import looks_like_safety, whole, with_span
 from memguard.local.statements import split_sentences
 from memguard.methods.adjudication.ledger import Costs, compile_ledger
-from memguard.methods.adjudication.marks import store_marks
+from memguard.methods.adjudication.marks import (
+    may_be_about_past,
+    store_marks,
+    units_to_judge,
+)
 from memguard.methods.adjudication.rendering import (
     estimate_tokens,
     frame_texts,
@@ -312,12 +316,6 @@ def safety_sentences(text: str) -> tuple[Piece, ...]:
     return tuple(with_span(Piece(text=one, kind="safety"), source=text) for one in sentences)
 
 
-def units_to_judge(units: Sequence[Unit]) -> list[Unit]:
-    """The units on which a verdict can have an effect; what is settled would only cost tokens."""
-    # An instruction is not shown to the adjudicator either, which it may address as well.
-    return [unit for unit in units if not (unit.superseded or unit.instruction)]
-
-
 def clip_evidence(
     evidence: Sequence[Evidence], *, max_chars: int
 ) -> tuple[tuple[Evidence, ...], bool]:
@@ -391,7 +389,8 @@ class Steps:
             spec=self.spec,
         )
         start = time.monotonic()
-        units = units_to_judge(state.units)
+        past = may_be_about_past(state.query, spec=self.spec)
+        units = units_to_judge(state.units, past=past)
         if state.local_first is not None:
             units = [unit for unit in units if unit.id not in state.local_first.unit_ids]
         if not units:
