@@ -36,7 +36,7 @@ from memguard.journal.journal import Journal
 from memguard.journal.reads import ReadLog
 from memguard.llm.call import call_metadata
 from memguard.llm.models import LOCAL, ModelLike, resolve_stages
-from memguard.methods.adjudication.steps import Evidences
+from memguard.methods.adjudication.state import Evidences
 from memguard.namespaces import NamespaceLike, resolve_namespace, templates_of
 from memguard.portal import dual
 from memguard.prompts import Prompt

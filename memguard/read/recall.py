@@ -20,7 +20,7 @@ from pydantic import AliasChoices, Field, TypeAdapter, ValidationError
 from memguard.errors import ErrorCode, MemguardError, StoreConfigurationError, StoreError
 from memguard.instructions import find_instruction
 from memguard.local.safety import looks_like_safety
-from memguard.methods.adjudication.steps import safety_sentences
+from memguard.methods.adjudication.recalled_units import safety_sentences
 from memguard.portal import call_store
 from memguard.schema.base import Frozen, Namespace, is_blank
 from memguard.schema.memory import Moment, Provenance, same_text_form
