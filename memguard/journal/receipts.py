@@ -238,6 +238,7 @@ def record_of(receipt: Receipt) -> MemoryRecord:
             subject=candidate.subject,
             said_by=candidate.said_by,
             said_at=candidate.said_at,
+            speaker=candidate.speaker,
         ),
     )
 

@@ -17,16 +17,11 @@ from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 
+from memguard.methods.adjudication.recalled_units import instructions_in, units_of
 from memguard.methods.adjudication.rendering import render_memories, render_verbatim
 from memguard.methods.adjudication.rows import INSTRUCTIONS
-from memguard.methods.adjudication.steps import (
-    ReadInput,
-    ReadOutput,
-    ReadState,
-    instructions_in,
-    method_output,
-    units_of,
-)
+from memguard.methods.adjudication.state import ReadInput, ReadOutput, ReadState
+from memguard.methods.adjudication.steps import method_output
 from memguard.methods.adjudication.tables import TableRow
 from memguard.portal import dual
 from memguard.schema.base import is_blank

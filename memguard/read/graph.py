@@ -36,7 +36,7 @@ from memguard.journal.journal import Journal
 from memguard.journal.reads import ReadLog
 from memguard.llm.call import call_metadata
 from memguard.llm.models import LOCAL, ModelLike, resolve_stages
-from memguard.methods.adjudication.steps import Evidences
+from memguard.methods.adjudication.state import Evidences
 from memguard.namespaces import NamespaceLike, resolve_namespace, templates_of
 from memguard.portal import dual
 from memguard.prompts import Prompt
@@ -276,6 +276,7 @@ def _complete(state: ReadGuardState, *, guard: ReadGuard, in_memory: bool) -> Re
 def _recall_notes(recalled: Recalled) -> tuple[str, ...]:
     counts = (
         (recalled.additional, "safety constraints found in addition to the nearest"),
+        (recalled.past, "superseded memories found, because the query may be about the past"),
         (recalled.superseded, "left out because they are marked as superseded"),
         (recalled.outside, "left out because they were said outside the time window"),
         (recalled.below, "left out because they scored below `min_score`"),

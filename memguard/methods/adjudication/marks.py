@@ -43,21 +43,6 @@ def may_be_about_past(query: str, *, spec: ReadSpec) -> bool:
     return spec.lookups and asks_about_past(query)
 
 
-def units_to_judge(units: Sequence[Unit], *, past: bool = False) -> list[Unit]:
-    """The units on which a verdict can have an effect; what is settled would only cost tokens.
-
-    Args:
-        units: All units.
-        past: Whether the read may be about the past, so that what no longer holds is judged too.
-    """
-    # An instruction is not shown to the adjudicator either, which it may address as well.
-    return [
-        unit
-        for unit in units
-        if unit.instruction is None and (not unit.superseded or (past and is_past(unit)))
-    ]
-
-
 def marked_conflicts(units: Sequence[Unit]) -> tuple[Conflict, ...]:
     """Pairs of units whose memories the store marks as contradicting each other, each pair once."""
     by_memory: defaultdict[str, list[str]] = defaultdict(list)

@@ -29,7 +29,7 @@ from memguard.llm.models import LOCAL, Model, ModelLike, resolve_model
 from memguard.local.adjudicator import LocalDecomposer
 from memguard.local.pieces import REFUSED, pieces_key, problem_of, whole, with_span
 from memguard.local.relevance.leave_out import OtherTopics
-from memguard.methods.adjudication.marks import may_be_about_past, units_to_judge
+from memguard.methods.adjudication.marks import may_be_about_past
 from memguard.methods.adjudication.model import (
     AskResult,
     ask_until,
@@ -37,17 +37,16 @@ from memguard.methods.adjudication.model import (
     gather_all,
     split_parts,
 )
-from memguard.methods.adjudication.rendering import estimate_tokens, quote_marked
-from memguard.methods.adjudication.steps import (
-    ReadState,
-    Steps,
-    compile_method,
+from memguard.methods.adjudication.recalled_units import (
     distinct,
     instructions_in,
-    seconds_of,
     units_of,
+    units_to_judge,
     units_with_repeats,
 )
+from memguard.methods.adjudication.rendering import estimate_tokens, quote_marked
+from memguard.methods.adjudication.state import ReadState
+from memguard.methods.adjudication.steps import Steps, compile_method, seconds_of
 from memguard.prompts import Prompt, load_prompt, resolve_prompt
 from memguard.protocols import Adjudicator, Decomposer, DecompositionCache
 from memguard.schema.base import is_blank
