@@ -120,6 +120,9 @@ class Admission:
     """Seconds a whole read may take; `None` for no limit."""
     safety_k: int = DEFAULT_SAFETY_K
     """Safety constraints that recall adds, unless its own settings say how many."""
+    lookups: bool = False
+    """Whether it tells requests about the past from others, so that recall may give it superseded
+    memories."""
     decomposer: str = ""
     """The fingerprint of the decomposer; empty where the method has none."""
 
@@ -209,6 +212,7 @@ def build_admission(
         k=spec.k,
         deadline=whole,
         safety_k=DEFAULT_SAFETY_K if spec.safety else 0,
+        lookups=spec.lookups,
         decomposer=decomposer,
     )
 

@@ -171,6 +171,7 @@ async def recall_memories(state: ReadGuardState, *, guard: ReadGuard) -> dict[st
                 spec=guard.spec,
                 k=guard.admission.k,
                 now=guard.clock(),
+                past=guard.admission.lookups and asks_about_past(request.query),
             )
     except TimeoutError:
         flags = ("recall_late",)

@@ -19,7 +19,6 @@ from pydantic import AliasChoices, Field, TypeAdapter, ValidationError
 
 from memguard.errors import ErrorCode, MemguardError, StoreConfigurationError, StoreError
 from memguard.instructions import find_instruction
-from memguard.local.look_ups import asks_about_past
 from memguard.local.safety import looks_like_safety
 from memguard.methods.adjudication.recalled_units import safety_sentences
 from memguard.portal import call_store
@@ -173,6 +172,7 @@ async def recall(
     spec: Recall,
     k: int,
     now: datetime,
+    past: bool = False,
 ) -> Recalled:
     """The memories that a read looks at.
 
@@ -183,6 +183,7 @@ async def recall(
         spec: The order, the time window, and what is left out.
         k: How many texts at most, unless the spec says.
         now: The time of the read.
+        past: Whether what a later record superseded is recalled in addition, marked as such.
 
     Raises:
         StoreConfigurationError: If memories are to be ranked by a store without an index.
@@ -196,7 +197,6 @@ async def recall(
     if ranked:
         _require_index(store)
     searches = _searches(unique, query=query, spec=spec, max_texts=max_texts)
-    past = spec.current_only and asks_about_past(query)
     counts = Counter[str]()  # items that were left out, by the field of `Recalled`
     while pending := [search for search in searches if not search.done]:
         # One batch for all searches: a store may answer them at once, or in one round trip.

@@ -291,8 +291,8 @@ class Recall(Frozen):
     until: Moment = None
     """The latest time of a memory's source, exclusive; `None` for no limit."""
     current_only: bool = True
-    """Leave out records marked as superseded, unless the words of the query may be about the past:
-    then the nearest of them are recalled in addition, and the admission decides."""
+    """Leave out records marked as superseded. With `lookups`, the nearest of them are recalled in
+    addition where the words of the query may be about the past, and the admission decides."""
     min_score: UnitInterval = 0.0
     """Leave out memories with a lower score; 0 leaves none out."""
     safety_k: Annotated[int, Field(ge=0, le=100)] | None = None
