@@ -12,7 +12,8 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.store.memory import InMemoryStore
 
-from memguard.errors import InvalidInputError
+from memguard.errors import ErrorCode, GuardError, InvalidInputError
+from memguard.methods.adjudication.state import ReadInput, ReadOutput, ReadState
 from memguard.methods.factor_compiled import create_factor_compiled_graph
 from memguard.read.audience import read_participants, room_of, withhold
 from memguard.read.graph import create_read_guard
@@ -99,17 +100,29 @@ def test_a_graph_of_ones_own_is_given_only_what_a_group_may_see() -> None:
     assert rows_of(output["read"]) == {HEALTH: "audience-health"}
 
 
-def test_a_fallback_shows_no_safety_constraint_to_a_group() -> None:
-    model = reader(judge=lambda _: "no JSON")
-    guard = create_read_guard(
-        model,
-        store=store_of(["I am allergic to peanuts.", PLAIN]),
-        namespace=ANA,
-        deadline=0.001,
-    )
-    for audience, shown in (("private", True), ("group", False)):
-        output = guard.invoke({"query": "Lunch?", "audience": audience})
-        assert ("peanuts" in output["memory_context"]) is shown
+def failing_graph() -> Any:
+    def fail(_: ReadState) -> dict[str, Any]:
+        msg = "this method always fails"
+        raise GuardError(msg, code=ErrorCode.EMBEDDER_FAILED)
+
+    builder: Any = StateGraph(ReadState, input_schema=ReadInput, output_schema=ReadOutput)
+    builder.add_node("fail", fail)
+    builder.add_edge(START, "fail")
+    return builder.compile(name="failing")
+
+
+def test_a_fallback_and_a_missing_verdict_show_a_group_no_safety_constraint() -> None:
+    unread = reader(judge=lambda _: "no JSON")
+    for admission in (PermissionSemantic(repair=False), failing_graph()):
+        guard = create_read_guard(
+            unread,
+            store=store_of(["I am allergic to peanuts.", PLAIN]),
+            namespace=ANA,
+            admission=admission,
+        )
+        for audience, shown in (("private", True), ("group", False)):
+            output = guard.invoke({"query": "Lunch?", "audience": audience})
+            assert ("peanuts" in output["memory_context"]) is shown
 
 
 def test_the_input_decides_before_the_run_and_the_run_before_the_guard() -> None:
@@ -249,7 +262,7 @@ _ROLES: tuple[SaidBy, ...] = ("user", "mixed", "document", "unknown", "assistant
     said_by=st.sampled_from(_ROLES),
     asks=st.sampled_from(["Ana", "Rui", None]),
 )
-def test_no_verdict_shows_a_group_what_is_sensitive_or_of_another(
+def test_no_verdict_shows_a_group_what_is_sensitive_or_of_another(  # noqa: PLR0917
     texts: list[str],
     row: dict[str, str],
     admission: PermissionSemantic,
