@@ -6,6 +6,7 @@ follow from its ledger without another model call.
 """
 
 import hashlib
+import operator
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self, cast
@@ -20,10 +21,12 @@ from pydantic import (
 )
 
 from memguard.redaction import redact
+from memguard.schema.audience import Audience, is_private
 from memguard.schema.base import Frozen, Namespace, Text, UnitInterval
 from memguard.schema.decision import Inconclusive
 from memguard.schema.failures import Failure
 from memguard.schema.memory import Lifecycle, Moment, Provenance, Turn
+from memguard.schema.read_flags import DEGRADED, Flag
 from memguard.schema.receipt import PromptStamp, Usage
 from memguard.schema.tables import Cell, ReportTable, TableReport
 from memguard.schema.units import (
@@ -179,6 +182,9 @@ class ReadSpec(Frozen):
     influence: bool = False
     """Whether the adjudicator says how far each unit should bear on the answer. Only the arm
     `Annotated` of an experiment uses it."""
+    merge_paraphrases: bool = True
+    """Whether memories that say the same in other words are judged and shown once. Memories that
+    differ in a number, a name, a negation, a date or their owner are never merged. Ours."""
     personalization_guard: bool = True
     """Whether current preferences of the user fail open in recommendations and plans for the user.
     Ours."""
@@ -199,6 +205,13 @@ class ReadSpec(Frozen):
     """Estimated tokens of units in one call; more units are split into several calls."""
     part_units: Annotated[int, Field(ge=1)] = 60
     """Maximum number of units in one call; each takes a row of the answer."""
+    max_calls: Annotated[int, Field(ge=3)] = 8
+    """Maximum number of model calls in which units are judged, with repeated and continued ones.
+    What does not fit, farthest from the query first, is not judged. The same limit holds for the
+    calls in which memories are split into units."""
+    prompt_chars: Annotated[int, Field(ge=12_000)] = 30_000
+    """Maximum number of characters in a prompt of the adjudicator or the decomposer. Evidence,
+    dialogue and long memories are shortened to keep to it, and the report gets a flag."""
     dialogue_turns: Annotated[int, Field(ge=0, le=100)] = 10
     """Turns before the query in the adjudicator's prompt."""
     evidence_chars: Annotated[int, Field(ge=200)] = 24_000
@@ -239,6 +252,7 @@ READ_PRESETS: dict[str, dict[str, Any]] = {
         "safety": False,
         "withhold_instructions": False,
         "authorship": False,
+        "merge_paraphrases": False,
         "personalization_guard": False,
         "asks_view": False,
         "lookups": False,
@@ -312,57 +326,9 @@ Withheld = Literal["denied", "duplicate", "max_units", "max_tokens"]
 """Why a unit is not in the prompt.
 
 * `denied`: policy denies it.
-* `duplicate`: another memory with the same text is in the prompt.
+* `duplicate`: another memory with the same text, or the same in other words, represents it.
 * `max_units`, `max_tokens`: permitted, but the section was full; never applies to a constraint.
 """
-
-# On every report: a flag may be added, but an existing one must not be renamed.
-Flag = Literal[
-    "recall_failed",
-    "recall_late",
-    "local_adjudicator",
-    "adjudication_failed",
-    "adjudication_late",
-    "adjudication_partial",
-    "situation_unknown",
-    "budget_spent",
-    "decomposition_failed",
-    "decomposition_refused",
-    "evidence_cut",
-    "limits_exceeded",
-    "instruction_withheld",
-]
-"""What a reader of a report must know about its limits.
-
-* `recall_failed`, `recall_late`: memories could not be read, or not in time; the read has none.
-* `local_adjudicator`: rules judged, not a language model.
-* `adjudication_failed`, `adjudication_late`: no unit was judged. Possible safety constraints and
-  preferences are context, all other units are denied.
-* `adjudication_partial`: some units were not judged and are treated in the same way.
-* `situation_unknown`: it is unclear what the query asks for; each unit has the narrowest
-  permission over all situations.
-* `budget_spent`: the run's budget ended the adjudication.
-* `decomposition_failed`: some memories were judged whole, because they could not be decomposed.
-* `decomposition_refused`: some memories were judged whole, because their pieces did not say what
-  the memory says, in a second answer either.
-* `evidence_cut`: the adjudicator saw only a part of the evidence.
-* `limits_exceeded`: constraints alone exceed `max_units` or `max_tokens`.
-* `instruction_withheld`: a memory instructs the assistant; look at where it came from.
-"""
-
-# Without the flags of a read that judged everything, though with rules or with less evidence.
-DEGRADED: frozenset[Flag] = frozenset(
-    {
-        "recall_failed",
-        "recall_late",
-        "adjudication_failed",
-        "adjudication_late",
-        "adjudication_partial",
-        "situation_unknown",
-        "budget_spent",
-    }
-)
-"""Flags under which constraints could not be checked completely."""
 
 # The members have different required fields and forbid others, so the first that fits is right.
 UnitFinding = Annotated[
@@ -534,6 +500,10 @@ class ReadReport(TableReport):
     """The recalled memories, in the order of recall."""
     namespaces: tuple[Namespace, ...] = ()
     """The namespaces that were searched; empty if the caller passed the memories."""
+    audience: Audience = Field(default="private", exclude_if=is_private)
+    """Who reads the answer."""
+    participants: tuple[str, ...] = Field(default=(), exclude_if=operator.not_)
+    """The names or ids of those who read it, as the run stated them."""
     ledger: Ledger
     """The verdict on every unit."""
     memory_context: str = ""
