@@ -84,7 +84,7 @@ _GERMAN = _LookUpWords(
     told=_words(r"""
         (?:hab|habe|hatte|haben|hatten) (?:ich|wir) (?:\w+ ){0,6}(?:gesagt|erzählt|gegeben|genannt|erwähnt|geschickt|verraten|mitgeteilt|aufgeschrieben|notiert)
         ich (?:\w+ ){0,6}(?:gesagt|erzählt|gegeben|genannt|erwähnt|geschickt|verraten|mitgeteilt|notiert) (?:hab|habe|hatte)
-        (?:hat|haben|hatte) (?:\w+ ){1,3}(?:mir|uns) (?:\w+ ){0,4}(?:gesagt|genannt|angeboten|versprochen|gegeben|berechnet|empfohlen)
+        (?:hat|haben|hatte) (?:\w+ ){0,3}(?:mir|uns) (?:\w+ ){0,6}(?:gesagt|genannt|angeboten|versprochen|gegeben|berechnet|empfohlen)
         sagte ich  erwähnte ich  nannte ich  erinner\w* mich (?:an|daran, (?:was|wann|wo|wer|wie|welche\w*)|nochmal|noch mal|bitte)(?!,? (?:dass|zu))
         weißt du noch  erinnerst du dich  kannst du dich (?:noch )?(?:daran )?erinnern  hilf mir auf die sprünge
         (?:noch ?mal|noch einmal|doch gleich|gleich noch) ?(?=\?)  (?:wie|was|wo|wann|wer) (?:war|ist|hieß|heißt|lautet) (?:doch|noch) ?(?:gleich|mal)

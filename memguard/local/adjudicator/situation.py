@@ -115,6 +115,9 @@ def read_situation(
         is_question=mode == "factual",
         of_user=bool(names_in(query, tuple(user_names)) & user_names),
     )
+    # What the user thinks of a matter only the user can have told.
+    if asks_view and lookup == "none" and words.self.search(query):
+        lookup = "told_before"
     return Situation(target=target, mode=mode, asks_view=asks_view, lookup=lookup)
 
 
