@@ -30,9 +30,9 @@ if TYPE_CHECKING:
         PermissionSemantic,
         ReadReport,
         Recall,
-        RelevanceGate,
     )
     from memguard.schema.receipt import Budget, Receipt, Usage
+    from memguard.schema.relevance_gate import RelevanceGate
     from memguard.store_guard.store import guard_store, use_source
     from memguard.write.graph import create_write_guard
     from memguard.write.report import WriteReport
@@ -101,9 +101,9 @@ _NAMES = {
         "PermissionSemantic",
         "ReadReport",
         "Recall",
-        "RelevanceGate",
     ),
     "schema.receipt": ("Budget", "Receipt", "Usage"),
+    "schema.relevance_gate": ("RelevanceGate",),
     "store_guard.store": ("guard_store", "use_source"),
     "write.graph": ("create_write_guard",),
     "write.report": ("WriteReport",),

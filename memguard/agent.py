@@ -36,6 +36,7 @@ from memguard.namespaces import NamespaceLike
 from memguard.portal import dual
 from memguard.prompts import Prompt
 from memguard.read.admission import AdmissionLike
+from memguard.schema.audience import Audience
 from memguard.schema.read import ReadReport, Recall
 from memguard.typed import TypedGraph, typed
 from memguard.uncheckpointed import Graph, run_uncheckpointed
@@ -50,6 +51,10 @@ class AgentContext(TypedDict, total=False):
 
     user_id: str
     """The user, who never sees the memories of another user."""
+    audience: Audience
+    """Who reads the answer; `private` when left out."""
+    participants: Any
+    """Names or ids of those who read it, or a mapping of ids to names."""
 
 
 class AgentInput(BaseModel):
@@ -153,6 +158,7 @@ def create_memory_agent(
     gates: Sequence[GateLike] | None = None,
     admission: AdmissionLike | None = None,
     recall: Recall | None = None,
+    audience: Audience | None = None,
     models: Mapping[str, ModelLike] | None = None,
     prompts: Mapping[str, Prompt] | None = None,
     read: Graph | Literal[False] | None = None,
@@ -178,6 +184,8 @@ def create_memory_agent(
         gates: Gates that a candidate has to pass, in order, as in `create_write_guard`.
         admission: Method that admits recalled memories, as in `create_read_guard`.
         recall: Which memories are recalled; see `Recall`.
+        audience: Who reads the answers: `"private"`, the default, or `"group"`; the keys `audience`
+            and `participants` of the run's context decide for one run.
         models: Other models by stage, of both guards: `writer`, `judge`, the stages of ConMem,
             `adjudicator` and `decomposer`. The argument `judge` is used for the other stages.
         prompts: Your own prompts by name, of both guards.
@@ -212,6 +220,7 @@ def create_memory_agent(
         gates=gates,
         admission=admission,
         recall=recall,
+        audience=audience,
         models=models,
         prompts=prompts,
     )

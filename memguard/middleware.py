@@ -30,6 +30,7 @@ from memguard.namespaces import NamespaceLike, user_settings
 from memguard.portal import run_sync
 from memguard.prompts import Prompt
 from memguard.read.admission import AdmissionLike
+from memguard.schema.audience import Audience
 from memguard.schema.read import ReadReport, Recall
 from memguard.uncheckpointed import Graph
 from memguard.write.gates import GateLike
@@ -156,6 +157,7 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
         gates: Sequence[GateLike] | None = None,
         admission: AdmissionLike | None = None,
         recall: Recall | None = None,
+        audience: Audience | None = None,
         models: Mapping[str, ModelLike] | None = None,
         prompts: Mapping[str, Prompt] | None = None,
         read: Graph | Literal[False] | None = None,
@@ -174,6 +176,8 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
             gates: Gates that a candidate has to pass, in order, as in `create_write_guard`.
             admission: Method that admits recalled memories, as in `create_read_guard`.
             recall: Which memories are recalled; see `Recall`.
+            audience: Who reads the answers: `"private"`, the default, or `"group"`; the keys
+                `audience` and `participants` of the run's context decide for one run.
             models: Other models by stage, of both guards: `writer`, `judge`, the stages of
                 ConMem, `adjudicator` and `decomposer`.
             prompts: Your own prompts by name, of both guards.
@@ -202,6 +206,7 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
             gates=gates,
             admission=admission,
             recall=recall,
+            audience=audience,
             models=models,
             prompts=prompts,
         )

@@ -21,6 +21,7 @@ from memguard.schema.memory import (
     SourceRole,
     Turn,
     speaker_roles,
+    turn_speaker,
     turn_time,
 )
 
@@ -366,6 +367,7 @@ def attribute(
     for name, unset, value in (
         ("said_by", "unknown", roles),
         ("said_at", None, turn_time(tuple(turns))),
+        ("speaker", "", turn_speaker(tuple(turns))),
         ("conversation_id", "", conversation_id),
     ):
         present = getattr(candidate, name)

@@ -275,6 +275,16 @@ def turn_time(turns: tuple[Turn, ...]) -> datetime | None:
     return max((turn.at for turn in turns if turn.at is not None), default=None)
 
 
+def turn_speaker(turns: tuple[Turn, ...]) -> str:
+    """The name of who said the latest of some turns, of a user's if there is one; empty if unknown.
+
+    The assistant or a tool that speaks after the user is not who tells the memory.
+    """
+    of_user = [turn for turn in turns if turn.role == "user"]
+    named = [turn.speaker for turn in of_user or turns if turn.speaker]
+    return named[-1] if named else ""
+
+
 def speaker_roles(turns: tuple[Turn, ...]) -> SaidBy:
     """Whose turns these are."""
     roles = {turn.role for turn in turns}

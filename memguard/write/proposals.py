@@ -266,6 +266,7 @@ def _union(group: Sequence[Proposal], *, positions: Mapping[str, int]) -> Propos
             "turn_ids": tuple(sorted(turn_ids, key=position)),
             "said_by": reduce(_combined_role, [c.said_by for c in candidates]),
             "said_at": max((c.said_at for c in candidates if c.said_at), default=None),
+            "speaker": next((c.speaker for c in reversed(candidates) if c.speaker), ""),
         }
     )
     source = first.source.model_copy(

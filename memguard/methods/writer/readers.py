@@ -29,7 +29,13 @@ from memguard.prompts import Prompt, load_prompt, resolve_prompt
 from memguard.quoting import named_turns, quote_turns
 from memguard.schema.base import Frozen, GraphInput, is_blank
 from memguard.schema.decision import Inconclusive, InconclusiveReason
-from memguard.schema.memory import CandidateMemory, SourceRole, speaker_roles, turn_time
+from memguard.schema.memory import (
+    CandidateMemory,
+    SourceRole,
+    speaker_roles,
+    turn_speaker,
+    turn_time,
+)
 from memguard.schema.receipt import Usage
 
 
@@ -272,6 +278,7 @@ def _candidate(fact: ExtractedFact, *, chunk: Pass, conversation_id: str) -> Can
         turn_ids=turn_ids,
         subject=fact.about,
         said_at=turn_time(sources),
+        speaker=turn_speaker(sources),
         conversation_id=conversation_id,
     )
     # By its words: a model may cite the user's line for what a pasted mail says.
@@ -306,6 +313,7 @@ class LocalReader:
                 subject=speaker,
                 said_by=speaker_roles((turn,)),
                 said_at=turn.at,
+                speaker=turn.speaker,
                 conversation_id=conversation_id,
             )
             candidates.append(candidate)
