@@ -45,6 +45,8 @@ from memguard.schema.receipt import Budget, PromptStamp, Usage
 from memguard.schema.units import Scheme, Unit
 from memguard.uncheckpointed import UncheckpointedGraph, uncheckpointed
 
+_LINE_CHARS = 60
+"""Characters of a unit's line in a prompt beside its text: its name, memory and date."""
 _ADJUDICATOR_SHARE = 0.95
 """Share of the remaining time that the adjudicator may use. It returns what it has by then; the
 deadline here would cancel it, and lose every verdict."""
@@ -91,17 +93,18 @@ class Steps:
 
         A read without units costs no call, and neither does a blank query.
         """
-        case, clipped = create_case(
+        start = time.monotonic()
+        units = units_to_judge(state.units)
+        if state.local_first is not None:
+            units = [unit for unit in units if unit.id not in state.local_first.unit_ids]
+        case, shortened = create_case(
             state.query,
             dialogue=state.dialogue,
             evidence=state.evidence,
             now=state.now or self.clock(),
             spec=self.spec,
+            unit_chars=sum(len(unit.text) + _LINE_CHARS for unit in units),
         )
-        start = time.monotonic()
-        units = units_to_judge(state.units)
-        if state.local_first is not None:
-            units = [unit for unit in units if unit.id not in state.local_first.unit_ids]
         if not units:
             adjudication = Adjudication(adjudicator=self.adjudicator.name)
         elif is_blank(state.query):
@@ -112,12 +115,11 @@ class Steps:
             spent = state.decomposition.usage if state.decomposition else Usage()
             with use_meter(self.meter(spent=spent, seconds=state.seconds)):
                 adjudication = await self._ask(case, units=units, seconds=seconds)
-        flags: tuple[Flag, ...] = (*state.flags, *adjudication.flags)
         return {
             "case": case,
             "adjudication": adjudication,
             "seconds": state.seconds + time.monotonic() - start,
-            "flags": (*flags, "evidence_cut") if clipped else flags,
+            "flags": tuple(dict.fromkeys((*state.flags, *adjudication.flags, *shortened))),
             "notes": (*state.notes, *adjudication.notes),
         }
 

@@ -14,7 +14,7 @@ import time
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any, get_args
@@ -28,13 +28,9 @@ from memguard.llm.models import LOCAL, Model, ModelLike, resolve_model
 from memguard.local.adjudicator import LocalDecomposer
 from memguard.local.pieces import pieces_key, problem_of, whole, with_span
 from memguard.local.relevance.leave_out import OtherTopics
-from memguard.methods.adjudication.model import (
-    AskResult,
-    ask_until,
-    create_adjudicator,
-    gather_all,
-    split_parts,
-)
+from memguard.methods.adjudication.asking import PartialParser, ask_until, gather_all
+from memguard.methods.adjudication.model import create_adjudicator
+from memguard.methods.adjudication.parts import split_parts
 from memguard.methods.adjudication.recalled_units import (
     distinct,
     instructions_in,
@@ -48,7 +44,7 @@ from memguard.prompts import Prompt, load_prompt, resolve_prompt
 from memguard.protocols import Adjudicator, Decomposer, DecompositionCache
 from memguard.schema.base import is_blank
 from memguard.schema.decision import Inconclusive
-from memguard.schema.read import Decomposition, LocalFirst, PermissionSemantic
+from memguard.schema.read import Decomposition, LocalFirst, PermissionSemantic, ReadSpec
 from memguard.schema.receipt import Budget, Usage
 from memguard.schema.results import AdmissionResults
 from memguard.schema.units import Kind, Piece, Pieces
@@ -64,6 +60,10 @@ _DECOMPOSE_SHARE = 0.5
 cannot be admitted."""
 _PART_TOKENS = 4000
 _PART_MEMORIES = 40
+_FULL_PART_TOKENS = 7000
+"""Tokens of a part where smaller ones would be too many; its answer still fits in one reply."""
+_NO_CALL = Inconclusive(reason="truncated", detail="more memories than the calls of a read take")
+_NO_ENTRY = Inconclusive(reason="truncated", detail="the answer ended before this memory")
 _KINDS: tuple[str, ...] = get_args(Kind)
 
 # Read now, with the module: a graph may be built inside a running event loop, where reading a file
@@ -214,6 +214,8 @@ class ModelDecomposer:
 
     model: Model
     prompt: Prompt
+    spec: ReadSpec = field(default_factory=ReadSpec)
+    """Limits the calls of a read and the length of a prompt."""
 
     @property
     def name(self) -> str:
@@ -228,7 +230,8 @@ class ModelDecomposer:
     async def decompose(self, texts: Sequence[str], *, seconds: float) -> Decomposition:
         """Split each text; see `memguard.protocols.Decomposer`.
 
-        A text whose units add words to it, or lose some, stays one unit, with a note.
+        A text whose units add words to it, or lose some, stays one unit, with a note. The calls of
+        one read are limited; a text beyond them is inconclusive, and the next read goes on with it.
 
         Raises:
             ModelConfigurationError: If the model cannot be used.
@@ -237,12 +240,14 @@ class ModelDecomposer:
         numbered = list(enumerate(texts, start=1))
         # Numbered over all texts, so that the answers on the parts can be joined.
         short = [(number, text) for number, text in numbered if len(text) <= MAX_CHARS]
-        # Twice, because the answer repeats the text.
-        costs = [2 * estimate_tokens(text) for _, text in short]
-        parts = split_parts(short, costs=costs, max_tokens=_PART_TOKENS, max_items=_PART_MEMORIES)
+        parts = self._parts(short)
+        entries: dict[int, Pieces | Inconclusive] = dict.fromkeys(
+            (number for number, _ in short), _NO_CALL
+        )
         with use_meter(current_meter().scope()) as meter:
             answers = await gather_all([self._ask(part, deadline=deadline) for part in parts])
-        entries = {number: pieces for answer in answers for number, pieces in answer.items()}
+        for answer in answers:
+            entries |= answer
         notes = [
             f"not split ({entry.reason}): {entry.detail}"
             for entry in entries.values()
@@ -255,27 +260,58 @@ class ModelDecomposer:
             notes=tuple(dict.fromkeys(notes)),
         )
 
+    def _parts(
+        self, numbered: Sequence[tuple[int, str]]
+    ) -> tuple[tuple[tuple[int, str], ...], ...]:
+        """The memories of each call, in as many calls as one read may make."""
+        # Twice, because the answer repeats the text.
+        costs = [2 * estimate_tokens(text) for _, text in numbered]
+        lines = [_line(number, text) for number, text in numbered]
+        instructions = len(self.prompt.system) + len(self.prompt.user)
+        parts: tuple[tuple[tuple[int, str], ...], ...] = ()
+        for max_tokens in (_PART_TOKENS, _FULL_PART_TOKENS):
+            parts = split_parts(
+                numbered,
+                costs=costs,
+                max_tokens=max_tokens,
+                max_items=_PART_MEMORIES,
+                chars=[len(line) + 1 for line in lines],
+                max_chars=self.spec.prompt_chars - instructions,
+            )
+            if len(parts) <= self.spec.max_calls:
+                break
+        return parts[: self.spec.max_calls]
+
     async def _ask(
         self, part: Sequence[tuple[int, str]], *, deadline: float
     ) -> dict[int, Pieces | Inconclusive]:
-        lines = "\n".join(f"[m{number}] {quote_marked(text)}" for number, text in part)
+        parser = PartialParser(DecomposeAnswer, name="memories")
         result = await ask_until(
             self.model,
-            self.prompt.render(memories=lines),
+            self.prompt.render(memories="\n".join(_line(*entry) for entry in part)),
             DecomposeAnswer,
             deadline=deadline,
             name="memguard.decompose",
             repair=True,
+            parse=parser,
         )
-        return {number: self._checked(number, text, result) for number, text in part}
+        value = result.answer.value
+        rest = parser.before_end if isinstance(value, Inconclusive) else None
+        if rest is not None:
+            # What the answer has before it was truncated is complete; the next read asks for more.
+            named = {number for number, _ in part if _entries_of(rest, number)}
+            return {
+                number: self._checked(number, text, rest) if number in named else _NO_ENTRY
+                for number, text in part
+            }
+        return {number: self._checked(number, text, value) for number, text in part}
 
     def _checked(
-        self, number: int, text: str, result: AskResult[DecomposeAnswer]
+        self, number: int, text: str, value: DecomposeAnswer | Inconclusive
     ) -> Pieces | Inconclusive:
-        value = result.answer.value
         if isinstance(value, Inconclusive):
             return value
-        entries = [entry for entry in value.memories if _is_named(entry, number)]
+        entries = _entries_of(value, number)
         # Two entries for one memory contradict each other, so neither is used.
         pieces = _pieces_of(entries[0]) if len(entries) == 1 else ()
         if len(pieces) == 1:
@@ -292,6 +328,14 @@ class ModelDecomposer:
     def _too_long(self, text: str) -> Pieces:
         note = f"not split, because it has more than {MAX_CHARS} characters"
         return whole(text, fingerprint=self.fingerprint, note=note)
+
+
+def _line(number: int, text: str) -> str:
+    return f"[m{number}] {quote_marked(text)}"
+
+
+def _entries_of(answer: DecomposeAnswer, number: int) -> list[dict[str, Any]]:
+    return [entry for entry in answer.memories if _is_named(entry, number)]
 
 
 def _is_named(entry: Mapping[str, Any], number: int) -> bool:
@@ -311,15 +355,17 @@ def _pieces_of(entry: Mapping[str, Any]) -> tuple[Piece, ...]:
     return tuple(pieces)
 
 
-def create_decomposer(model: "ModelLike | None", *, prompt: Prompt) -> Decomposer:
-    """The decomposer that a model argument asks for.
+def create_decomposer(
+    model: "ModelLike | None", *, prompt: Prompt, spec: ReadSpec | None = None
+) -> Decomposer:
+    """The decomposer that a model argument asks for; the spec limits its calls.
 
     Raises:
         ConfigurationError: If the model cannot be used.
     """
     if model == LOCAL:
         return LocalDecomposer()
-    return ModelDecomposer(model=resolve_model(model), prompt=prompt)
+    return ModelDecomposer(model=resolve_model(model), prompt=prompt, spec=spec or ReadSpec())
 
 
 def create_permission_semantic_graph(
@@ -370,7 +416,7 @@ def create_permission_semantic_graph(
     first = partial(
         decompose,
         steps=steps,
-        decomposer=decomposer or create_decomposer(model, prompt=splitting),
+        decomposer=decomposer or create_decomposer(model, prompt=splitting, spec=spec),
         cache=cache if cache is not None else InMemoryPieces(),
     )
     second = partial(leave_out, steps=steps, topics=OtherTopics()) if spec.local_first else None
