@@ -85,7 +85,11 @@ class Steps:
         # The first step of its graph: flags and notes of an earlier run of the thread are dropped.
         fresh = {"flags": (), "notes": (), "seconds": 0.0}
         instructions = await instructions_in(state.memories, spec=self.spec)
-        entries = units_with_repeats(state.memories, instructions=instructions)
+        entries = units_with_repeats(
+            state.memories,
+            instructions=instructions,
+            paraphrases=self.spec.merge_paraphrases,
+        )
         return entries | await self.adjudicate(state.model_copy(update=fresh | entries))
 
     async def adjudicate(self, state: ReadState) -> dict[str, Any]:
@@ -240,7 +244,11 @@ async def read_without_adjudicator(values: Mapping[str, Any], *, steps: Steps) -
     """
     state = ReadState.model_validate(dict(values))
     instructions = await instructions_in(state.memories, spec=steps.spec)
-    units = units_with_repeats(state.memories, instructions=instructions)
+    units = units_with_repeats(
+        state.memories,
+        instructions=instructions,
+        paraphrases=steps.spec.merge_paraphrases,
+    )
     state = state.model_copy(update=units)
     if steps.scheme == "units" and not is_blank(state.query):
         # PS judges units, so a memory that is judged whole has a receipt that says so.

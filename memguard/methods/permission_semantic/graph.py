@@ -29,6 +29,7 @@ from memguard.local.adjudicator import LocalDecomposer
 from memguard.local.pieces import pieces_key, problem_of, whole, with_span
 from memguard.local.relevance.leave_out import OtherTopics
 from memguard.methods.adjudication.asking import PartialParser, ask_until, gather_all
+from memguard.methods.adjudication.clusters import representatives
 from memguard.methods.adjudication.model import create_adjudicator
 from memguard.methods.adjudication.parts import split_parts
 from memguard.methods.adjudication.recalled_units import (
@@ -78,6 +79,8 @@ async def decompose(
     """Split the memories that will be judged into units; cached ones cost nothing."""
     start = time.monotonic()
     memories, _ = distinct(state.memories)
+    if steps.spec.merge_paraphrases:
+        memories, _ = representatives(memories)
     instructions = await instructions_in(state.memories, spec=steps.spec)
     # Others are denied unjudged, so their units are never needed.
     texts = {
@@ -109,7 +112,12 @@ async def decompose(
         *(entry.note for entry in pieces.values()),
     ]
     return {
-        **units_with_repeats(state.memories, instructions=instructions, pieces=pieces),
+        **units_with_repeats(
+            state.memories,
+            instructions=instructions,
+            pieces=pieces,
+            paraphrases=steps.spec.merge_paraphrases,
+        ),
         "decomposition": decomposition,
         "decomposed": len(new),
         "cached": len(cached),
