@@ -40,6 +40,7 @@ from memguard.schema.read import ReadReport, Recall
 from memguard.typed import TypedGraph, typed
 from memguard.uncheckpointed import Graph, run_uncheckpointed
 from memguard.write.gates import GateLike
+from memguard.write.reconciling import ReconcileLike
 from memguard.write.report import WriteReport
 
 NAME = "memory_agent"
@@ -151,6 +152,7 @@ def create_memory_agent(
     system: str = "",
     judge: "ModelLike | None" = None,
     gates: Sequence[GateLike] | None = None,
+    reconcile: ReconcileLike | None = None,
     admission: AdmissionLike | None = None,
     recall: Recall | None = None,
     models: Mapping[str, ModelLike] | None = None,
@@ -176,10 +178,12 @@ def create_memory_agent(
         judge: Model that extracts, judges and adjudicates memories, or `"local"`; the answering
             model by default.
         gates: Gates that a candidate has to pass, in order, as in `create_write_guard`.
+        reconcile: Whether corrections mark what they replace, as in `create_write_guard`; they do
+            by default.
         admission: Method that admits recalled memories, as in `create_read_guard`.
         recall: Which memories are recalled; see `Recall`.
-        models: Other models by stage, of both guards: `writer`, `judge`, the stages of ConMem,
-            `adjudicator` and `decomposer`. The argument `judge` is used for the other stages.
+        models: Other models by stage, of both guards: `writer`, `judge`, `reconciler`, the stages of
+            ConMem, `adjudicator` and `decomposer`. The argument `judge` is used for the other stages.
         prompts: Your own prompts by name, of both guards.
         read: A read guard of your own; `False` recalls nothing.
         write: A write guard of your own; `False` remembers nothing.
@@ -210,6 +214,7 @@ def create_memory_agent(
         namespace=namespace,
         receipts=receipts,
         gates=gates,
+        reconcile=reconcile,
         admission=admission,
         recall=recall,
         models=models,

@@ -22,6 +22,7 @@ from memguard.uncheckpointed import Graph
 from memguard.write import gates as writing
 from memguard.write.gates import GateLike
 from memguard.write.graph import create_write_guard
+from memguard.write.reconciling import ReconcileLike
 from memguard.write.report import WriteReport
 
 
@@ -80,6 +81,7 @@ def create_guards(
     read: Graph | Literal[False] | None,
     write: Graph | Literal[False] | None,
     gates: Sequence[GateLike] | None,
+    reconcile: ReconcileLike | None,
     admission: AdmissionLike | None,
     recall: Recall | None,
     models: Mapping[str, ModelLike] | None,
@@ -102,8 +104,14 @@ def create_guards(
     ):
         check_names(values, allowed=tuple(dict.fromkeys(names)), what=parameter)
     # Settings that were left out keep the defaults of the guards.
-    settings = {"admission": admission, "recall": recall, "gates": gates}
-    for_read, for_write = _only(settings, ("admission", "recall")), _only(settings, ("gates",))
+    settings = {
+        "admission": admission,
+        "recall": recall,
+        "gates": gates,
+        "reconcile": reconcile,
+    }
+    for_read = _only(settings, ("admission", "recall"))
+    for_write = _only(settings, ("gates", "reconcile"))
     _check_effect(read, for_read, parameter="read")
     _check_effect(write, for_write, parameter="write")
     if read is None:

@@ -33,6 +33,7 @@ from memguard.read.admission import AdmissionLike
 from memguard.schema.read import ReadReport, Recall
 from memguard.uncheckpointed import Graph
 from memguard.write.gates import GateLike
+from memguard.write.reconciling import ReconcileLike
 from memguard.write.report import WriteReport
 
 try:
@@ -154,6 +155,7 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
         model: "ModelLike" = "local",
         *,
         gates: Sequence[GateLike] | None = None,
+        reconcile: ReconcileLike | None = None,
         admission: AdmissionLike | None = None,
         recall: Recall | None = None,
         models: Mapping[str, ModelLike] | None = None,
@@ -172,6 +174,8 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
             model: Model that extracts, judges and adjudicates memories. `"local"` needs no language
                 model and is weaker; it is the default so that no call costs money unasked.
             gates: Gates that a candidate has to pass, in order, as in `create_write_guard`.
+            reconcile: Whether corrections mark what they replace, as in `create_write_guard`; they
+                do by default.
             admission: Method that admits recalled memories, as in `create_read_guard`.
             recall: Which memories are recalled; see `Recall`.
             models: Other models by stage, of both guards: `writer`, `judge`, the stages of
@@ -200,6 +204,7 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
             namespace=namespace,
             receipts=receipts,
             gates=gates,
+            reconcile=reconcile,
             admission=admission,
             recall=recall,
             models=models,

@@ -302,6 +302,7 @@ def _candidate(text: str, *, write: Write) -> CandidateMemory:
         said_by=speaker_roles(turns),
         said_at=turn_time(turns),
         conversation_id=write.source.id if write.source is not None else "",
+        speaker=next((t.speaker for t in reversed(turns) if t.role == "user" and t.speaker), ""),
     )
 
 
