@@ -182,8 +182,9 @@ def create_memory_agent(
             by default.
         admission: Method that admits recalled memories, as in `create_read_guard`.
         recall: Which memories are recalled; see `Recall`.
-        models: Other models by stage, of both guards: `writer`, `judge`, `reconciler`, the stages of
-            ConMem, `adjudicator` and `decomposer`. The argument `judge` is used for the other stages.
+        models: Other models by stage, of both guards: `writer`, `judge`, `reconciler`, the stages
+            of ConMem, `adjudicator` and `decomposer`. The argument `judge` is used for the other
+            stages.
         prompts: Your own prompts by name, of both guards.
         read: A read guard of your own; `False` recalls nothing.
         write: A write guard of your own; `False` remembers nothing.

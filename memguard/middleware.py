@@ -178,8 +178,8 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
                 do by default.
             admission: Method that admits recalled memories, as in `create_read_guard`.
             recall: Which memories are recalled; see `Recall`.
-            models: Other models by stage, of both guards: `writer`, `judge`, the stages of
-                ConMem, `adjudicator` and `decomposer`.
+            models: Other models by stage, of both guards: `writer`, `judge`, `reconciler`, the
+                stages of ConMem, `adjudicator` and `decomposer`.
             prompts: Your own prompts by name, of both guards.
             read: A read guard of your own; `False` recalls nothing.
             write: A write guard of your own, for example one with `review="interrupt"`; `False`

@@ -476,7 +476,7 @@ def _plan_past(
         return ReconcilePlan(outcome="repeat", confirmed=repeated)
     later = [ruling for ruling in (*current, *past) if ruling.action == "store_as_past"]
     # The earliest, so that the chain is the same in whatever order its memories arrive.
-    successor = min(later, key=_time_order)
+    successor = _earliest(later)
     earlier = [ruling for ruling in past if ruling.action == "supersede"]
     displaced = [
         ruling
@@ -487,13 +487,11 @@ def _plan_past(
     return ReconcilePlan(outcome="store", successor=successor, superseded=(*replaced, *displaced))
 
 
-def _time_order(ruling: NeighbourRuling) -> tuple[bool, float, int, str]:
-    spoken = ruling.spoken
-    at = spoken.event_at or spoken.at
-    # Memories without a time come last, and the key makes the order complete.
-    return (
-        at is None,
-        at.timestamp() if at is not None else 0.0,
-        spoken.position if spoken.position is not None else -1,
-        ruling.neighbour.key,
-    )
+def _earliest(rulings: Sequence[NeighbourRuling]) -> NeighbourRuling:
+    # In the order of their keys, so that the choice is the same in whatever order they come.
+    first, *others = sorted(rulings, key=lambda ruling: ruling.neighbour.key)
+    for ruling in others:
+        # Compared as two memories are, because the time of storing may say less than a turn.
+        if later_side(ruling.spoken, first.spoken) == "stored":
+            first = ruling
+    return first
