@@ -20,6 +20,7 @@ from memguard.llm.limits import Limiter
 from memguard.llm.models import DEFAULT, LOCAL, ModelLike
 from memguard.methods.reconcile import Reconcile, build_reconcile_graph
 from memguard.methods.reconcile.graph import ReconcileResult
+from memguard.methods.reconcile.neighbours import Origins
 from memguard.methods.reconcile.readers import build_relation_reader
 from memguard.prompts import Prompt
 from memguard.schema.base import Clock, Namespace
@@ -114,6 +115,7 @@ class Reconciler:
         *,
         admitted: AdmissionDecision,
         store: BaseStore,
+        key: str = "",
         **values: Any,
     ) -> Reconciled:
         """Reconcile one admitted candidate.
@@ -122,16 +124,18 @@ class Reconciler:
             candidate: The candidate.
             admitted: The decision of the gates.
             store: The memory store.
+            key: The key of its record, where that does not follow from its text.
             values: Further input of the graph.
 
         Raises:
             MemguardError: If the store failed, or no request to the model can succeed.
         """
-        # Now rather than before the gates: another candidate may have stored the text meanwhile.
-        texts = await find_stored_texts(store, candidate.namespace, [candidate.text])
-        (text,) = texts.values()
+        if not key:
+            # Now rather than before the gates: another candidate may have stored the text since.
+            texts = await find_stored_texts(store, candidate.namespace, [candidate.text])
+            (key,) = (text.key for text in texts.values())
         result: Any = await self.graph.ainvoke(
-            {"candidate": candidate, "record_key": text.key, **values}
+            {"candidate": candidate, "record_key": key, **values}
         )
         decision: AdmissionDecision = result["decision"]
         if decision.outcome == "admit":
@@ -144,7 +148,7 @@ class Reconciler:
         return Reconciled(
             decision=decision,
             report=result["report"],
-            key=evidence.get("repeated") or text.key,
+            key=evidence.get("repeated") or key,
             changes=tuple(result["changes"]),
             lifecycle=result["lifecycle"],
         )
@@ -163,6 +167,7 @@ def build_reconciler(
     store: BaseStore | None,
     clock: Clock,
     asks: bool = False,
+    origins: Origins | None = None,
 ) -> Reconciler | None:
     """Reconciliation for a guard; `None` if it is switched off.
 
@@ -173,6 +178,7 @@ def build_reconciler(
         store: The memory store; the store of the run by default.
         clock: Returns the time of a run.
         asks: Whether a person is asked in the run, who then decides on conflicts by default.
+        origins: Gives the origins of items that do not contain theirs.
 
     Raises:
         ConfigurationError: If a model or a prompt cannot be used.
@@ -183,7 +189,7 @@ def build_reconciler(
     spec = default if reconcile is True else reconcile
     model = next((models[name] for name in (STAGE, "judge", DEFAULT) if name in models), LOCAL)
     reader = build_relation_reader(model, prompt=prompts.get(PROMPT))
-    graph = build_reconcile_graph(reader, spec=spec, store=store, clock=clock)
+    graph = build_reconcile_graph(reader, spec=spec, store=store, clock=clock, origins=origins)
     return Reconciler(graph=uncheckpointed(graph), spec=spec)
 
 

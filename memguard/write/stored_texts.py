@@ -14,7 +14,7 @@ from memguard.journal.commit import duplicate_decision
 from memguard.methods.authorship import withhold
 from memguard.methods.reconcile.changes import confirm
 from memguard.methods.reconcile.neighbours import neighbour_of
-from memguard.methods.reconcile.rules import ownership_of
+from memguard.methods.reconcile.rules import authors_of
 from memguard.portal import call_store
 from memguard.schema.base import Clock, Namespace
 from memguard.schema.decision import AdmissionDecision
@@ -191,7 +191,7 @@ def confirmation(proposal: Proposal, record: Neighbour, *, clock: Clock) -> Reco
     Only a user's own words confirm what the same user said.
     """
     candidate = proposal.candidate
-    if ownership_of(candidate, record) != "same" or not candidate.turn_ids:
+    if authors_of(candidate, record) != "same" or not candidate.turn_ids:
         return None
     if withhold(candidate, proposal.source.evidence) is not None:
         return None

@@ -128,7 +128,7 @@ def test_a_replaced_value_is_never_current_next_to_its_successor(
     lifecycle = lifecycle_after(plan, spoken=times)
     for ruling in rulings:
         key = ("supersedes", "same", ruling.later, "certain")
-        actual = (ruling.verdict.relation, ruling.ownership, ruling.later, ruling.sureness)
+        actual = (ruling.verdict.relation, ruling.authors, ruling.later, ruling.sureness)
         is_current = ruling.neighbour.lifecycle.is_current
         if actual != key or not is_current or plan.outcome == "hold":
             continue

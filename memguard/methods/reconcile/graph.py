@@ -26,9 +26,11 @@ from memguard.methods.reconcile.changes import changes_of, explain, lifecycle_af
 from memguard.methods.reconcile.config import Reconcile
 from memguard.methods.reconcile.neighbours import (
     NearMemories,
+    Origins,
     find_neighbours,
     spoken_by_candidate,
     spoken_by_neighbour,
+    with_origins,
 )
 from memguard.methods.reconcile.readers import (
     RelationAnswer,
@@ -60,7 +62,12 @@ _UNREAD = Inconclusive(reason="parse_failure", detail="the reader gave no verdic
 
 
 async def recall(
-    state: ReconcileState, *, spec: Reconcile, store: BaseStore | None, clock: Clock
+    state: ReconcileState,
+    *,
+    spec: Reconcile,
+    store: BaseStore | None,
+    clock: Clock,
+    origins: Origins | None,
 ) -> dict[str, Any]:
     """Find the memories near the candidate.
 
@@ -76,7 +83,9 @@ async def recall(
             "or compile the host graph with one"
         )
         raise ConfigurationError(msg, code=ErrorCode.STORE_MISSING)
-    near = await find_neighbours(memory, state.candidate, spec=spec)
+    near = await find_neighbours(memory, state.candidate, spec=spec, but=state.record_key)
+    if origins is not None:
+        near = await with_origins(near, origins)
     # A thread with a checkpointer still has the answer about the last candidate.
     return {"now": clock(), "near": near, "related": None}
 
@@ -206,7 +215,7 @@ def _evidence(
                 ruling.verdict,
                 row=ruling.row,
                 action=ruling.action,
-                ownership=ruling.ownership,
+                authors=ruling.authors,
                 later=ruling.later,
                 sureness=ruling.sureness,
                 event_at=_iso(ruling.spoken.event_at),
@@ -283,10 +292,12 @@ def build_reconcile_graph(
     spec: Reconcile,
     store: BaseStore | None,
     clock: Clock = lambda: datetime.now(UTC),
+    origins: Origins | None = None,
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
     """The graph around a reader that exists already."""
     builder = StateGraph(ReconcileState, input_schema=ReconcileInput, output_schema=ReconcileOutput)
-    builder.add_node("recall", dual(partial(recall, spec=spec, store=store, clock=clock)))
+    recall_node = partial(recall, spec=spec, store=store, clock=clock, origins=origins)
+    builder.add_node("recall", dual(recall_node))
     builder.add_node("relate", dual(partial(relate, reader=reader)))
     builder.add_node("decide", dual(partial(decide, spec=spec)))
     builder.add_edge(START, "recall")

@@ -4,7 +4,7 @@ A store without an index cannot say what is near, so nothing is near there, and 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, cast
 
@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from memguard.methods.reconcile.config import Reconcile
 from memguard.methods.reconcile.rules import SpokenAt
 from memguard.paging import search_exactly
-from memguard.schema.base import Frozen, is_blank
+from memguard.schema.base import Frozen, Namespace, is_blank
 from memguard.schema.memory import CandidateMemory, Moment, Provenance, lifecycle_of
 from memguard.schema.relations import Neighbour
 
@@ -25,6 +25,10 @@ _MAX_SEARCHED = 1_000
 _GROWTH = 4
 """How many times as many items are searched if superseded ones take the room of current ones."""
 _MOMENT: TypeAdapter[Any] = TypeAdapter(Moment)
+
+
+Origins = Callable[[Namespace, Sequence[str]], Awaitable[Mapping[str, Provenance]]]
+"""Gives the origins of items that do not contain theirs, by key."""
 
 
 class NearMemories(Frozen):
@@ -39,15 +43,22 @@ class NearMemories(Frozen):
 
 
 async def find_neighbours(
-    store: BaseStore, candidate: CandidateMemory, *, spec: Reconcile
+    store: BaseStore, candidate: CandidateMemory, *, spec: Reconcile, but: str = ""
 ) -> NearMemories:
-    """The memories near a candidate, from exactly its namespace."""
+    """The memories near a candidate, from exactly its namespace.
+
+    Args:
+        store: The memory store.
+        candidate: The candidate.
+        spec: How many, and how near.
+        but: The key under which the candidate is written; what is there now is written over.
+    """
     if hasattr(store, "index_config") and not store.index_config:  # pyright: ignore[reportAttributeAccessIssue]
         return NearMemories(notes=(NO_INDEX,))
     limit = max(_MIN_SEARCHED, 3 * spec.k)
     while True:
         items = await search_exactly(store, candidate.namespace, query=candidate.text, limit=limit)
-        neighbours = [neighbour_of(item) for item in items]
+        neighbours = [neighbour_of(item) for item in items if item.key != but]
         ranked = [n for n in neighbours if n is not None and n.score is not None]
         if neighbours and not ranked:
             return NearMemories(notes=(NO_INDEX,))
@@ -61,6 +72,26 @@ async def find_neighbours(
     keys = {neighbour.key for neighbour in near}
     past = [n for n in near if not n.lifecycle.is_current and n.lifecycle.superseded_by in keys]
     return NearMemories(current=tuple(current), past=tuple(past[: spec.k]))
+
+
+async def with_origins(near: NearMemories, origins: Origins) -> NearMemories:
+    """The same memories, with origins for those whose items contain none."""
+    without = [n for n in (*near.current, *near.past) if n.provenance is None]
+    if not without:
+        return near
+    by_key = await origins(without[0].namespace, [neighbour.key for neighbour in without])
+
+    def fill(neighbour: Neighbour) -> Neighbour:
+        origin = neighbour.provenance or by_key.get(neighbour.key)
+        said_at = (origin.said_at if origin is not None else None) or neighbour.said_at
+        return neighbour.model_copy(update={"provenance": origin, "said_at": said_at})
+
+    return near.model_copy(
+        update={
+            "current": tuple(map(fill, near.current)),
+            "past": tuple(map(fill, near.past)),
+        }
+    )
 
 
 def neighbour_of(item: Item) -> Neighbour | None:

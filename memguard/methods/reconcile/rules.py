@@ -25,7 +25,7 @@ RelationKey = Literal[
 ]
 """A relation as the table knows it; `inconclusive` where the reader gave none."""
 
-Ownership = Literal["same", "candidate_other", "stored_other"]
+PairAuthors = Literal["same", "candidate_other", "stored_other"]
 """Whose words the two are.
 
 * `same`: both are a user's own words, and no two different speakers are known.
@@ -76,7 +76,7 @@ class ReconcileRow:
     id: str
     """Names the row on receipts."""
     relation: tuple[RelationKey, ...]
-    ownership: tuple[Ownership, ...] = ()
+    authors: tuple[PairAuthors, ...] = ()
     later: tuple[LaterSide, ...] = ()
     sureness: tuple[Sureness, ...] = ()
     action: ReconcileAction
@@ -85,13 +85,13 @@ class ReconcileRow:
 
     def accepts(self, key: "ReconcileKey") -> bool:
         """Whether the row is for this key."""
-        conditions = (self.relation, self.ownership, self.later, self.sureness)
+        conditions = (self.relation, self.authors, self.later, self.sureness)
         return all(
             value in accepted for value, accepted in zip(key, conditions, strict=True) if accepted
         )
 
 
-ReconcileKey = tuple[RelationKey, Ownership, LaterSide, Sureness]
+ReconcileKey = tuple[RelationKey, PairAuthors, LaterSide, Sureness]
 """What the table is asked."""
 
 _CHANGING: tuple[RelationKey, ...] = ("duplicate", "refines", "supersedes", "contradicts")
@@ -112,21 +112,21 @@ RECONCILE_TABLE: tuple[ReconcileRow, ...] = (
     ReconcileRow(
         id="other-author",
         relation=_CHANGING,
-        ownership=("candidate_other",),
+        authors=("candidate_other",),
         action="store",
         why="what another author says changes no memory",
     ),
     ReconcileRow(
         id="of-other-author",
         relation=_CHANGING,
-        ownership=("stored_other",),
+        authors=("stored_other",),
         action="store",
         why="the user's words stand alongside those of another author",
     ),
     ReconcileRow(
         id="qualified",
         relation=_CHANGING,
-        ownership=("same",),
+        authors=("same",),
         sureness=("qualified",),
         action="store",
         why="an exception, a doubt or a plan changes no memory",
@@ -134,7 +134,7 @@ RECONCILE_TABLE: tuple[ReconcileRow, ...] = (
     ReconcileRow(
         id="repeats",
         relation=("duplicate",),
-        ownership=("same",),
+        authors=("same",),
         sureness=("certain",),
         action="confirm",
         why="the same was said again",
@@ -142,7 +142,7 @@ RECONCILE_TABLE: tuple[ReconcileRow, ...] = (
     ReconcileRow(
         id="may-repeat",
         relation=("duplicate",),
-        ownership=("same",),
+        authors=("same",),
         sureness=("uncertain",),
         action="store",
         why="it may say something else, which would be lost",
@@ -150,7 +150,7 @@ RECONCILE_TABLE: tuple[ReconcileRow, ...] = (
     ReconcileRow(
         id="adds-detail",
         relation=("refines",),
-        ownership=("same",),
+        authors=("same",),
         sureness=("certain",),
         action="store_detail",
         why="it says the same with a detail more, and both hold",
@@ -158,7 +158,7 @@ RECONCILE_TABLE: tuple[ReconcileRow, ...] = (
     ReconcileRow(
         id="may-add-detail",
         relation=("refines",),
-        ownership=("same",),
+        authors=("same",),
         sureness=("uncertain",),
         action="store",
         why="both hold; whether one is a detail of the other is not clear",
@@ -166,7 +166,7 @@ RECONCILE_TABLE: tuple[ReconcileRow, ...] = (
     ReconcileRow(
         id="replaces",
         relation=("supersedes",),
-        ownership=("same",),
+        authors=("same",),
         later=("candidate",),
         sureness=("certain",),
         action="supersede",
@@ -175,7 +175,7 @@ RECONCILE_TABLE: tuple[ReconcileRow, ...] = (
     ReconcileRow(
         id="replaced-already",
         relation=("supersedes",),
-        ownership=("same",),
+        authors=("same",),
         later=("stored",),
         sureness=("certain",),
         action="store_as_past",
@@ -184,7 +184,7 @@ RECONCILE_TABLE: tuple[ReconcileRow, ...] = (
     ReconcileRow(
         id="order-unknown",
         relation=("supersedes",),
-        ownership=("same",),
+        authors=("same",),
         later=("unknown",),
         sureness=("certain",),
         action="conflict",
@@ -193,7 +193,7 @@ RECONCILE_TABLE: tuple[ReconcileRow, ...] = (
     ReconcileRow(
         id="may-replace",
         relation=("supersedes",),
-        ownership=("same",),
+        authors=("same",),
         sureness=("uncertain",),
         action="conflict",
         why="one may replace the other, without a clear sign",
@@ -201,7 +201,7 @@ RECONCILE_TABLE: tuple[ReconcileRow, ...] = (
     ReconcileRow(
         id="contradicts",
         relation=("contradicts",),
-        ownership=("same",),
+        authors=("same",),
         sureness=("certain", "uncertain"),
         action="conflict",
         why="the two cannot both hold, and nothing tells which does",
@@ -212,7 +212,7 @@ RECONCILE_TABLE: tuple[ReconcileRow, ...] = (
 
 def all_keys() -> tuple[ReconcileKey, ...]:
     """Every key of the table."""
-    domains = (get_args(kind) for kind in (RelationKey, Ownership, LaterSide, Sureness))
+    domains = (get_args(kind) for kind in (RelationKey, PairAuthors, LaterSide, Sureness))
     return tuple(product(*domains))
 
 
@@ -233,7 +233,7 @@ def print_policy() -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for row in RECONCILE_TABLE:
-        conditions = (row.relation, row.ownership, row.later, row.sureness)
+        conditions = (row.relation, row.authors, row.later, row.sureness)
         cells = [", ".join(f"`{value}`" for value in values) or "any" for values in conditions]
         lines.append(f"| `{row.id}` | {' | '.join(cells)} | `{row.action}` | {row.why} |")
     return "\n".join(lines)
@@ -242,7 +242,7 @@ def print_policy() -> str:
 # -- the columns ------------------------------------------------------------------------------
 
 
-def ownership_of(candidate: CandidateMemory, neighbour: Neighbour) -> Ownership:
+def authors_of(candidate: CandidateMemory, neighbour: Neighbour) -> PairAuthors:
     """Whose words a candidate and a near memory are."""
     if candidate.said_by not in OWN_WORDS:
         return "candidate_other"
@@ -359,7 +359,7 @@ class NeighbourRuling(Frozen):
     """The memory."""
     verdict: RelationVerdict
     """The reader's verdict."""
-    ownership: Ownership
+    authors: PairAuthors
     """Whose words the two are."""
     later: LaterSide
     """Which of the two tells of the later time."""
@@ -390,14 +390,14 @@ def rule_on_neighbour(
         assertion: How the candidate is said.
         times: Those of the candidate, and those of the memory.
     """
-    ownership = ownership_of(candidate, neighbour)
+    authors = authors_of(candidate, neighbour)
     later = later_side(*times)
     sureness = sureness_of(verdict, assertion=assertion, spoken=times[0])
-    row = row_for((relation_key(verdict.relation), ownership, later, sureness))
+    row = row_for((relation_key(verdict.relation), authors, later, sureness))
     return NeighbourRuling(
         neighbour=neighbour,
         verdict=verdict,
-        ownership=ownership,
+        authors=authors,
         later=later,
         sureness=sureness,
         row=row.id,

@@ -10,9 +10,9 @@ from memguard.methods.reconcile.rules import (
     NeighbourRuling,
     RelationKey,
     SpokenAt,
+    authors_of,
     combine,
     later_side,
-    ownership_of,
     rule_on_neighbour,
 )
 from memguard.schema.memory import Lifecycle, Provenance
@@ -73,9 +73,9 @@ def test_another_author_changes_nothing(relation: RelationKey, said_by: str) -> 
 
 def test_another_speaker_is_another_author() -> None:
     ben = said("I live in Lisbon.", speaker="Ben")
-    assert ownership_of(ben, neighbour(speaker="Ana")) == "candidate_other"
-    assert ownership_of(ben, neighbour(speaker="ben ")) == "same"
-    assert ownership_of(ben, neighbour()) == "same"
+    assert authors_of(ben, neighbour(speaker="Ana")) == "candidate_other"
+    assert authors_of(ben, neighbour(speaker="ben ")) == "same"
+    assert authors_of(ben, neighbour()) == "same"
 
 
 @pytest.mark.parametrize("assertion", ["temporary", "doubtful"])
