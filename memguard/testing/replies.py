@@ -230,6 +230,7 @@ def relations(
     certain: bool = True,
     assertion: str = "plain",
     event_at: str | None = None,
+    reason: str = "scripted",
 ) -> Callable[[Sequence[Any]], str]:
     """A step for `ScriptedChatModel` that answers the prompt `reconcile/relate`.
 
@@ -243,11 +244,19 @@ def relations(
         certain: Whether the relations are certain.
         assertion: How the new memory is said.
         event_at: The date of its event.
+        reason: The reason of every relation.
     """
 
     def answer(messages: Sequence[Any]) -> str:
         prompt = str(messages[-1].content)
-        return relations_of(prompt, relate, certain=certain, assertion=assertion, event_at=event_at)
+        return relations_of(
+            prompt,
+            relate,
+            certain=certain,
+            assertion=assertion,
+            event_at=event_at,
+            reason=reason,
+        )
 
     return answer
 
@@ -259,6 +268,7 @@ def relations_of(
     certain: bool = True,
     assertion: str = "plain",
     event_at: str | None = None,
+    reason: str = "scripted",
 ) -> str:
     """The answer to one prompt `reconcile/relate`; the arguments are those of `relations`."""
     shown, _, rest = prompt.partition("</stored_memories>")
@@ -269,8 +279,8 @@ def relations_of(
         memory: str = json.loads(stored)
         by_text = (relate or {}).get(memory) if not callable(relate) else relate(text, memory)
         relation = by_text or "coexists"
-        reason = "scripted" if by_text else ""
-        rows.append({"memory": name, "reason": reason, "relation": relation, "certain": certain})
+        why = reason if by_text else ""
+        rows.append({"memory": name, "reason": why, "relation": relation, "certain": certain})
     return json.dumps({"relations": rows, "assertion": assertion, "event_at": event_at})
 
 

@@ -88,13 +88,11 @@ def doc_answer(request: dict[str, Any]) -> str:
     case = answer_conmem(request)
     if case is not None:
         return case
-    if "<new_memory>" in prompt:
-        return relations_of(prompt, relate)
     if "<new_turns>" in prompt:
         new = prompt.split("<new_turns>")[1].split("</new_turns>", maxsplit=1)[0]
         facts = [
             {"text": text, "about": "the user", "turns": [int(number)]}
-            for number, said in re.findall(r"^\[(\d+)\] user[^:]*: (.*)$", new, re.MULTILINE)
+            for number, said in re.findall(r'^\[(\d+)\] user.*?: (".*)$', new, re.MULTILINE)
             for words, (text, _, _) in FACTS.items()
             if words in said
         ]
@@ -114,7 +112,10 @@ def relate(text: str, memory: str) -> str | None:
 
 
 def answer_user(request: dict[str, Any]) -> str:
-    """The answer of an agent, which shows whether it knew."""
+    """The answer of an agent, which shows whether it knew; or how memories relate."""
+    prompt = str(request["messages"][-1]["content"])
+    if "<new_memory>" in prompt:
+        return relations_of(prompt, relate, reason="the user moved")
     system = str(request["messages"][0]["content"])
     return "Somewhere in Porto, then?" if "lives in Porto" in system else "Good to know."
 

@@ -87,14 +87,18 @@ async def recall(
     if origins is not None:
         near = await with_origins(near, origins)
     # A thread with a checkpointer still has the answer about the last candidate.
-    return {"now": clock(), "near": near, "related": None}
+    now = clock()
+    later = _later_keys(state, near, now=now)
+    # Memories that were replaced matter only to a candidate that is older than what replaced them.
+    past = tuple(n for n in near.past if n.lifecycle.superseded_by in later)
+    compared = (*near.current, *past)
+    return {"now": now, "near": near, "compared": compared, "later": later, "related": None}
 
 
 async def relate(state: ReconcileState, *, reader: RelationReader) -> dict[str, Any]:
     """Ask the reader how the candidate relates to the near memories; nobody if there are none."""
-    neighbours = _compared(state)
     answer = await read_all(
-        reader, state.candidate, neighbours, now=_now(state), later=_later_keys(state)
+        reader, state.candidate, state.compared, now=_now(state), later=state.later
     )
     return {"related": answer}
 
@@ -103,24 +107,13 @@ def _now(state: ReconcileState) -> datetime:
     return state.now or datetime.now(UTC)
 
 
-def _compared(state: ReconcileState) -> tuple[Neighbour, ...]:
-    """The near memories that the reader is asked about.
-
-    Memories that were replaced matter only to a candidate that is older than what replaced them.
-    """
-    near, later = state.near, _later_keys(state)
-    past = tuple(n for n in near.past if n.lifecycle.superseded_by in later)
-    return (*near.current, *past)
-
-
-def _later_keys(state: ReconcileState) -> frozenset[str]:
-    """The keys of the near memories that were said later, as far as that is known by now."""
+def _later_keys(state: ReconcileState, near: NearMemories, *, now: datetime) -> frozenset[str]:
     candidate = spoken_by_candidate(
-        state.candidate, now=state.now, event_at=None, turn_order=_turn_order(state)
+        state.candidate, now=now, event_at=None, turn_order=_turn_order(state)
     )
     return frozenset(
         neighbour.key
-        for neighbour in (*state.near.current, *state.near.past)
+        for neighbour in (*near.current, *near.past)
         if later_side(candidate, _spoken(state, neighbour)) == "stored"
     )
 
@@ -181,7 +174,7 @@ def _rule_on_all(
             assertion=answer.reading.assertion,
             times=(spoken, _spoken(state, neighbour)),
         )
-        for neighbour in _compared(state)
+        for neighbour in state.compared
     ]
 
 
@@ -208,7 +201,10 @@ def _evidence(
         # The record that the candidate confirms, or one of the past that it repeats.
         "repeated": plan.confirmed.neighbour.key if plan.confirmed is not None else None,
         "assertion": answer.reading.assertion,
-        **spoken.model_dump(mode="json"),
+        "event_at": _iso(spoken.event_at),
+        "said_at": _iso(spoken.said_at),
+        "assumed_at": _iso(spoken.assumed_at),
+        "position": spoken.position,
         "neighbours": [
             verdict_row(
                 ruling.neighbour,

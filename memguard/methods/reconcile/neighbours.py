@@ -58,13 +58,20 @@ async def find_neighbours(
     limit = max(_MIN_SEARCHED, 3 * spec.k)
     while True:
         items = await search_exactly(store, candidate.namespace, query=candidate.text, limit=limit)
-        neighbours = [neighbour_of(item) for item in items if item.key != but]
-        ranked = [n for n in neighbours if n is not None and n.score is not None]
-        if neighbours and not ranked:
+        scores = [_score(item) for item in items]
+        if items and all(score is None for score in scores):
             return NearMemories(notes=(NO_INDEX,))
-        near = [n for n in ranked if n.score is not None and n.score >= spec.min_score]
+        # Only what is near is read; in a large store that is little of what a search returns.
+        near = [
+            neighbour
+            for item, score in zip(items, scores, strict=True)
+            if score is not None and score >= spec.min_score and item.key != but
+            if (neighbour := neighbour_of(item)) is not None
+        ]
         current = [n for n in near if n.lifecycle.is_current][: spec.k]
-        exhausted = len(items) < limit or len(near) < len(ranked)
+        # Items come in the order of their scores.
+        is_far = bool(scores) and (scores[-1] or 0.0) < spec.min_score
+        exhausted = len(items) < limit or is_far
         if exhausted or len(current) == spec.k or limit >= _MAX_SEARCHED:
             break
         # Restatements that were superseded are as near as the current one.
@@ -103,17 +110,21 @@ def neighbour_of(item: Item) -> Neighbour | None:
         return None
     provenance = _provenance(value)
     created_at = _MOMENT.validate_python(item.created_at)
-    score = item.score if isinstance(item, SearchItem) else None
     return Neighbour(
         namespace=tuple(item.namespace),
         key=item.key,
         text=text,
         said_at=(provenance.said_at if provenance is not None else None) or created_at,
-        # NaN compares with nothing, so it counts as no score.
-        score=None if score is None or math.isnan(score) else min(1.0, max(0.0, float(score))),
+        score=_score(item),
         provenance=provenance,
         lifecycle=lifecycle_of(value),
     )
+
+
+def _score(item: Item) -> float | None:
+    score = item.score if isinstance(item, SearchItem) else None
+    # NaN compares with nothing, so it counts as no score.
+    return None if score is None or math.isnan(score) else min(1.0, max(0.0, float(score)))
 
 
 def _provenance(value: Mapping[str, Any]) -> Provenance | None:

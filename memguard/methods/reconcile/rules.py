@@ -13,9 +13,8 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 from memguard.methods.reconcile.config import OnConflict
-from memguard.schema.base import Frozen
 from memguard.schema.decision import Inconclusive
-from memguard.schema.memory import CandidateMemory, Moment, SaidBy
+from memguard.schema.memory import CandidateMemory, SaidBy
 from memguard.schema.relations import Assertion, Neighbour, Relation, RelationVerdict
 
 METHOD = "reconcile"
@@ -254,14 +253,15 @@ def authors_of(candidate: CandidateMemory, neighbour: Neighbour) -> PairAuthors:
     return "candidate_other" if len(speakers) > 1 else "same"
 
 
-class SpokenAt(Frozen):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SpokenAt:
     """What is known of the time of a candidate or a memory."""
 
-    event_at: Moment = None
+    event_at: datetime | None = None
     """When what it says happened or began, if its words tell."""
-    said_at: Moment = None
+    said_at: datetime | None = None
     """When it was said, or said again; `None` if no turn has a time."""
-    assumed_at: Moment = None
+    assumed_at: datetime | None = None
     """What counts instead: the time of the run, or the time of storing."""
     position: int | None = None
     """The place of its latest turn in the conversation that is being read."""
@@ -352,7 +352,8 @@ def relation_key(relation: Relation | Inconclusive) -> RelationKey:
 # -- all near memories together ---------------------------------------------------------------
 
 
-class NeighbourRuling(Frozen):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NeighbourRuling:
     """What the table says about the candidate and one near memory."""
 
     neighbour: Neighbour
@@ -406,7 +407,8 @@ def rule_on_neighbour(
     )
 
 
-class ReconcilePlan(Frozen):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReconcilePlan:
     """What happens to the candidate and to the memories near it."""
 
     outcome: Literal["store", "confirm", "repeat", "hold"]

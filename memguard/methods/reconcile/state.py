@@ -11,7 +11,7 @@ from memguard.schema.base import GraphInput
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import Conversation, Lifecycle
 from memguard.schema.receipt import MethodReport
-from memguard.schema.relations import RecordChange
+from memguard.schema.relations import Neighbour, RecordChange
 
 
 class ReconcileInput(GraphInput):
@@ -55,6 +55,10 @@ class ReconcileState(ReconcileInput):
     """The time at which it began."""
     near: NearMemories = NearMemories()
     """The near memories."""
+    compared: tuple[Neighbour, ...] = ()
+    """Those that the reader is asked about."""
+    later: frozenset[str] = frozenset()
+    """Keys of near memories that were said later, as far as that is known before reading."""
     related: RelationAnswer | None = None
     """The reader's answer."""
     decision: AdmissionDecision | None = None
