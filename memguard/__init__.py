@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from memguard.methods.consistency_gate.config import ConsistencyGate
     from memguard.methods.factor_compiled import create_factor_compiled_graph
     from memguard.methods.permission_semantic import create_permission_semantic_graph
+    from memguard.methods.reconcile import create_reconcile_graph
+    from memguard.methods.reconcile.config import Reconcile
     from memguard.methods.writer import create_writer_graph
     from memguard.methods.writer.config import Writer
     from memguard.middleware import MemguardMiddleware
@@ -56,6 +58,7 @@ __all__ = [
     "ReadReport",
     "Recall",
     "Receipt",
+    "Reconcile",
     "RelevanceGate",
     "Turn",
     "Usage",
@@ -68,6 +71,7 @@ __all__ = [
     "create_memory_agent",
     "create_permission_semantic_graph",
     "create_read_guard",
+    "create_reconcile_graph",
     "create_write_guard",
     "create_writer_graph",
     "guard_store",
@@ -90,6 +94,8 @@ _NAMES = {
     "methods.consistency_gate.config": ("ConsistencyGate",),
     "methods.factor_compiled": ("create_factor_compiled_graph",),
     "methods.permission_semantic": ("create_permission_semantic_graph",),
+    "methods.reconcile": ("create_reconcile_graph",),
+    "methods.reconcile.config": ("Reconcile",),
     "methods.writer": ("create_writer_graph",),
     "methods.writer.config": ("Writer",),
     "middleware": ("MemguardMiddleware",),

@@ -33,6 +33,7 @@ from memguard.journal.marks import (
     log_marks,
     refuse_outdated,
 )
+from memguard.schema.base import Namespace
 from memguard.schema.memory import MemoryRecord, Provenance, record_key
 from memguard.schema.receipt import Receipt, WriteOutcome
 from memguard.schema.relations import RecordChange
@@ -373,6 +374,19 @@ def logged_decisions(
         (policy_digest, to_json(list(candidate_ids))),
     )
     return {candidate_id: RECEIPTS.load(body) for candidate_id, body in rows}
+
+
+def origins_of(
+    db: sqlite3.Connection, namespace: Namespace, keys: Sequence[str]
+) -> dict[str, Provenance]:
+    """Where the items under these keys came from, by the latest receipt that stored them."""
+    rows = db.execute(
+        "SELECT body FROM receipts WHERE namespace = ? AND outcome = 'stored' "
+        "AND record_key IN (SELECT value FROM json_each(?)) ORDER BY seq",
+        (to_json(namespace), to_json(list(keys))),
+    )
+    records = (record_of(RECEIPTS.load(body)) for (body,) in rows)
+    return {record.key: record.provenance for record in records}
 
 
 def _redacted(receipts: dict[str, Receipt]) -> dict[str, Receipt]:

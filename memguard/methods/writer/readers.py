@@ -22,7 +22,7 @@ from memguard.llm.models import LOCAL, Model, ModelLike, resolve_model
 from memguard.llm.parsing import parse_json
 from memguard.llm.texts import without_reasoning
 from memguard.local.statements import read_statements
-from memguard.methods.authorship import roles_behind
+from memguard.methods.authorship import roles_behind, speaker_behind
 from memguard.methods.writer.config import Writer
 from memguard.methods.writer.rules import Pass
 from memguard.prompts import Prompt, load_prompt, resolve_prompt
@@ -282,7 +282,12 @@ def _candidate(fact: ExtractedFact, *, chunk: Pass, conversation_id: str) -> Can
         conversation_id=conversation_id,
     )
     # By its words: a model may cite the user's line for what a pasted mail says.
-    return candidate.model_copy(update={"said_by": roles_behind(candidate, sources)})
+    return candidate.model_copy(
+        update={
+            "said_by": roles_behind(candidate, sources),
+            "speaker": speaker_behind(candidate, sources),
+        }
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
