@@ -35,6 +35,7 @@ ReasonCode = Literal[
     "zero_effect",
     "tie_break",
     "human_approved",
+    "human_deleted",
     "redacted",
 ]
 """The reason of a decision.
@@ -53,6 +54,7 @@ ReasonCode = Literal[
 * `zero_effect`: it had no effect, and the setting for this case decided.
 * `tie_break`: it had no effect, and a judge decided.
 * `human_approved`: a person phrased the memory in a review; no model call.
+* `human_deleted`: a person took a stored memory out of memory; no model call.
 * `redacted`: `scrub` replaced a stored record by one without its secrets; no model call.
 """
 

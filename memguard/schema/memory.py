@@ -145,11 +145,12 @@ class Provenance(Frozen):
     """The name of who said its latest source turn, if known."""
 
 
-Ending = Literal["superseded", "edited", "undone"]
+Ending = Literal["superseded", "edited", "deleted", "undone"]
 """Why a stored memory is no longer current.
 
 * `superseded`: a later one replaced it; it held until then.
 * `edited`: a person wrote another text in its place.
+* `deleted`: a person took it out of memory; it can be brought back until it is forgotten.
 * `undone`: a person took back the decision that stored it.
 """
 
