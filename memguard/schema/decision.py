@@ -37,6 +37,7 @@ ReasonCode = Literal[
     "human_approved",
     "human_deleted",
     "redacted",
+    "undone",
 ]
 """The reason of a decision.
 
@@ -56,6 +57,7 @@ ReasonCode = Literal[
 * `human_approved`: a person phrased the memory in a review; no model call.
 * `human_deleted`: a person took a stored memory out of memory; no model call.
 * `redacted`: `scrub` replaced a stored record by one without its secrets; no model call.
+* `undone`: a person took back an earlier decision, which the receipt names; no model call.
 """
 
 
