@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from langgraph.store.base import BaseStore, GetOp, Item, SearchItem
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from memguard.errors import ErrorCode, InvalidInputError, MemguardError, StoreError
 from memguard.memories.values import MemoryEntry, MemoryPage
@@ -14,7 +14,7 @@ from memguard.paging import search_exactly
 from memguard.portal import call_store
 from memguard.read.recall import text_of
 from memguard.schema.base import Namespace
-from memguard.schema.memory import Lifecycle, MemoryRecord, Provenance
+from memguard.schema.memory import Provenance, lifecycle_of
 
 _ALL = 2**31
 """More memories than a store holds: no limit."""
@@ -25,52 +25,39 @@ _MAX_NAMED = 5
 _ADVICE = "nothing was changed; try again"
 
 
-def record_of_item(item: Item) -> MemoryRecord | None:
-    """The record of an item; `None` if memguard did not write it, or not in this form."""
-    block = item.value.get("memguard")
-    text = item.value.get("content")
-    if not isinstance(block, Mapping) or not isinstance(text, str):
+def origin_of(value: Mapping[str, Any]) -> Provenance | None:
+    """The origin of an item; `None` if memguard did not store it, or not in its own form."""
+    block = value.get("memguard")
+    if not isinstance(block, Mapping):
         return None
     fields = cast("Mapping[str, Any]", block)
     try:
-        return MemoryRecord(
-            namespace=tuple(item.namespace),
-            key=item.key,
-            text=text,
-            provenance=Provenance(**_only(fields, Provenance)),
-            lifecycle=Lifecycle(**_only(fields, Lifecycle)),
-        )
+        return Provenance(**{k: v for k, v in fields.items() if k in Provenance.model_fields})
     except ValidationError:
         return None
 
 
-def _only(fields: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if name in model.model_fields}
-
-
 def entry_of(item: Item) -> MemoryEntry:
-    """An item of the store as a memory; of another program's item only the text is known."""
+    """An item of the store as a memory; of another program's item little but the text is known."""
     score = item.score if isinstance(item, SearchItem) else None
-    common: dict[str, Any] = {
-        "id": item.key,
-        "namespace": tuple(item.namespace),
-        "stored_at": item.created_at,
-        # Stores may compute slightly more than 1 for the same text.
-        "score": None if score is None else min(1.0, max(0.0, score)),
-    }
-    record = record_of_item(item)
-    if record is None:
-        return MemoryEntry(text=text_of(item.value) or "", **common)
-    origin, life = record.provenance, record.lifecycle
+    life = lifecycle_of(item.value)
+    origin = origin_of(item.value)
+    details: dict[str, Any] = {}
+    if origin is not None:
+        details = {
+            "said_at": origin.said_at,
+            "said_by": origin.said_by,
+            "speaker": origin.speaker,
+            "subject": origin.subject,
+            "receipt_id": origin.receipt_id,
+        }
     return MemoryEntry(
-        **common,
-        text=record.text,
+        id=item.key,
+        namespace=tuple(item.namespace),
+        text=text_of(item.value),
         state="current" if life.is_current else life.ended_as or "superseded",
-        said_at=origin.said_at,
+        stored_at=item.created_at,
         event_at=life.event_at,
-        said_by=origin.said_by,
-        speaker=origin.speaker,
-        subject=origin.subject,
         superseded_by=life.superseded_by,
         valid_until=life.valid_until,
         reason=life.reason,
@@ -78,7 +65,9 @@ def entry_of(item: Item) -> MemoryEntry:
         conflicts_with=life.conflicts_with,
         confirmed=len(life.confirmed_by),
         confirmed_at=life.confirmed_at,
-        receipt_id=origin.receipt_id,
+        # Stores may compute slightly more than 1 for the same text.
+        score=None if score is None else min(1.0, max(0.0, score)),
+        **details,
     )
 
 
