@@ -267,13 +267,13 @@ def _receipt(
     decision = AdmissionDecision(
         outcome=outcome, reason=reason, explanation=explanation, method=method
     )
-    said = Turn(id="1", role="user", content=candidate.text, at=candidate.said_at)
+    turn = Turn(id="1", role="user", content=candidate.text, at=candidate.said_at)
     report = MethodReport(
         method=method,
         spec={},
         decision=decision,
         evidence={**evidence},
-        context=(said,) if method == WORDING_METHOD else (),
+        context=(turn,) if method == WORDING_METHOD else (),
     )
     return receipts.create(
         candidate,

@@ -14,7 +14,8 @@ from memguard.paging import search_exactly
 from memguard.portal import call_store
 from memguard.read.recall import text_of
 from memguard.schema.base import Namespace
-from memguard.schema.memory import Provenance, lifecycle_of
+from memguard.schema.memory import Provenance, Turn, lifecycle_of
+from memguard.schema.receipt import Receipt
 
 _ALL = 2**31
 """More memories than a store holds: no limit."""
@@ -125,6 +126,13 @@ async def find_item(store: BaseStore, namespace: Namespace, memory_id: str) -> I
     return next(item for item in items if item.key == key)
 
 
+async def find_text(
+    store: BaseStore, namespace: Namespace, text: str
+) -> tuple[str, Item | None]:
+    """The key of a text, with the current memory that has the text, or `None` if none has it."""
+    raise NotImplementedError
+
+
 def unique_id(prefix: str, ids: Collection[str], *, namespace: Namespace) -> str:
     """The only one of the ids that is this one or begins with it.
 
@@ -229,3 +237,10 @@ def _read_cursor(text: str) -> tuple[float, str]:
 def details_of(entries: Sequence[MemoryEntry], key: str) -> tuple[MemoryEntry, ...]:
     """The current memories that are a detail of the one with this key."""
     return tuple(entry for entry in entries if entry.detail_of == key and entry.is_current)
+
+
+def source_turns(receipt: Receipt) -> tuple[Turn, ...]:
+    """The turns that a candidate cites, as its receipt quotes them; all turns if it cites none."""
+    turns = tuple(dict.fromkeys(turn for report in receipt.reports for turn in report.context))
+    cited = tuple(turn for turn in turns if turn.id in receipt.candidate.turn_ids)
+    return cited or turns
