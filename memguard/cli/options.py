@@ -78,6 +78,13 @@ ConversationOption = Annotated[
 ActorOption = Annotated[
     str | None, typer.Option("--actor", help="Name for the log; your login name by default.")
 ]
+MemoryArgument = Annotated[
+    str, typer.Argument(help="Id of the memory, or its first characters.", metavar="ID")
+]
+ReasonOption = Annotated[
+    str, typer.Option("--reason", help="Why, for the history; it stays in the log.")
+]
+YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask before it is done.")]
 ReceiptArgument = Annotated[
     str, typer.Argument(help="Id of the receipt, or its first characters.", metavar="ID")
 ]

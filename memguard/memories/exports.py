@@ -99,7 +99,13 @@ def _page(
         ExportedReceipt(
             receipt=receipt,
             events=tuple(
-                ExportedEvent(kind=event.kind, actor=event.actor, at=event.at, body=event.body)
+                ExportedEvent(
+                    kind=event.kind,
+                    candidate_id=event.candidate_id,
+                    actor=event.actor,
+                    at=event.at,
+                    body=event.body,
+                )
                 for event in events_of(db, receipt.id)
                 if event.kind not in LOCAL_EVENTS
             ),

@@ -213,8 +213,8 @@ def _compare_receipts(
     for line in lines:
         receipt = line.receipt
         events = events_of(db, receipt.id)
-        kinds = {event.kind for event in events}
-        if "forgotten" in kinds:
+        kinds = {(event.kind, event.candidate_id) for event in events}
+        if any(kind == "forgotten" for kind, _ in kinds):
             conflicts.append(f"receipt {receipt.id} was forgotten here and cannot come back")
         elif not events:
             if _is_decided(db, receipt):
@@ -223,7 +223,7 @@ def _compare_receipts(
                 to_log.append(line)
         elif not _is_logged(db, receipt):
             conflicts.append(f"receipt {receipt.id} is in the log with other content")
-        elif not {event.kind for event in line.events} <= kinds:
+        elif not {(event.kind, event.candidate_id) for event in line.events} <= kinds:
             to_log.append(line)
     return tuple(to_log), tuple(conflicts)
 
@@ -258,7 +258,7 @@ def _log_receipts(
                 db,
                 event.kind,
                 receipt.id,
-                receipt.candidate.id,
+                event.candidate_id,
                 actor=event.actor,
                 at=event.at,
                 body=json.dumps(event.body, separators=(",", ":")),

@@ -54,6 +54,8 @@ class ExportedEvent(Frozen):
 
     kind: EventKind
     """What happened."""
+    candidate_id: str
+    """The candidate; of a change, the memory that is changed, as a digest."""
     actor: str
     """Who did it."""
     at: datetime

@@ -519,6 +519,13 @@ class Memories:
         raise NotImplementedError
 
 
+def memories_of(store: BaseStore, *, namespace: Namespace, journal: Journal) -> Memories:
+    """`Memories` of a namespace whose labels are as the store has them, as a guard resolves it."""
+    memories = Memories(store, namespace=("memories",), receipts=journal)
+    memories._namespace = namespace  # noqa: SLF001
+    return memories
+
+
 def _labels(namespace: Namespace, *, store: BaseStore) -> Namespace:
     labels = tuple(namespace)
     if isinstance(namespace, str) or not labels or any(is_blank(label) for label in labels):

@@ -310,7 +310,12 @@ def read_request(state: ReadGuardState) -> Request:
         repeated = last is not None and turns[last].content.strip() == state.query.strip()
         end = last if repeated and last is not None else len(turns)
         query, before, after = state.query, turns[:end], turns[end + 1 :]
-    tools = [turn for turn in (*before[-_EVIDENCE_TURNS:], *after) if turn.role == "tool"]
+    # What a memory tool returned is rendered: a memory is no evidence against another.
+    tools = [
+        turn
+        for turn in (*before[-_EVIDENCE_TURNS:], *after)
+        if turn.role == "tool" and not turn.rendered
+    ]
     results = tuple(
         Evidence(text=turn.content, source=turn.speaker or "tool", at=turn.at)
         for turn in tools
