@@ -32,9 +32,7 @@ def add(
     Secrets, instructions to the assistant and texts of more than one fact are refused. A text that
     is stored already is confirmed instead.
     """
-    with open_memories(
-        store, embed=embed, user=user, namespace=namespace, create=True
-    ) as memories:
+    with open_memories(store, embed=embed, user=user, namespace=namespace, create=True) as memories:
         receipt = memories.add(text, actor=actor_of(actor))
     if as_json:
         print_json({"receipt": receipt})

@@ -69,9 +69,7 @@ def import_file(
 
     from memguard.memories.imports import OnConflict
 
-    with open_memories(
-        store, embed=embed, user=user, namespace=namespace, create=True
-    ) as memories:
+    with open_memories(store, embed=embed, user=user, namespace=namespace, create=True) as memories:
         report = memories.import_(
             file, actor=actor_of(actor), on_conflict=cast("OnConflict", on_conflict)
         )

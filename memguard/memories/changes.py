@@ -156,9 +156,7 @@ def edit_receipt(
     )
 
 
-def delete_receipt(
-    item: Item, *, actor: str, reason: str, receipts: ReceiptFactory
-) -> Receipt:
+def delete_receipt(item: Item, *, actor: str, reason: str, receipts: ReceiptFactory) -> Receipt:
     """The receipt of a deletion: it marks the memory, and has its text for an undo."""
     before = lifecycle_of(item.value)
     origin = origin_of(item.value)

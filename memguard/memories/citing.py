@@ -34,10 +34,12 @@ def cite_turns(text: str, *, quote: str, conversation: Conversation) -> tuple[st
     if not users:
         return ()
     wanted = _folded(quote)
-    quoted = [i for i in users if len(wanted) >= _MIN_QUOTED and wanted in _folded(turns[i].content)]
+    quoted = [
+        i for i in users if len(wanted) >= _MIN_QUOTED and wanted in _folded(turns[i].content)
+    ]
     # The latest, because a user who says it again means it as it is now.
     chosen = quoted[-1:] or _sharing_words(text, turns, users) or users[-1:]
-    indexes = {index for index in chosen}
+    indexes = set(chosen)
     indexes |= {index - 1 for index in chosen if index > 0 and is_bare(turns[index])}
     return tuple(dict.fromkeys(turns[index].id for index in sorted(indexes)))
 
@@ -46,8 +48,8 @@ def _sharing_words(text: str, turns: Sequence[Turn], users: Sequence[int]) -> li
     """The user's turns that share most words with a text; none if none shares any."""
     words = content_words(text)
     shared = {index: len(words & content_words(turns[index].content)) for index in users}
-    most = max(shared.values())
-    return [index for index, count in shared.items() if count == most] if most else []
+    highest = max(shared.values())
+    return [index for index, count in shared.items() if count == highest] if highest else []
 
 
 def find_memory(name: str, memories: Sequence[MemoryEntry]) -> MemoryEntry:

@@ -67,9 +67,7 @@ async def export_memories(
     )
 
 
-async def _receipts(
-    journal: Journal, namespace: Namespace
-) -> tuple[list[ExportedReceipt], int]:
+async def _receipts(journal: Journal, namespace: Namespace) -> tuple[list[ExportedReceipt], int]:
     """The receipts of exactly this namespace, oldest first, and how many are left out."""
     receipts: list[ExportedReceipt] = []
     left_out = 0

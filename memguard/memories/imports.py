@@ -181,10 +181,12 @@ def _problem_of_receipt(
             if "record" in event.body
         }
     except ValidationError as error:
-        return f"receipt {receipt.id!r} has a record that cannot be read: {error.errors()[0]['msg']}"
+        return (
+            f"receipt {receipt.id!r} has a record that cannot be read: {error.errors()[0]['msg']}"
+        )
     others = namespaces - {namespace}
     if others:
-        return f"receipt {receipt.id!r} is of another namespace, {sorted(others)[0]!r}"
+        return f"receipt {receipt.id!r} is of another namespace, {min(others)!r}"
     if not line.events or line.events[0].kind != "decided":
         return f"receipt {receipt.id!r} does not begin with the event `decided`"
     if any(event.kind == "forgotten" for event in line.events):

@@ -60,7 +60,7 @@ class ExportedEvent(Frozen):
     """Who did it."""
     at: datetime
     """When, in UTC."""
-    body: dict[str, JsonValue] = {}
+    body: dict[str, JsonValue] = Field(default={})
     """Details, such as the record of an intent."""
 
 

@@ -8,10 +8,11 @@ from langgraph.store.base import BaseStore, GetOp, Item, SearchItem
 from pydantic import ValidationError
 
 from memguard.errors import ErrorCode, InvalidInputError, MemguardError, StoreError
+from memguard.journal.current_keys import current_keys
+from memguard.journal.storing import call_or_advise
 from memguard.memories.values import MemoryEntry, MemoryPage
 from memguard.normal_form import comparison_form
 from memguard.paging import search_exactly
-from memguard.portal import call_store
 from memguard.read.recall import text_of
 from memguard.schema.base import Namespace
 from memguard.schema.memory import Provenance, Turn, lifecycle_of
@@ -118,7 +119,8 @@ async def find_item(store: BaseStore, namespace: Namespace, memory_id: str) -> I
     """
     wanted = memory_id.strip()
     if wanted:
-        (item,) = await call_store(store, [GetOp(namespace, wanted, refresh_ttl=False)])
+        ops = [GetOp(namespace, wanted, refresh_ttl=False)]
+        (item,) = await call_or_advise(store, ops, advice=_ADVICE)
         if item is not None:
             return item
     items = await all_items(store, namespace)
@@ -126,11 +128,26 @@ async def find_item(store: BaseStore, namespace: Namespace, memory_id: str) -> I
     return next(item for item in items if item.key == key)
 
 
-async def find_text(
-    store: BaseStore, namespace: Namespace, text: str
-) -> tuple[str, Item | None]:
-    """The key of a text, with the current memory that has the text, or `None` if none has it."""
-    raise NotImplementedError
+async def find_text(store: BaseStore, namespace: Namespace, text: str) -> tuple[str, Item | None]:
+    """The key of a text, with the current memory that has the text, or `None` if none has it.
+
+    Raises:
+        InvalidInputError: If another program put another text under the key of this one.
+        StoreError: If the store failed.
+    """
+    choice = (await current_keys(store, namespace, [text]))[text]
+    if choice.is_taken:
+        msg = (
+            f"the item {choice.key!r} in {' / '.join(namespace)} has another text under the key of "
+            "this one: delete or move that item first"
+        )
+        raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
+    if not choice.is_stored:
+        return choice.key, None
+    (item,) = await call_or_advise(
+        store, [GetOp(namespace, choice.key, refresh_ttl=False)], advice=_ADVICE
+    )
+    return choice.key, item
 
 
 def unique_id(prefix: str, ids: Collection[str], *, namespace: Namespace) -> str:

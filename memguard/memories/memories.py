@@ -7,16 +7,15 @@ change has a receipt that `undo` takes back. Only forgetting erases.
 import re
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Literal, Self
+from typing import Self
 
 from langgraph.store.base import BaseStore
 
-from memguard.errors import ErrorCode, InvalidInputError
+from memguard.errors import ErrorCode, InvalidInputError, StoreError
 from memguard.journal.commit import Backing, commit
-from memguard.journal.forgetting import ForgetReport, ForgetSelection, forget
+from memguard.journal.forgetting import ForgetReport
 from memguard.journal.journal import Journal
 from memguard.journal.lineage import LineageEntry, lineage
-from memguard.journal.receipts import RECEIPTS
 from memguard.journal.undo import undo
 from memguard.memories import changes, lookup
 from memguard.memories.exports import ExportTarget, export_memories
@@ -82,6 +81,13 @@ class Memories:
         self._receipts = receipts
         self._open: Backing | None = None
         self._factory = ReceiptFactory()
+
+    @classmethod
+    def resolved(cls, store: BaseStore, *, namespace: Namespace, receipts: Journal) -> Self:
+        """The memories of a namespace that `resolve_namespace` returned: its labels are escaped."""
+        memories = cls(store, namespace=("memories",), receipts=receipts)
+        memories._namespace = namespace
+        return memories
 
     @property
     def namespace(self) -> Namespace:
@@ -218,7 +224,8 @@ class Memories:
     async def ashow(self, memory_id: str) -> MemoryDetail:
         """See `show`."""
         item = await lookup.find_item(self._store, self._namespace, memory_id)
-        entries = [lookup.entry_of(one) for one in await self._items()]
+        items = await lookup.all_items(self._store, self._namespace)
+        entries = list(map(lookup.entry_of, items))
         current = {entry.id for entry in entries if entry.is_current}
         entry = lookup.with_open_conflicts(lookup.entry_of(item), current=current)
         receipt: Receipt | None = None
@@ -343,9 +350,7 @@ class Memories:
         await self._recover()
         item = await lookup.find_item(self._store, self._namespace, memory_id)
         changes.check_current(item, verb="deleted")
-        receipt = changes.delete_receipt(
-            item, actor=actor, reason=reason, receipts=self._factory
-        )
+        receipt = changes.delete_receipt(item, actor=actor, reason=reason, receipts=self._factory)
         return await self._commit(receipt, actor=actor)
 
     def delete(self, memory_id: str, *, actor: str = USER, reason: str = "") -> Receipt:
@@ -517,13 +522,6 @@ class Memories:
 
     async def _receipt_to_undo(self, which: str) -> str:
         raise NotImplementedError
-
-
-def memories_of(store: BaseStore, *, namespace: Namespace, journal: Journal) -> Memories:
-    """`Memories` of a namespace whose labels are as the store has them, as a guard resolves it."""
-    memories = Memories(store, namespace=("memories",), receipts=journal)
-    memories._namespace = namespace  # noqa: SLF001
-    return memories
 
 
 def _labels(namespace: Namespace, *, store: BaseStore) -> Namespace:
