@@ -19,11 +19,12 @@ from pydantic import ValidationError
 
 from memguard.errors import ErrorCode, InvalidInputError, StoreError
 from memguard.journal.events import Intent, pending_intents, state_of
+from memguard.journal.fulfilment import fulfil
 from memguard.journal.journal import Journal
 from memguard.journal.quarantine import Quarantine
 from memguard.journal.receipts import ReceiptFilter, page, record_decision
 from memguard.journal.removal import delete_memory, log_deletion
-from memguard.journal.storing import call_or_advise, fulfil
+from memguard.journal.storing import call_or_advise
 from memguard.redaction import Screen, Sensitive, is_secret, redact, redact_values
 from memguard.schema.base import Namespace
 from memguard.schema.decision import AdmissionDecision
