@@ -1,6 +1,7 @@
 """Exports: everything of one namespace as JSON lines."""
 
 import asyncio
+import contextlib
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -48,7 +49,8 @@ async def export_memories(
     header = ExportHeader(
         namespace=namespace,
         exported_at=journal.now(),
-        memguard=read_version(),
+        # Reads files of the installation.
+        memguard=await asyncio.to_thread(read_version),
         memories=len(items),
         receipts=len(receipts),
         left_out=left_out,
@@ -144,6 +146,7 @@ def _replace_file(
             file.writelines(_lines(header, items, receipts))
         partial.replace(path)
     except OSError as error:
-        partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            partial.unlink()
         msg = f"cannot write the export to {str(path)!r}: {error.strerror or error}"
         raise InvalidInputError(msg, code=ErrorCode.FILE_UNREADABLE) from error

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from memguard.errors import ErrorCode, InvalidInputError, ReceiptError, StoreError
 from memguard.journal.events import add_event, events_of, state_of
 from memguard.journal.journal import Journal
+from memguard.journal.marks import Comparison
 from memguard.journal.receipts import RECEIPTS, record_decision
 from memguard.journal.storing import call_or_advise, default_ttl
 from memguard.memories.lines import (
@@ -36,6 +37,8 @@ OnConflict = Literal["raise", "skip"]
 _BATCH = 100
 """Memories that are put into the store at a time."""
 _ADVICE = "the receipts are logged; import the file again"
+_END = 2**62
+"""A position in the log after all others."""
 _MAX_NAMED = 3
 """Conflicts that an error lists."""
 
@@ -252,7 +255,10 @@ def _log_receipts(
     """Log receipts and events as they were, in their order; all of them, or none."""
     for line in lines:
         first = line.events[0]
-        record_decision(db, line.receipt, actor=first.actor, at=first.at)
+        # The order of the file is that of the decisions, not that of the releases from quarantine:
+        # what is settled counts as read, and is not compared again.
+        compared = Comparison(position=_END)
+        record_decision(db, line.receipt, actor=first.actor, at=first.at, compared=compared)
         receipt = line.receipt
         for event in line.events:
             # An event that is there already, from the decision or an earlier import, is ignored.

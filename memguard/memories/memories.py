@@ -4,7 +4,6 @@ Nothing is overwritten: an edit stores another text and marks the first, a delet
 change has a receipt that `undo` takes back. Only forgetting erases.
 """
 
-import re
 from datetime import datetime
 from pathlib import Path
 from typing import Self
@@ -20,6 +19,7 @@ from memguard.journal.undo import undo
 from memguard.memories import changes, lookup
 from memguard.memories.exports import ExportTarget, export_memories
 from memguard.memories.imports import OnConflict, import_memories
+from memguard.memories.naming import labels_of, memory_to_forget, receipt_to_undo
 from memguard.memories.values import (
     ExportReport,
     ImportReport,
@@ -27,12 +27,11 @@ from memguard.memories.values import (
     MemoryEntry,
     MemoryPage,
 )
-from memguard.namespaces import encode_label
 from memguard.portal import run_sync
-from memguard.schema.base import Namespace, is_blank
+from memguard.schema.base import Namespace
+from memguard.schema.forgetting import ForgetReport, ForgetSelection
 from memguard.schema.receipt import Receipt, ReceiptFactory
 
-_PLACEHOLDER = re.compile(r"\{[A-Za-z_]\w*\}")
 _MAX_LIMIT = 10_000
 """The longest page; more would have to be read into memory at once."""
 
@@ -77,7 +76,7 @@ class Memories:
         """
         # The store itself, as guards have it: a person's own words need no guard.
         self._store: BaseStore = getattr(store, "unguarded", store)
-        self._namespace = _labels(namespace, store=self._store)
+        self._namespace = labels_of(namespace, store=self._store)
         self._receipts = receipts
         self._open: Backing | None = None
         self._factory = ReceiptFactory()
@@ -374,7 +373,9 @@ class Memories:
     async def aundo(self, which: str, *, actor: str = USER, reason: str = "") -> Receipt:
         """See `undo`."""
         await self._recover()
-        receipt_id = await self._receipt_to_undo(which)
+        receipt_id = await receipt_to_undo(
+            which, journal=self.journal, store=self._store, namespace=self._namespace
+        )
         return await undo(self.journal, self._store, receipt_id, actor=actor, reason=reason)
 
     def undo(self, which: str, *, actor: str = USER, reason: str = "") -> Receipt:
@@ -407,7 +408,17 @@ class Memories:
         preview: bool = False,
     ) -> ForgetReport:
         """See `forget`."""
-        raise NotImplementedError
+        if (memory_id is None) == (contains is None):
+            msg = "`forget` takes exactly one of a memory and `contains`"
+            raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
+        if memory_id is not None:
+            memory_id = await memory_to_forget(
+                memory_id, journal=self.journal, store=self._store, namespace=self._namespace
+            )
+        selection = ForgetSelection(
+            namespace=self._namespace, memory=memory_id or "", contains=contains or ""
+        )
+        return await self._forget(selection, actor=actor, reason=reason, preview=preview)
 
     def forget(
         self,
@@ -421,7 +432,7 @@ class Memories:
         """Erase memories for good: records, receipts' texts, reads, quarantine and caches.
 
         Args:
-            memory_id: One memory.
+            memory_id: One memory, or the receipt of a candidate in quarantine.
             contains: All memories with this text instead.
             actor: Who erases, for the log.
             reason: Why; it stays in the log, so do not repeat the text.
@@ -440,7 +451,8 @@ class Memories:
         self, *, actor: str = USER, reason: str = "", preview: bool = False
     ) -> ForgetReport:
         """See `forget_user`."""
-        raise NotImplementedError
+        selection = ForgetSelection(namespace=self._namespace, everything=True)
+        return await self._forget(selection, actor=actor, reason=reason, preview=preview)
 
     def forget_user(
         self, *, actor: str = USER, reason: str = "", preview: bool = False
@@ -520,23 +532,17 @@ class Memories:
             raise
         return result.receipts[0]
 
-    async def _receipt_to_undo(self, which: str) -> str:
-        raise NotImplementedError
-
-
-def _labels(namespace: Namespace, *, store: BaseStore) -> Namespace:
-    labels = tuple(namespace)
-    if isinstance(namespace, str) or not labels or any(is_blank(label) for label in labels):
-        msg = f"the namespace {namespace!r} is no tuple of labels: pass ('memories', 'ana')"
-        raise InvalidInputError(msg, code=ErrorCode.NAMESPACE_INVALID)
-    for label in labels:
-        # A guard would fill it in from its run; here it would be an empty namespace of that name.
-        if _PLACEHOLDER.fullmatch(label):
-            msg = f"the namespace {labels!r} has the placeholder {label!r}: pass the user's own id"
-            raise InvalidInputError(msg, code=ErrorCode.NAMESPACE_INVALID)
-    if getattr(store, "accepts_any_label", False):
-        return labels
-    return tuple(encode_label(label) for label in labels)
+    async def _forget(
+        self, selection: ForgetSelection, *, actor: str, reason: str, preview: bool
+    ) -> ForgetReport:
+        return await forget(
+            self.journal,
+            self._store,
+            selection=selection,
+            actor=actor,
+            reason=reason,
+            preview=preview,
+        )
 
 
 def _check_limit(limit: int) -> None:
