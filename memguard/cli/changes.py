@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memguard.cli import options
-from memguard.cli.memories import print_entries
+from memguard.cli.memories import SHORT_ID, print_entries
 from memguard.cli.opening import open_memories
-from memguard.cli.options import actor_of
+from memguard.cli.options import actor_of, same_place
 from memguard.cli.output import console, print_json
 from memguard.errors import ErrorCode, InvalidInputError
 
 if TYPE_CHECKING:
     from memguard.schema.receipt import Receipt
-
-_SHORT_ID = 8
 
 
 def add(
@@ -38,7 +36,7 @@ def add(
         print_json({"receipt": receipt})
         return
     verb = "stored" if receipt.outcome == "stored" else "already stored, and confirmed now"
-    _print_done(f"{verb}: {receipt.candidate.text}", receipt)
+    _print_done(f"{verb}: {receipt.candidate.text}", receipt, same_place(store, user, namespace))
 
 
 def edit(
@@ -52,7 +50,10 @@ def edit(
     actor: options.ActorOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Put your own words in the place of a memory; the old text stays in the history."""
+    """Put your own words in the place of a memory.
+
+    The old text stays in the history.
+    """
     with open_memories(store, embed=embed, user=user, namespace=namespace) as memories:
         old = memories.show(memory_id).memory
         receipt = memories.edit(old.id, text, actor=actor_of(actor), reason=reason)
@@ -60,7 +61,7 @@ def edit(
         print_json({"receipt": receipt, "replaced": old})
         return
     console().print(f"was: {old.text}", style="dim")
-    _print_done(f"now: {receipt.candidate.text}", receipt)
+    _print_done(f"now: {receipt.candidate.text}", receipt, same_place(store, user, namespace))
 
 
 def delete(
@@ -74,9 +75,10 @@ def delete(
     actor: options.ActorOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Take a memory out of use; an undo brings it back.
+    """Take a memory out of use.
 
-    The text stays in the store and on the receipt. `memguard forget` erases it for good.
+    An undo brings it back: the text stays in the store and on the receipt. `memguard forget`
+    erases it for good.
     """
     with open_memories(store, embed=embed, user=user, namespace=namespace) as memories:
         detail = memories.show(memory_id)
@@ -88,8 +90,10 @@ def delete(
     if as_json:
         print_json({"receipt": receipt})
         return
-    _print_done(f"deleted: {receipt.candidate.text}", receipt)
-    console().print(f"to erase it for good: memguard forget --memory {detail.memory.id}")
+    place = same_place(store, user, namespace)
+    _print_done(f"deleted: {receipt.candidate.text}", receipt, place)
+    command = f"memguard forget --memory {detail.memory.id[:SHORT_ID]}{place}"
+    console().print(f"to erase it for good: {command}", style="dim")
 
 
 def undo(
@@ -108,13 +112,17 @@ def undo(
     actor: options.ActorOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Take back a decision: what it stored is out of use, what it replaced is current again."""
+    """Take back a decision or a change.
+
+    What it stored is out of use, and what it replaced or deleted is current again. An undo has a
+    receipt, too, and can be taken back.
+    """
     with open_memories(store, embed=embed, user=user, namespace=namespace) as memories:
         receipt = memories.undo(which, actor=actor_of(actor), reason=reason)
     if as_json:
         print_json({"receipt": receipt})
         return
-    _print_done(f"taken back: {receipt.decision.explanation}", receipt)
+    _print_done(receipt.decision.explanation, receipt, same_place(store, user, namespace))
 
 
 def confirm(question: str, *, as_json: bool = False) -> None:
@@ -131,7 +139,9 @@ def confirm(question: str, *, as_json: bool = False) -> None:
     typer.confirm(question, abort=True)
 
 
-def _print_done(line: str, receipt: "Receipt") -> None:
+def _print_done(line: str, receipt: "Receipt", place: str) -> None:
     out = console()
     out.print(line)
-    out.print(f"to take it back: memguard undo {receipt.id[:_SHORT_ID]}", style="dim")
+    # Not wrapped, so that it can be copied.
+    hint = f"to take it back: memguard undo {receipt.id[:SHORT_ID]}{place}"
+    out.print(hint, style="dim", soft_wrap=True)

@@ -26,9 +26,11 @@ def export(
     namespace: options.NamespaceOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Write all memories, current or not, with origin and receipts, as JSON lines.
+    """Write all memories with their receipts to a file.
 
-    Only memories of exactly the namespace are written. The file is readable by its owner only.
+    The file has a JSON object on each line: every memory, current or not, with its
+    origin, and every receipt. Only memories of exactly the namespace are written, and only the owner of the file can
+    read it.
     """
     path = Path(file)
     if file != _STDOUT and path.exists() and not yes:
@@ -61,9 +63,10 @@ def import_file(
     actor: options.ActorOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Restore an export of the same user, into this store or an empty one.
+    """Restore an export of the same user.
 
-    The file is checked as a whole before anything is written. Importing it again changes nothing.
+    Memories keep their ids, origin and state, and receipts their ids. The file is checked as a whole
+    before anything is written. Importing it again changes nothing.
     """
     from typing import cast
 

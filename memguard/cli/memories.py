@@ -25,7 +25,7 @@ _STATE_STYLES = {
 }
 """The colour of each state; a current memory has none, as it is the usual case."""
 
-_SHORT_ID = 8
+SHORT_ID = 8
 """Characters of an id that are printed; commands accept any unique beginning."""
 
 
@@ -83,7 +83,10 @@ def show(
     namespace: options.NamespaceOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Print everything about one memory: its state, why it was stored, and what was said."""
+    """Print everything about one memory.
+
+    That is its state, why it was stored, and what was said.
+    """
     with open_memories(store, embed=embed, user=user, namespace=namespace) as memories:
         detail = memories.show(memory_id)
     if as_json:
@@ -100,7 +103,10 @@ def history(
     namespace: options.NamespaceOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Print the chain of corrections that a memory belongs to, oldest first."""
+    """Print the corrections of a memory, oldest first.
+
+    Any memory of a chain of corrections names the chain.
+    """
     with open_memories(store, embed=embed, user=user, namespace=namespace) as memories:
         chain = memories.history(memory_id)
     if as_json:
@@ -111,8 +117,8 @@ def history(
 
 def _print_page(page: "MemoryPage", *, title: str) -> None:
     out = console()
-    hidden = f"; {page.hidden} no longer current (--all)" if page.hidden else ""
-    count = "1 memory" if page.total == 1 else f"{page.total} memories"
+    hidden = f"; {page.hidden} more with --all, no longer current" if page.hidden else ""
+    count = {0: "no memories", 1: "1 memory"}.get(page.total, f"{page.total} memories")
     out.print(f"{title}: {count}{hidden}", style="bold")
     if page.memories:
         out.print("")
@@ -133,7 +139,7 @@ def print_entries(entries: Sequence["MemoryEntry"], *, numbered: bool = False) -
         text = Text(entry.text, style=style)
         for line in _remarks(entry):
             text.append("\n").append_text(line)
-        name = str(number) if numbered else entry.id[:_SHORT_ID]
+        name = str(number) if numbered else entry.id[:SHORT_ID]
         table.add_row(name, f"{entry.at:%Y-%m-%d}", text)
     console().print(table)
 
@@ -144,16 +150,18 @@ def _remarks(entry: "MemoryEntry") -> list["Text"]:
 
     lines: list[Text] = []
     if not entry.is_current:
-        by = f" by {entry.superseded_by[:_SHORT_ID]}" if entry.superseded_by else ""
+        # Who edited it is on the receipt: "edited by" an id would read like an actor.
+        preposition = "by" if entry.state == "superseded" else "to"
+        by = f" {preposition} {entry.superseded_by[:SHORT_ID]}" if entry.superseded_by else ""
         line = Text(f"{entry.state}{by}", style=_STATE_STYLES[entry.state])
         # The reason of a deletion begins with the same word.
         because = entry.reason.removeprefix(f"{entry.state} ")
         lines.append(line.append(f": {because}" if because else "", style="dim"))
     if entry.conflicts_with:
-        others = ", ".join(key[:_SHORT_ID] for key in entry.conflicts_with)
+        others = ", ".join(key[:SHORT_ID] for key in entry.conflicts_with)
         lines.append(Text(f"contradicts {others}", style="yellow"))
     if entry.detail_of:
-        lines.append(Text(f"a detail of {entry.detail_of[:_SHORT_ID]}", style="dim"))
+        lines.append(Text(f"a detail of {entry.detail_of[:SHORT_ID]}", style="dim"))
     if entry.confirmed and entry.is_current:
         lines.append(Text(_confirmed(entry), style="dim"))
     return lines

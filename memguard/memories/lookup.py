@@ -169,8 +169,8 @@ def unique_id(prefix: str, ids: Collection[str], *, namespace: Namespace) -> str
         msg = f"{prefix!r} matches {names}{more} in {where}: pass more characters of the id"
     else:
         msg = (
-            f"no memory in {where} has the id {prefix!r}: `list` shows the ids, with "
-            "`include_superseded` also of those that are no longer current"
+            f"no memory in {where} has the id {prefix!r}: list the memories for their ids, with "
+            "`include_superseded=True` or `--all` also those that are no longer current"
         )
     raise InvalidInputError(msg, code=ErrorCode.MEMORY_NOT_FOUND)
 
