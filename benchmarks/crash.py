@@ -199,6 +199,7 @@ async def _check(folder: Path, said: list[dict[str, Any]]) -> Checked:
             apart=len(found.without_receipt)
             + len(found.without_record)
             + len(found.altered)
+            + len(found.unmarked)
             + len(found.pending)
             + len(first.problems),
             again=int(bool(second.line)),

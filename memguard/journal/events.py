@@ -8,13 +8,13 @@ decided ─┬─ intended ── stored ── delete_intended ── deleted �
                   └─ discarded ───────────────────────────────┘
 ```
 
-`intended` and `release_intended` carry the whole record, and the changes to other memories, so that
-a write that was interrupted at any point can be redone from the log alone. `change_intended` is that
-of a decision with changes alone. `allowed` carries no record: the caller of a guarded store makes
-the write. After `stored` or `released`, a memory that is not in the store is `missing`, and becomes
+`intended` and `release_intended` carry the whole record, and the changes of other memories, so that
+a write that was interrupted at any point can be redone from the log alone. `change_intended` is for
+a decision with changes alone. `allowed` carries no record: the caller of a guarded store makes the
+write. After `stored` or `released`, a memory that is not in the store is `missing`, and becomes
 `restored` if it is stored again from the log.
 
-A `marking` event per changed memory lets the log find the decisions on it, and `change_lost` has the
+One `marking` event per changed memory lets the log find the decisions on it. `change_lost` has the
 changes that another process prevented.
 
 `Rows` and `RowFilter` read the documents of decisions and of reads, each from a table of its own.

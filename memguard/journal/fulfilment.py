@@ -262,6 +262,19 @@ async def _put(
     await call_or_advise(store, ops, advice=_RECOVERABLE)
 
 
+async def repeat_changes(
+    journal: Journal, store: BaseStore, changes: Sequence[RecordChange]
+) -> None:
+    """Make changes again that the store has lost; the caller has compared it with the log.
+
+    Raises:
+        StoreError: If the store failed.
+    """
+    lifecycles = {(change.namespace, change.key): change.after for change in changes}
+    items = await get_items(lifecycles, store=store)
+    await _put(journal, store, items, lifecycles)
+
+
 async def _mark_conflicts(store: BaseStore, intents: Sequence[Intent], applied: _Applied) -> None:
     """Let the record of a lost supersession and that of the winner name each other.
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from memguard.errors import ErrorCode, RecordChangedError
-from memguard.journal.events import add_event, to_json
+from memguard.journal.events import add_event, events_of, to_json
 from memguard.schema.base import Namespace
 from memguard.schema.memory import Lifecycle
 from memguard.schema.receipt import Receipt
@@ -25,6 +25,9 @@ from memguard.schema.relations import RecordChange
 
 _SETTLED = "('stored', 'released', 'changed', 'discarded', 'missing', 'delete_intended', 'deleted')"
 """Events after which a change is in the store, or never will be."""
+
+
+_INTENTS = frozenset({"intended", "release_intended", "change_intended"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,7 +113,7 @@ def marks_of(db: sqlite3.Connection, namespace: Namespace, key: str) -> tuple[Ma
     )
     marks: list[Mark] = []
     for seq, receipt_id, body, settled, loss, unmade in rows:
-        if unmade or place in _lost_places(loss):
+        if unmade or place in _places(loss):
             continue
         states = json.loads(body)
         marks.append(
@@ -125,7 +128,31 @@ def marks_of(db: sqlite3.Connection, namespace: Namespace, key: str) -> tuple[Ma
     return tuple(marks)
 
 
-def _lost_places(body: str | None) -> set[str]:
+def logged_changes(db: sqlite3.Connection, receipt_id: str) -> tuple[RecordChange, ...]:
+    """The changes that a decision or its release made, without those that were lost."""
+    changes: list[RecordChange] = []
+    lost: set[str] = set()
+    for event in events_of(db, receipt_id):
+        listed = event.body.get("changes")
+        if event.kind in _INTENTS and isinstance(listed, list):
+            changes += [RecordChange.model_validate(entry) for entry in listed]
+        elif event.kind == "change_lost":
+            lost = _places(to_json(event.body))
+    return tuple(c for c in changes if location_id(c.namespace, c.key) not in lost)
+
+
+def logged_lifecycle(
+    db: sqlite3.Connection, initial: Lifecycle, namespace: Namespace, key: str
+) -> Lifecycle:
+    """What became of a memory that began with a state, according to the log."""
+    for mark in reversed(marks_of(db, namespace, key)):
+        for change in logged_changes(db, mark.receipt_id):
+            if (change.namespace, change.key) == (namespace, key):
+                return change.after
+    return initial
+
+
+def _places(body: str | None) -> set[str]:
     return set() if body is None else {loss["place"] for loss in json.loads(body)["lost"]}
 
 
@@ -171,6 +198,6 @@ def changed_message(change: RecordChange, how: str) -> str:
     said = "" if change.said_at is None else f", said {change.said_at:%Y-%m-%d}"
     return (
         f"the memory {change.key!r} in namespace {change.namespace!r}{said} was changed {how} "
-        "since this decision was made; nothing was stored: write the candidate again, so that it is "
-        "compared with the memory as it is now"
+        "since this decision was made, so nothing was stored; write the candidate again, to have "
+        "it compared with the memory as it is now"
     )

@@ -142,13 +142,13 @@ class ReceiptLog:
 
     def find_all(self, candidate_ids: Sequence[str], *, policy_digest: str) -> dict[str, Receipt]:
         """The decisions on these candidates under a policy, by candidate id."""
-        return _redacted(self._journal.read(_find_all, candidate_ids, policy_digest))
+        return _redacted(self._journal.read(logged_decisions, candidate_ids, policy_digest))
 
     async def afind_all(
         self, candidate_ids: Sequence[str], *, policy_digest: str
     ) -> dict[str, Receipt]:
         """See `find_all`."""
-        return _redacted(await self._journal.aread(_find_all, candidate_ids, policy_digest))
+        return _redacted(await self._journal.aread(logged_decisions, candidate_ids, policy_digest))
 
     def list(
         self, which: ReceiptFilter = _ALL, *, limit: int = 50, before: int | None = None
@@ -360,12 +360,13 @@ def _logged(db: sqlite3.Connection, receipt: Receipt) -> Receipt | None:
         msg = f"receipt {receipt.id!r} was forgotten and cannot come back; use a new id"
         raise ReceiptError(msg, code=ErrorCode.RECEIPT_FAILED)
     candidate_id = receipt.candidate.id
-    return _find_all(db, [candidate_id], receipt.policy_digest).get(candidate_id)
+    return logged_decisions(db, [candidate_id], receipt.policy_digest).get(candidate_id)
 
 
-def _find_all(
+def logged_decisions(
     db: sqlite3.Connection, candidate_ids: Sequence[str], policy_digest: str
 ) -> dict[str, Receipt]:
+    """The decisions on these candidates under a policy, by candidate id."""
     rows = db.execute(
         "SELECT candidate_id, body FROM receipts WHERE policy_digest = ? "
         "AND candidate_id IN (SELECT value FROM json_each(?))",

@@ -10,7 +10,6 @@ fields, gets one that refers to the first.
 """
 
 import asyncio
-import functools
 import hashlib
 import json
 import uuid
@@ -21,8 +20,8 @@ from typing import Any, cast
 from langgraph.config import get_stream_writer
 from langgraph.store.base import BaseStore, GetOp, PutOp
 
-from memguard.journal.commit import Backing
-from memguard.journal.receipts import end_writes, is_latest_of_key, record_decisions
+from memguard.journal.commit import Backing, finish_changes, log_decisions
+from memguard.journal.receipts import end_writes, is_latest_of_key
 from memguard.journal.removal import end_deletions, intend_deletions
 from memguard.journal.storing import NamespacedKey, default_ttl
 from memguard.llm.limits import Meter, use_meter
@@ -144,11 +143,9 @@ class WriteGate:
         )
 
     async def _log(self, receipt: Receipt) -> Receipt:
-        journal = self.backing.journal
-        record = functools.partial(
-            record_decisions, receipts=[receipt], actor=METHOD, at=journal.now()
+        (logged,) = await log_decisions(
+            self.backing.journal, self.backing.store, [receipt], actor=METHOD
         )
-        (logged,) = await journal.awrite(record)
         # What leaves the log has no secrets.
         visible = logged.redacted()
         if logged.id == receipt.id:
@@ -208,6 +205,8 @@ class WriteGate:
         if done:
             journal = self.backing.journal
             await journal.awrite(end_writes, done, actor=METHOD, at=journal.now())
+        receipts = [receipt for _, receipt in made]
+        await finish_changes(self.backing.journal, self.backing.store, receipts, actor=METHOD)
 
     async def begin_deletions(self, locations: Sequence[NamespacedKey]) -> tuple[str, ...]:
         """Log that these items are about to be deleted; returns their receipts."""

@@ -10,22 +10,22 @@ from functools import reduce
 from itertools import combinations
 from typing import Any
 
-from langgraph.store.base import BaseStore, GetOp
+from langgraph.store.base import BaseStore
 
-from memguard.errors import ErrorCode, MemguardError, StoreError
+from memguard.errors import MemguardError
 from memguard.journal.caches import LoggedExtraction
 from memguard.journal.commit import Backing, duplicate_decision
+from memguard.journal.current_keys import current_keys
 from memguard.llm.limits import Meter, use_meter
 from memguard.methods.admission import refuse_text
 from memguard.methods.authorship import SourceWords, attribute, content_words
 from memguard.methods.writer import Pass, readable_turns
 from memguard.methods.writer.config import Writer
 from memguard.methods.writer.rules import plan_chunks, turn_keys
-from memguard.portal import call_store
 from memguard.schema.base import Namespace, is_blank
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.failures import Failure, failure_of
-from memguard.schema.memory import CandidateMemory, Conversation, SaidBy, record_key, record_keys
+from memguard.schema.memory import CandidateMemory, Conversation, SaidBy, record_key
 from memguard.write.gates import GateGraph
 from memguard.write.state import PassReport, PassState, Proposal
 
@@ -323,21 +323,16 @@ async def stored_keys(
 ) -> Mapping[str, str]:
     """The key under which a text is stored in the namespace, by the record key of the text.
 
-    Texts of proposals that are not stored are left out.
+    Texts of proposals that are not stored, or no longer current, are left out.
 
     Raises:
         StoreError: If the store failed.
     """
-    # An older record may have an earlier key of its text.
-    wanted = [record_keys(proposal.candidate.text) for proposal in proposals]
-    pairs = [(keys[0], key) for keys in wanted for key in reversed(keys)]
-    try:
-        items = await call_store(
-            store, [GetOp(namespace, key, refresh_ttl=False) for _, key in pairs]
-        )
-    except MemguardError:
-        raise
-    except Exception as error:  # a store of any kind may raise anything
-        msg = f"the memory store failed: {type(error).__name__}: {error}; write again"
-        raise StoreError(msg, code=ErrorCode.STORE_FAILED) from error
-    return {name: key for (name, key), item in zip(pairs, items, strict=True) if item is not None}
+    texts = [proposal.candidate.text for proposal in proposals]
+    choices = await current_keys(store, namespace, texts)
+    # Under its key, an item with another text keeps the candidate from being stored as well.
+    return {
+        record_key(text): choice.key
+        for text, choice in choices.items()
+        if choice.is_stored or choice.is_taken
+    }

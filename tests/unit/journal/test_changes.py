@@ -17,6 +17,7 @@ from memguard.journal.journal import Journal
 from memguard.journal.quarantine import Quarantine
 from memguard.journal.receipts import ReceiptLog, end_writes, record_of
 from memguard.journal.recovery import recover
+from memguard.journal.repair import repair
 from memguard.journal.storing import record_of_item
 from memguard.schema.memory import Lifecycle, lifecycle_of, record_key
 from memguard.schema.receipt import Receipt
@@ -197,7 +198,7 @@ class TestRefusal:
             build_receipt("other"),
         ]
         first, second, third = [
-            await task for task in [asyncio_task(committer, receipt) for receipt in receipts]
+            await task for task in [_commit_task(committer, receipt) for receipt in receipts]
         ]
         assert isinstance(first, Receipt)
         assert isinstance(second, RecordChangedError)
@@ -407,3 +408,47 @@ class TestTwoJournals:
             assert (await audit(journal, store, namespace=("nobody",))).agrees
             assert (await recover(journal, store)).line == ""
             assert "change_lost" not in [e.kind for e in await ReceiptLog(other).ahistory("late")]
+
+
+class TestRepair:
+    async def test_a_lost_mark_is_reported_and_made_again(
+        self, journal: Journal, store: CountingStore
+    ):
+        await with_porto(journal, store)
+        before = await store.aget(ANA, PORTO)
+        assert before is not None
+        await commit(journal, store, [superseding("new", "I live in Lisbon.", PORTO)])
+        await store.aput(ANA, PORTO, before.value)
+        compared = await audit(journal, store)
+        assert compared.unmarked == ("new",)
+        assert not compared.agrees
+        assert (await audit(journal, store, namespace=("other",))).agrees
+        assert (await repair(journal, store)).marked == ("new",)
+        assert (await lifecycle_at(store, PORTO)).superseded_by == LISBON
+        assert (await audit(journal, store)).agrees
+
+    async def test_a_lost_record_comes_back_as_it_was(self, journal: Journal, store: CountingStore):
+        await with_porto(journal, store)
+        await commit(journal, store, [superseding("new", "I live in Lisbon.", PORTO)])
+        state = await lifecycle_at(store, PORTO)
+        await store.adelete(ANA, PORTO)
+        assert (await audit(journal, store)).without_record == ("old",)
+        done = await repair(journal, store)
+        assert (done.restored, done.marked) == (("old",), ("new",))
+        assert "1 changes of memories made again" in done.line
+        assert await lifecycle_at(store, PORTO) == state
+
+    async def test_what_another_process_changed_stays(self, journal: Journal, store: CountingStore):
+        await with_porto(journal, store)
+        receipt = superseding("new", "I live in Lisbon.", PORTO)
+        await commit(journal, store, [receipt])
+        async with Journal.memory() as other:
+            note = receipt.changes[0].after.model_copy(update={"reason": "a note"})
+            change = receipt.changes[0].model_copy(
+                update={"before": receipt.changes[0].after, "after": note}
+            )
+            more = confirming("more", PORTO).model_copy(update={"changes": (change,)})
+            await commit(other, store, [more])
+        assert (await audit(journal, store)).agrees
+        assert (await repair(journal, store)).marked == ()
+        assert (await lifecycle_at(store, PORTO)).reason == "a note"
