@@ -278,14 +278,14 @@ class _ChatSession:
         """Print the chain of corrections of a memory, or the latest decisions."""
         from memguard.stores import ReceiptFilter, ReceiptLog
 
+        log = ReceiptLog(self.memories.journal)
         if name:
             entry = self._entry(name)
             print_detail(self.memories.show(entry.id))
             console().print("\nHistory", style="bold")
-            print_history(self.memories.history(entry.id))
+            print_history(self.memories.history(entry.id), log=log)
             return
-        criteria = ReceiptFilter(namespace=self.memories.namespace)
-        page = ReceiptLog(self.memories.journal).list(criteria, limit=_MAX_CHANGES)
+        page = log.list(ReceiptFilter(namespace=self.memories.namespace), limit=_MAX_CHANGES)
         print_decisions(page.receipts, title="The latest decisions, newest first")
 
     def edit(self, arguments: str) -> None:

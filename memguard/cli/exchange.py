@@ -28,9 +28,9 @@ def export(
 ) -> None:
     """Write all memories with their receipts to a file.
 
-    The file has a JSON object on each line: every memory, current or not, with its
-    origin, and every receipt. Only memories of exactly the namespace are written, and only the owner of the file can
-    read it.
+    The file has a JSON object on each line: every memory, current or not, with its origin, and
+    every receipt. Only memories of exactly the namespace are written, and only the owner of the
+    file can read it.
     """
     path = Path(file)
     if file != _STDOUT and path.exists() and not yes:
@@ -65,8 +65,8 @@ def import_file(
 ) -> None:
     """Restore an export of the same user.
 
-    Memories keep their ids, origin and state, and receipts their ids. The file is checked as a whole
-    before anything is written. Importing it again changes nothing.
+    Memories keep their ids, origin and state, and receipts their ids. The file is checked as a
+    whole before anything is written. Importing it again changes nothing.
     """
     from typing import cast
 

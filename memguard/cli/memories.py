@@ -1,6 +1,7 @@
 """`memguard list | show | history`: what is remembered about a user, and how it came to be."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,11 +10,13 @@ import typer
 from memguard.cli import options
 from memguard.cli.opening import open_memories
 from memguard.cli.output import console, print_indented, print_json
+from memguard.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from memguard.journal.lineage import LineageEntry
+    from memguard.journal.receipts import ReceiptLog
     from memguard.memories.values import MemoryDetail, MemoryEntry, MemoryPage
 
 _STATE_STYLES = {
@@ -107,12 +110,14 @@ def history(
 
     Any memory of a chain of corrections names the chain.
     """
+    from memguard.journal.receipts import ReceiptLog
+
     with open_memories(store, embed=embed, user=user, namespace=namespace) as memories:
         chain = memories.history(memory_id)
-    if as_json:
-        print_json({"history": chain})
-    else:
-        print_history(chain)
+        if as_json:
+            print_json({"history": [asdict(entry) for entry in chain]})
+        else:
+            print_history(chain, log=ReceiptLog(memories.journal))
 
 
 def _print_page(page: "MemoryPage", *, title: str) -> None:
@@ -154,9 +159,10 @@ def _remarks(entry: "MemoryEntry") -> list["Text"]:
         preposition = "by" if entry.state == "superseded" else "to"
         by = f" {preposition} {entry.superseded_by[:SHORT_ID]}" if entry.superseded_by else ""
         line = Text(f"{entry.state}{by}", style=_STATE_STYLES[entry.state])
-        # The reason of a deletion begins with the same word.
-        because = entry.reason.removeprefix(f"{entry.state} ")
-        lines.append(line.append(f": {because}" if because else "", style="dim"))
+        # The reason of a deletion begins with the word itself.
+        repeats = entry.reason.startswith(f"{entry.state} ")
+        rest = entry.reason.removeprefix(entry.state) if repeats else f": {entry.reason}"
+        lines.append(line.append(rest if entry.reason else "", style="dim"))
     if entry.conflicts_with:
         others = ", ".join(key[:SHORT_ID] for key in entry.conflicts_with)
         lines.append(Text(f"contradicts {others}", style="yellow"))
@@ -215,6 +221,37 @@ def _origin(entry: "MemoryEntry") -> str:
     return ", ".join(parts)
 
 
-def print_history(chain: Sequence["LineageEntry"]) -> None:
-    """Print a chain of corrections, oldest first."""
-    raise NotImplementedError
+def print_history(chain: Sequence["LineageEntry"], *, log: "ReceiptLog") -> None:
+    """Print a chain of corrections, oldest first, with the decisions on each memory."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True, style="dim")
+    table.add_column(no_wrap=True, style="dim")
+    table.add_column(overflow="fold")
+    for entry in chain:
+        life = entry.lifecycle
+        state = "current" if life.is_current else life.ended_as or "superseded"
+        # One that is no longer in the store was erased from there by another program, or deleted.
+        state = state if entry.is_stored else "removed from the store"
+        text = Text(entry.text, style="bold" if state == "current" else "")
+        text.append(f"\n{state}", style=_STATE_STYLES.get(state, "red") or "green")
+        for line in _decisions(entry, log=log):
+            text.append(f"\n{line}", style="dim")
+        day = f"{entry.said_at:%Y-%m-%d}" if entry.said_at else ""
+        table.add_row(entry.key[:SHORT_ID], day, text)
+    console().print(table)
+
+
+def _decisions(entry: "LineageEntry", *, log: "ReceiptLog") -> list[str]:
+    """The decisions on a memory, a line each: when, by whom, and why."""
+    lines: list[str] = []
+    first = {event.receipt_id: event for event in reversed(entry.events)}
+    for receipt_id, event in sorted(first.items(), key=lambda pair: pair[1].seq):
+        try:
+            explanation = log.get(receipt_id).decision.explanation
+        except InvalidInputError:
+            continue  # it was forgotten
+        lines.append(f"{event.at:%Y-%m-%d} {explanation} [{receipt_id[:SHORT_ID]}]")
+    return lines

@@ -15,7 +15,7 @@ from memguard.normal_form import comparison_form
 from memguard.paging import search_exactly
 from memguard.read.recall import text_of
 from memguard.schema.base import Namespace
-from memguard.schema.memory import Provenance, Turn, lifecycle_of
+from memguard.schema.memory import Provenance, Turn, as_moment, lifecycle_of
 from memguard.schema.receipt import Receipt
 
 _ALL = 2**31
@@ -194,6 +194,7 @@ def page_of(
         InvalidInputError: If `before` is not the end of an earlier page.
     """
     every = list(entries)
+    since, until = as_moment(since), as_moment(until)
     wanted = None if contains is None else _searchable(contains)
     matches = [
         entry

@@ -12,7 +12,6 @@ from langgraph.store.base import BaseStore
 
 from memguard.errors import ErrorCode, InvalidInputError, StoreError
 from memguard.journal.commit import Backing, commit
-from memguard.journal.forgetting import ForgetReport
 from memguard.journal.forgetting import forget
 from memguard.journal.journal import Journal
 from memguard.journal.lineage import LineageEntry, lineage

@@ -28,12 +28,13 @@ SaidBy = Literal["user", "assistant", "tool", "document", "mixed", "unknown"]
 turn. Without a user's turn, a tool comes before a document, and a document before the assistant."""
 
 
-def _aware(at: datetime | None) -> datetime | None:
+def as_moment(at: datetime | None) -> datetime | None:
+    """A time with its offset; a naive time is read as UTC."""
     # Not local time: a result must not depend on the time zone of the machine.
     return at.replace(tzinfo=UTC) if at is not None and at.tzinfo is None else at
 
 
-Moment = Annotated[datetime | None, AfterValidator(_aware)]
+Moment = Annotated[datetime | None, AfterValidator(as_moment)]
 """A time with its offset; a naive time is read as UTC; `None` if it is unknown."""
 
 

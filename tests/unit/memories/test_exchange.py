@@ -68,7 +68,10 @@ def test_a_round_trip_has_everything(
         restored = Memories(other, namespace=ANA, receipts=log)
         done = restored.import_(file, actor="eve")
         assert (done.memories, done.receipts) == (report.memories, report.receipts)
-        assert exported(restored) == [{**exported(memories)[0], "left_out": 0}, *exported(memories)[1:]]
+        assert exported(restored) == [
+            {**exported(memories)[0], "left_out": 0},
+            *exported(memories)[1:],
+        ]
         assert texts(restored, include_superseded=True, limit=99)
         for entry in memories.list(include_superseded=True, limit=99).memories:
             copy = restored.show(entry.id)

@@ -306,9 +306,7 @@ def test_it_closes_the_journal_that_it_opened(tmp_path: Path) -> None:
 
 
 @pytest.mark.asyncio
-async def test_every_method_has_an_async_twin(
-    store: Any, journal: Journal, tmp_path: Path
-) -> None:
+async def test_every_method_has_an_async_twin(store: Any, journal: Journal, tmp_path: Path) -> None:
     async with Memories(store, namespace=ANA, receipts=journal) as memories:
         await memories.aadd(PORTO, actor="ana")
         (entry,) = (await memories.alist()).memories
