@@ -112,14 +112,13 @@ IDS = st.lists(st.text(alphabet="ab", min_size=1, max_size=4), unique=True, max_
 @given(IDS, st.text(alphabet="ab", max_size=4))
 def test_an_id_is_exact_or_a_unique_beginning(ids: list[str], prefix: str) -> None:
     matches = [one for one in ids if prefix and one.startswith(prefix)]
-    try:
+    if prefix in ids or len(matches) == 1:
         result = unique_id(prefix, ids, namespace=("m",))
-    except InvalidInputError as error:
-        assert error.code is ErrorCode.MEMORY_NOT_FOUND
-        assert len(matches) != 1
-        assert prefix not in ids
-    else:
-        assert result == prefix or matches == [result]
+        assert result == (prefix if prefix in ids else matches[0])
+        return
+    with pytest.raises(InvalidInputError) as refused:
+        unique_id(prefix, ids, namespace=("m",))
+    assert refused.value.code is ErrorCode.MEMORY_NOT_FOUND
 
 
 VALUES = st.dictionaries(
