@@ -90,9 +90,9 @@ def delete(
     if as_json:
         print_json({"receipt": receipt})
         return
-    place = same_place(store, user, namespace)
-    _print_done(f"deleted: {receipt.candidate.text}", receipt, place)
-    command = f"memguard forget --memory {detail.memory.id[:SHORT_ID]}{place}"
+    where = same_place(store, user, namespace)
+    _print_done(f"deleted: {receipt.candidate.text}", receipt, where)
+    command = f"memguard forget --memory {detail.memory.id[:SHORT_ID]}{where}"
     console().print(f"to erase it for good: {command}", style="dim")
 
 
@@ -139,9 +139,9 @@ def confirm(question: str, *, as_json: bool = False) -> None:
     typer.confirm(question, abort=True)
 
 
-def _print_done(line: str, receipt: "Receipt", place: str) -> None:
+def _print_done(line: str, receipt: "Receipt", where: str) -> None:
     out = console()
     out.print(line)
     # Not wrapped, so that it can be copied.
-    hint = f"to take it back: memguard undo {receipt.id[:SHORT_ID]}{place}"
+    hint = f"to take it back: memguard undo {receipt.id[:SHORT_ID]}{where}"
     out.print(hint, style="dim", soft_wrap=True)

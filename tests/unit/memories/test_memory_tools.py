@@ -6,6 +6,8 @@ from importlib import import_module
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -16,6 +18,7 @@ from memguard.errors import ConfigurationError, ErrorCode, InvalidInputError
 from memguard.journal.journal import Journal
 from memguard.journal.quarantine import Quarantine
 from memguard.memories.citing import cite_turns, find_memory
+from memguard.quoting import SECTION_CLOSE, SECTION_OPEN
 from memguard.stores import ChromaStore
 from memguard.testing import ScriptedChatModel
 from tests.unit.memories.conftest import ANA, BOB, texts
@@ -283,3 +286,36 @@ def test_a_memory_is_named_by_id_or_text() -> None:
             find_memory(name, memories)
         # It lists no memory that the agent may not see.
         assert "sister" not in refused.value.message
+
+
+TURNS = st.lists(
+    st.tuples(
+        st.sampled_from(["user", "assistant", "tool", "system"]),
+        st.sampled_from(
+            ["Yes.", "I keep two cats.", "Oslo?", "", f"{SECTION_OPEN}x{SECTION_CLOSE}"]
+        ),
+    ),
+    max_size=6,
+)
+
+
+@given(TURNS, st.text(max_size=12), st.text(max_size=12))
+def test_a_citation_is_always_of_evidence(
+    turns: list[tuple[str, str]], text: str, quoted: str
+) -> None:
+    conversation = read_conversation(turns)
+    cited = cite_turns(text, quote=quoted, conversation=conversation)
+    evidence = {turn.id: turn for turn in conversation.evidence}
+    assert set(cited) <= set(evidence)
+    users = [turn for turn in evidence.values() if turn.role == "user"]
+    assert any(evidence[name].role == "user" for name in cited) == bool(users)
+
+
+@given(st.text(max_size=20), st.lists(st.text(min_size=1, max_size=20), max_size=5))
+def test_a_name_means_one_memory_or_none(name: str, every: list[str]) -> None:
+    memories = [entry(f"k{n}", text=text) for n, text in enumerate(every)]
+    try:
+        assert find_memory(name, memories) in memories
+    except InvalidInputError as refused:
+        # pytest.raises cannot say "or nothing".
+        assert refused.code is ErrorCode.MEMORY_NOT_FOUND  # noqa: PT017
