@@ -113,7 +113,7 @@ def test_a_long_list_has_pages(run: Run) -> None:
         run("add", f"I own {n} books.")
     first = run("list", "--limit", "2", "--json")
     rest = run("list", "--limit", "2", "--before", first["before"], "--json")
-    assert len(first["memories"]), len(rest["memories"]) == (2, 1)
+    assert (len(first["memories"]), len(rest["memories"])) == (2, 1)
     assert rest["before"] is None
     assert "more: --before" in run("list", "--limit", "2")
     assert len(run("list", "--contains", "OWN 1", "--json")["memories"]) == 1

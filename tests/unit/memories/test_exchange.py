@@ -3,6 +3,7 @@
 import io
 import json
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +125,7 @@ def test_an_interrupted_import_is_completed_by_the_next(
             return await super().abatch(ops)
 
     with ChromaStore.memory() as other, Journal.memory() as log:
-        failing = Failing(other._location)
+        failing = Failing(other._location)  # pyright: ignore[reportPrivateUsage]
         with pytest.raises(Exception, match="import the file again"):
             Memories(failing, namespace=ANA, receipts=log).import_(file)
         restored = Memories(other, namespace=ANA, receipts=log)
@@ -142,25 +143,27 @@ def changed(line: str, **fields: Any) -> str:
     return json.dumps({**json.loads(line), **fields})
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (lambda lines: [], "is empty"),
-        (lambda lines: lines[1:], "does not begin with a header"),
-        (lambda lines: lines[:-1], "cut off or edited"),
-        (lambda lines: [*lines, lines[-1]], "in the file twice"),
-        (lambda lines: [*lines[:-1], lines[-1][:-9]], "wrong line 5: no JSON"),
-        (lambda lines: [lines[0], "[1]", *lines[2:]], "wrong line 2: no `schema_version`"),
-        (lambda lines: [changed(lines[0], schema_version=2), *lines[1:]], "upgrade memguard"),
-        (lambda lines: [changed(lines[0], namespace=["memories", "bob"]), *lines[1:]], "of memor"),
-        (lambda lines: [lines[0], changed(lines[1], value=3), *lines[2:]], "memory.value"),
-        (lambda lines: [lines[0], lines[0], *lines[2:]], "a second header"),
-        (lambda lines: [*lines[:-1], changed(lines[-1], events=[])], "event `decided`"),
-        (lambda lines: [*lines[:-1], lines[-1].replace('"ana"', '"bob"')], "of another namespace"),
-    ],
-)
+Damage = Callable[[list[str]], list[str]]
+
+DAMAGE: list[tuple[Damage, str]] = [
+    (lambda _: [], "is empty"),
+    (lambda lines: lines[1:], "does not begin with a header"),
+    (lambda lines: lines[:-1], "cut off or edited"),
+    (lambda lines: [*lines, lines[-1]], "in the file twice"),
+    (lambda lines: [*lines[:-1], lines[-1][:-9]], "wrong line 5: no JSON"),
+    (lambda lines: [lines[0], "[1]", *lines[2:]], "wrong line 2: no `schema_version`"),
+    (lambda lines: [changed(lines[0], schema_version=2), *lines[1:]], "upgrade memguard"),
+    (lambda lines: [changed(lines[0], namespace=["memories", "bob"]), *lines[1:]], "not of mem"),
+    (lambda lines: [lines[0], changed(lines[1], value=3), *lines[2:]], "memory.value"),
+    (lambda lines: [lines[0], lines[0], *lines[2:]], "a second header"),
+    (lambda lines: [*lines[:-1], changed(lines[-1], events=[])], "event `decided`"),
+    (lambda lines: [*lines[:-1], lines[-1].replace('"ana"', '"bob"')], "of another namespace"),
+]
+
+
+@pytest.mark.parametrize(("damage", "message"), DAMAGE)
 def test_a_wrong_file_changes_nothing(
-    memories: Memories, tmp_path: Path, damage: Any, message: str
+    memories: Memories, tmp_path: Path, damage: Damage, message: str
 ) -> None:
     memories.add(PORTO)
     memories.add(PEANUTS)

@@ -54,7 +54,8 @@ class Agent:
     def run(self, said: str | list[Any], *calls: AIMessage, user: str = "ana") -> list[str]:
         """The results of the tools."""
         model = ScriptedChatModel([*calls, "Done."])
-        agent = create_agent(model, tools=self.tools, context_schema=dict)
+        schema: Any = dict
+        agent: Any = create_agent(model, tools=self.tools, context_schema=schema)
         messages = [("user", said)] if isinstance(said, str) else said
         values: Any = {"messages": messages}
         context: Any = {"user_id": user}
@@ -191,12 +192,13 @@ def test_the_middleware_and_the_tools_share_an_agent(store: Any, journal: Journa
     model = ScriptedChatModel(
         [call("propose_memory", text=PEANUTS, quote="allergic to peanuts"), "Noted.", "Rice cakes."]
     )
-    agent = create_agent(
+    schema: Any = dict
+    agent: Any = create_agent(
         model,
         tools=create_memory_tools(store, receipts=journal),
         store=store,
         middleware=[MemguardMiddleware("local", receipts=journal)],
-        context_schema=dict,
+        context_schema=schema,
         checkpointer=InMemorySaver(),
     )
     config: Any = {"configurable": {"thread_id": "t"}}
@@ -222,7 +224,8 @@ def test_a_model_sees_what_a_tool_is_for_and_no_state(store: Any) -> None:
     ]
     for tool in tools:
         assert len(tool.description) > 100
-        fields = tool.tool_call_schema.model_json_schema()["properties"]
+        schema: Any = tool.tool_call_schema
+        fields = schema.model_json_schema()["properties"]
         assert "messages" not in fields
         assert all(field.get("description") for field in fields.values()), tool.name
 
