@@ -17,6 +17,7 @@ from memguard.conversations import read_conversation
 from memguard.errors import ConfigurationError, ErrorCode, InvalidInputError
 from memguard.journal.journal import Journal
 from memguard.journal.quarantine import Quarantine
+from memguard.journal.reads import ReadLog
 from memguard.memories.citing import cite_turns, find_memory
 from memguard.quoting import SECTION_CLOSE, SECTION_OPEN
 from memguard.stores import ChromaStore
@@ -138,6 +139,21 @@ def test_a_rendered_memory_is_no_evidence(agent: Agent, ana: Memories, store: An
     # Every result is rendered, so that no later read takes it for something a tool found out.
     turns = read_conversation([ToolMessage(text, tool_call_id="1") for text in (search, propose)])
     assert turns.evidence == ()
+
+
+def test_what_a_search_found_is_no_evidence_of_the_next_read(
+    agent: Agent, ana: Memories, journal: Journal
+) -> None:
+    ana.add("I am allergic to peanuts.", actor="ana")
+    query = "a snack for a user who may have allergies"
+    first, second = agent.run(
+        "Which snack suits me?",
+        call("search_memory", query=query),
+        call("search_memory", query=query),
+    )
+    assert first == second
+    for read in ReadLog(journal).list().reads:
+        assert read.evidence == ()
 
 
 def test_a_correction_passes_the_guard(agent: Agent, ana: Memories) -> None:
