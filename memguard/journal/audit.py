@@ -206,9 +206,9 @@ def _marked(db: sqlite3.Connection, namespace: Namespace, *, after: int) -> list
         (after, _BATCH),
     ).fetchall()
     marked: list[_Marked] = []
-    for seq, receipt_id, place in rows:
+    for seq, receipt_id, digest in rows:
         for change in logged_changes(db, receipt_id):
-            if location_id(change.namespace, change.key) != place:
+            if location_id(change.namespace, change.key) != digest:
                 continue
             marks = marks_of(db, change.namespace, change.key)
             is_settled = bool(marks) and marks[-1].seq == seq and marks[-1].settled

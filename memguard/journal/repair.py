@@ -90,21 +90,23 @@ async def repair(journal: Journal, store: BaseStore, *, actor: str = ACTOR) -> R
     lost = (await audit(journal, store)).without_record
     for start in range(0, len(lost), _BATCH):
         ids = lost[start : start + _BATCH]
-        receipts = [await journal.aread(RECEIPTS.get, each) for each in ids]
+        receipts = [await journal.aread(RECEIPTS.get, receipt_id) for receipt_id in ids]
         reasons = [
-            await journal.aread(_why_not, each, ttl=default_ttl(store), now=journal.now())
-            for each in receipts
+            await journal.aread(_why_not, receipt, ttl=default_ttl(store), now=journal.now())
+            for receipt in receipts
         ]
         gone: list[_Event] = [
-            (each, "missing", to_json({"reason": reason}))
-            for each, reason in zip(receipts, reasons, strict=True)
+            (receipt, "missing", to_json({"reason": reason}))
+            for receipt, reason in zip(receipts, reasons, strict=True)
             if reason
         ]
-        kept = [each for each, reason in zip(receipts, reasons, strict=True) if not reason]
-        refused = await store_records([record_of(each) for each in kept], store=store)
+        restorable = [
+            receipt for receipt, reason in zip(receipts, reasons, strict=True) if not reason
+        ]
+        refused = await store_records([record_of(receipt) for receipt in restorable], store=store)
         back: list[_Event] = [
-            (each, "restored", "{}")
-            for each, problem in zip(kept, refused, strict=True)
+            (receipt, "restored", "{}")
+            for receipt, problem in zip(restorable, refused, strict=True)
             if problem is None
         ]
         await journal.awrite(_log, [*gone, *back], actor=actor, at=journal.now())
