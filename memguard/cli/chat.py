@@ -119,12 +119,13 @@ def _with_model(model: "Model", *, judge: Any, system: str, settings: dict[str, 
 
 def _without_model(judge: Any, settings: dict[str, Any]) -> AnswerTurn:
     """Turns that only read and write memory."""
-    from memguard.hosts import create_guards
+    from memguard.read.graph import create_read_guard
+    from memguard.write.graph import create_write_guard
 
-    guards: Any = create_guards(
-        judge, read=None, write=None, recall=None, models=None, prompts=None, **settings
-    )
-    reader, writer = guards
+    shared = {name: settings[name] for name in ("store", "namespace", "receipts")}
+    reader = create_read_guard(judge, admission=settings["admission"], **shared)
+    # A line that cannot be remembered must not end the conversation.
+    writer = create_write_guard(judge, gates=settings["gates"], on_failure="report", **shared)
     # The turns of this conversation: the writer reads each once, and the reader takes the earlier
     # ones as the dialogue.
     return partial(_local_turn, [], reader=reader, writer=writer)

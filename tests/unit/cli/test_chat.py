@@ -1,6 +1,7 @@
 """`memguard chat`, with a person's lines on standard input and a model server on loopback."""
 
 import io
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -98,8 +99,9 @@ def test_undo_takes_back_a_turn(say: Say) -> None:
 def test_a_deletion_comes_back_by_its_receipt(say: Say) -> None:
     out = say("I moved to Porto in May.", "/delete 1", "/memories", "/history")
     assert "deleted by" in out
-    receipt = out.split("erases it")[1].split("deleted by a person")[1].split("[")[1][:8]
-    out = say(f"/undo {receipt}", "/memories", "/undo zzz")
+    receipt = re.search(r"deleted by a person[^\[]*\[([0-9a-f]{8})\]", out)
+    assert receipt is not None, out
+    out = say(f"/undo {receipt[1]}", "/memories", "/undo zzz")
     assert "taken back: 1" in out
     assert "deleted" not in out.split("taken back: 1")[1].split("not done")[0]
     assert "not done: 'zzz'" in out
