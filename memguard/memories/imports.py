@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -28,7 +28,7 @@ from memguard.memories.lines import (
 from memguard.memories.lookup import origin_of
 from memguard.memories.values import ImportReport
 from memguard.schema.base import Namespace
-from memguard.schema.memory import MemoryRecord
+from memguard.schema.memory import MemoryRecord, lifecycle_of
 from memguard.schema.receipt import Receipt
 
 OnConflict = Literal["raise", "skip"]
@@ -65,27 +65,75 @@ async def import_memories(
         msg = f"`on_conflict` is {on_conflict!r}: use one of {', '.join(get_args(OnConflict))}"
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
     export = await asyncio.to_thread(_read_file, Path(source), namespace)
-    to_log, log_conflicts = await journal.aread(_compare_receipts, export.receipts)
-    to_store, store_conflicts = await _compare_memories(export.memories, store, namespace)
-    conflicts = (*log_conflicts, *store_conflicts)
+    new_receipts, log_conflicts = await journal.aread(_compare_receipts, export.receipts)
+    new_memories, store_conflicts = await _compare_memories(export.memories, store, namespace)
+    conflicts = {**log_conflicts, **store_conflicts}
     if conflicts and on_conflict == "raise":
-        more = f" and {len(conflicts) - _MAX_NAMED} more" if len(conflicts) > _MAX_NAMED else ""
+        reasons = [*conflicts.values()]
+        more = f" and {len(reasons) - _MAX_NAMED} more" if len(reasons) > _MAX_NAMED else ""
         msg = (
-            f"nothing was imported: {'; '.join(conflicts[:_MAX_NAMED])}{more}; import into another "
+            f"nothing was imported: {'; '.join(reasons[:_MAX_NAMED])}{more}; import into another "
             "store, or with on_conflict='skip' leave out what is in the way"
         )
         raise InvalidInputError(msg, code=ErrorCode.IMPORT_CONFLICT)
+    blocked = blocked_keys(export.memories, export.receipts, conflicts=conflicts)
+    to_log = [line for line in new_receipts if blocked.isdisjoint(_keys_of(line.receipt))]
+    to_store = [line for line in new_memories if line.id not in blocked]
     # The log first: what the store lacks after an interruption, it can give again.
     await journal.awrite(_log_receipts, to_log, actor=actor, at=journal.now())
     await _store_memories(to_store, store, namespace)
-    done = len(to_log) + len(to_store) + len(conflicts)
+    left_out = [f"receipt {line.receipt.id}" for line in new_receipts if line not in to_log]
+    left_out += [f"memory {line.id}" for line in new_memories if line not in to_store]
+    skipped = (
+        *conflicts.values(),
+        *(f"{name} belongs to a chain with something in the way" for name in left_out),
+    )
+    total = len(export.memories) + len(export.receipts)
     return ImportReport(
         namespace=namespace,
         memories=len(to_store),
         receipts=len(to_log),
-        unchanged=len(export.memories) + len(export.receipts) - done,
-        skipped=conflicts,
+        unchanged=total - len(to_log) - len(to_store) - len(skipped),
+        skipped=skipped,
     )
+
+
+def blocked_keys(
+    memories: Sequence[ExportedMemory],
+    receipts: Sequence[ExportedReceipt],
+    *,
+    conflicts: Collection[str],
+) -> frozenset[str]:
+    """The keys of the memories that belong to a chain with something in the way.
+
+    Memories that replaced one another are imported together or not at all: half a chain would say
+    that a memory was replaced by one that is not there. Pure.
+
+    Args:
+        memories: All memories of the file.
+        receipts: All receipts of the file.
+        conflicts: Ids of memories and receipts that cannot be imported.
+    """
+    links = [_keys_of(line.receipt) for line in receipts]
+    links += [{line.id, lifecycle_of(line.value).superseded_by} - {""} for line in memories]
+    blocked = {line.id for line in memories if line.id in conflicts}
+    for line in receipts:
+        if line.receipt.id in conflicts:
+            blocked |= _keys_of(line.receipt)
+    size = -1
+    # A pass adds the neighbours of the last one; chains are short.
+    while len(blocked) != size:
+        size = len(blocked)
+        for keys in links:
+            if not blocked.isdisjoint(keys):
+                blocked |= keys
+    return frozenset(blocked)
+
+
+def _keys_of(receipt: Receipt) -> set[str]:
+    """The keys of the memories that a receipt is about."""
+    keys = {receipt.record_key, *(change.key for change in receipt.changes)}
+    return keys - {""}
 
 
 # -- the file ---------------------------------------------------------------------------------
@@ -211,26 +259,28 @@ def _refuse_line(path: Path, number: int, problem: str) -> NoReturn:
 
 def _compare_receipts(
     db: sqlite3.Connection, lines: Sequence[ExportedReceipt]
-) -> tuple[tuple[ExportedReceipt, ...], tuple[str, ...]]:
+) -> tuple[tuple[ExportedReceipt, ...], dict[str, str]]:
     """The receipts that are not in the log with all events, and why others cannot be logged."""
     to_log: list[ExportedReceipt] = []
-    conflicts: list[str] = []
+    conflicts: dict[str, str] = {}
     for line in lines:
         receipt = line.receipt
         events = events_of(db, receipt.id)
         kinds = {(event.kind, event.candidate_id) for event in events}
         if any(kind == "forgotten" for kind, _ in kinds):
-            conflicts.append(f"receipt {receipt.id} was forgotten here and cannot come back")
+            reason = "was forgotten here and cannot come back"
+            conflicts[receipt.id] = f"receipt {receipt.id} {reason}"
         elif not events:
             if _is_decided(db, receipt):
-                conflicts.append(f"receipt {receipt.id} is of a candidate that is decided on here")
+                reason = "is of a candidate that is decided on here"
+                conflicts[receipt.id] = f"receipt {receipt.id} {reason}"
             else:
                 to_log.append(line)
         elif not _is_logged(db, receipt):
-            conflicts.append(f"receipt {receipt.id} is in the log with other content")
+            conflicts[receipt.id] = f"receipt {receipt.id} is in the log with other content"
         elif not {(event.kind, event.candidate_id) for event in line.events} <= kinds:
             to_log.append(line)
-    return tuple(to_log), tuple(conflicts)
+    return tuple(to_log), conflicts
 
 
 def _is_logged(db: sqlite3.Connection, receipt: Receipt) -> bool:
@@ -284,10 +334,10 @@ def _log_receipts(
 
 async def _compare_memories(
     lines: Sequence[ExportedMemory], store: BaseStore, namespace: Namespace
-) -> tuple[tuple[ExportedMemory, ...], tuple[str, ...]]:
+) -> tuple[tuple[ExportedMemory, ...], dict[str, str]]:
     """The memories that the store does not have, and why others cannot be stored."""
     to_store: list[ExportedMemory] = []
-    conflicts: list[str] = []
+    conflicts: dict[str, str] = {}
     for start in range(0, len(lines), _BATCH):
         batch = lines[start : start + _BATCH]
         items = await _get(batch, store, namespace)
@@ -295,8 +345,9 @@ async def _compare_memories(
             if item is None:
                 to_store.append(line)
             elif item.value != line.value:
-                conflicts.append(f"memory {line.id} is stored with other content or another state")
-    return tuple(to_store), tuple(conflicts)
+                reason = "is stored with other content or another state"
+                conflicts[line.id] = f"memory {line.id} {reason}"
+    return tuple(to_store), conflicts
 
 
 async def _get(

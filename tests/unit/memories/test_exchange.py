@@ -8,14 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memguard import Memories, create_write_guard
 from memguard.errors import ErrorCode, InvalidInputError
 from memguard.journal.journal import Journal
 from memguard.journal.quarantine import Quarantine
 from memguard.journal.receipts import ReceiptLog
+from memguard.memories.imports import blocked_keys
+from memguard.memories.lines import ExportedMemory, ExportedReceipt
+from memguard.schema.memory import Lifecycle
+from memguard.schema.relations import RecordChange
 from memguard.stores import ChromaStore, recover
-from tests.unit.memories.conftest import ANA, BOB, new_store, texts
+from tests.unit.journal.conftest import build_receipt
+from tests.unit.memories.conftest import ANA, BOB, NOON, new_store, texts
 
 PEANUTS = "I am allergic to peanuts."
 PORTO = "I live in Porto."
@@ -215,6 +222,25 @@ def test_what_was_forgotten_does_not_come_back(memories: Memories, tmp_path: Pat
     assert texts(memories, include_superseded=True) == []
 
 
+def test_a_chain_comes_whole_or_not_at_all(memories: Memories, tmp_path: Path) -> None:
+    memories.add(PORTO)
+    memories.edit(memories.list().memories[0].id, LISBON)
+    memories.add(PEANUTS)
+    file, _ = lines_of(memories, tmp_path)
+    with ChromaStore.memory() as other, Journal.memory() as log:
+        restored = Memories(other, namespace=ANA, receipts=log)
+        # The same text, as another decision: it is current here.
+        restored.add(PORTO)
+        done = restored.import_(file, on_conflict="skip")
+        assert sorted(texts(restored)) == [PEANUTS, PORTO]
+        assert (done.memories, done.receipts) == (1, 1)
+        assert len(done.skipped) == 4
+        assert sum("belongs to a chain" in reason for reason in done.skipped) == 3
+        # Nothing of the chain is in the log, so the memory is as it was.
+        restored.edit(restored.list(contains="Porto").memories[0].id, LISBON)
+        assert sorted(texts(restored)) == [PEANUTS, LISBON]
+
+
 @pytest.mark.asyncio
 async def test_recovery_leaves_an_import_as_it_is(tmp_path: Path) -> None:
     journal = Journal.memory()
@@ -230,3 +256,42 @@ async def test_recovery_leaves_an_import_as_it_is(tmp_path: Path) -> None:
     before = (await restored.alist(include_superseded=True)).memories
     await recover(log, target)
     assert (await restored.alist(include_superseded=True)).memories == before
+
+
+KEYS = st.sampled_from(["a", "b", "c", "d", "e"])
+
+
+@given(
+    st.dictionaries(KEYS, KEYS, max_size=5),
+    st.lists(st.tuples(KEYS, KEYS), max_size=4),
+    st.sets(st.sampled_from(["a", "b", "r0", "r1"])),
+)
+def test_what_is_blocked_is_closed_under_every_link(
+    successors: dict[str, str], pairs: list[tuple[str, str]], conflicts: set[str]
+) -> None:
+    memories = [
+        ExportedMemory(id=key, value={"memguard": {"superseded_by": following}}, stored_at=NOON)
+        for key, following in successors.items()
+    ]
+    receipts = [
+        ExportedReceipt(
+            receipt=build_receipt(f"r{n}").model_copy(
+                update={
+                    "record_key": key,
+                    "changes": (
+                        RecordChange(
+                            namespace=ANA, key=other, before=Lifecycle(), after=Lifecycle()
+                        ),
+                    ),
+                }
+            ),
+            events=(),
+        )
+        for n, (key, other) in enumerate(pairs)
+    ]
+    blocked = blocked_keys(memories, receipts, conflicts=conflicts)
+    assert {key for key in successors if key in conflicts} <= blocked
+    links = [{key, other} for key, other in (*successors.items(), *pairs)]
+    assert all(link <= blocked or link.isdisjoint(blocked) for link in links)
+    if conflicts.isdisjoint({*successors, *(f"r{n}" for n in range(len(pairs)))}):
+        assert not blocked
