@@ -21,7 +21,6 @@ from memguard.schema.memory import (
     SourceRole,
     Turn,
     speaker_roles,
-    turn_speaker,
     turn_time,
 )
 
@@ -380,7 +379,6 @@ def attribute(
     for name, unset, value in (
         ("said_by", "unknown", roles),
         ("said_at", None, turn_time(tuple(turns))),
-        ("speaker", "", turn_speaker(tuple(turns))),
         ("conversation_id", "", conversation_id),
         ("speaker", "", speaker_behind(candidate, turns)),
     ):

@@ -33,7 +33,6 @@ from memguard.schema.memory import (
     CandidateMemory,
     SourceRole,
     speaker_roles,
-    turn_speaker,
     turn_time,
 )
 from memguard.schema.receipt import Usage
@@ -278,7 +277,6 @@ def _candidate(fact: ExtractedFact, *, chunk: Pass, conversation_id: str) -> Can
         turn_ids=turn_ids,
         subject=fact.about,
         said_at=turn_time(sources),
-        speaker=turn_speaker(sources),
         conversation_id=conversation_id,
     )
     # By its words: a model may cite the user's line for what a pasted mail says.
