@@ -251,6 +251,61 @@ def distance_of_collection(collection: Collection) -> str:
     return str(index.get("space", "l2"))
 
 
+def sync_threshold_of_collection(collection: Collection) -> int:
+    """The number of writes after which Chroma saves the index of a collection."""
+    configuration = cast("Mapping[str, Any]", collection.configuration_json)
+    return int((configuration.get("hnsw") or {}).get("sync_threshold") or 1_000)
+
+
+def vacuum_chroma(folder: Path, *, seconds: float) -> bool:
+    """Rewrite the database in a Chroma folder, and remove the indexes of deleted collections.
+
+    Chroma runs SQLite without `secure_delete` and never vacuums: the bytes of deleted rows stay in
+    free pages, and in the free part of pages that are in use. Its client has no call for it, only
+    the program `chroma vacuum`, which asks questions on a terminal. The folder of a deleted
+    collection's index stays as well. SQLite's locks make this safe while a server uses the folder.
+
+    Args:
+        folder: The folder that has `chroma.sqlite3`.
+        seconds: How long to wait for a write that is in progress.
+
+    Returns:
+        Whether Chroma itself empties its queue of writes; databases of early versions do not.
+
+    Raises:
+        sqlite3.Error: If the database cannot be rewritten.
+        OSError: If a folder cannot be removed.
+    """
+    import contextlib  # noqa: PLC0415
+    import json  # noqa: PLC0415
+    import shutil  # noqa: PLC0415
+    import sqlite3  # noqa: PLC0415
+
+    # Listed first: a collection that is created meanwhile has its row before its folder.
+    indexes = [path for path in folder.iterdir() if _is_uuid(path.name) and path.is_dir()]
+    database = (folder / "chroma.sqlite3").as_uri() + "?mode=rw"
+    connected = sqlite3.connect(database, timeout=seconds, isolation_level=None, uri=True)
+    with contextlib.closing(connected) as db:
+        segments = {row[0] for row in db.execute("SELECT id FROM segments")}
+        configuration = db.execute("SELECT config_json_str FROM embeddings_queue_config").fetchone()
+        # The rollback journal of the rewriting is a copy of the old pages; it is deleted after it.
+        db.execute("PRAGMA secure_delete = ON")
+        db.execute("VACUUM")
+    for path in indexes:
+        if path.name not in segments:
+            shutil.rmtree(path)
+    return bool(configuration) and bool(json.loads(configuration[0]).get("automatically_purge"))
+
+
+def _is_uuid(name: str) -> bool:
+    import uuid  # noqa: PLC0415
+
+    try:
+        return str(uuid.UUID(name)) == name
+    except ValueError:
+        return False
+
+
 def download_chroma_minilm() -> Path:
     """Let Chroma download and unpack its copy of all-MiniLM-L6-v2, and return the folder.
 
