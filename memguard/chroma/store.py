@@ -454,8 +454,9 @@ class ChromaStore(AnyLabelStore):
     def _erase(self) -> tuple[str, ...]:
         from memguard.chroma.erasure import erase_deleted  # noqa: PLC0415  # late, as in `_open`
 
-        # Opened again if Chroma failed before. Not within `_use`, because it closes the client.
-        self._use(lambda engine: None)
+        # Items that have expired are deleted ones, too. What follows is not within `_use`, because it
+        # closes the client.
+        self._sweep()
         return erase_deleted(self._open(), data_path=self._data_path)
 
     def _repair(self) -> str:

@@ -449,7 +449,8 @@ def _delete_expired(
     vectors = dict(zip(before["ids"], before["embeddings"] or [], strict=True))
     alive = [row_id for row_id in vectors if row_id in refreshed]
     if alive:
-        restored = as_matrix([vectors[row_id] for row_id in alive], dims=engine.dims)
+        rows: list[Any] = [vectors[row_id] for row_id in alive]
+        restored = as_matrix(rows, dims=engine.dims)
         engine.connection.call(collection.update, ids=alive, embeddings=restored)  # pyright: ignore[reportArgumentType]
 
 
