@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from memguard.chroma.store import ChromaStore
     from memguard.journal.audit import Audit
+    from memguard.journal.forgetting import forget_memory
     from memguard.journal.journal import Journal
     from memguard.journal.quarantine import Quarantine
     from memguard.journal.receipts import ReceiptFilter, ReceiptLog
     from memguard.journal.recovery import recover
-    from memguard.journal.forgetting import forget_memory
     from memguard.journal.removal import delete_memory
 
 __all__ = [

@@ -454,8 +454,7 @@ class ChromaStore(AnyLabelStore):
     def _erase(self) -> tuple[str, ...]:
         from memguard.chroma.erasure import erase_deleted  # noqa: PLC0415  # late, as in `_open`
 
-        # Items that have expired are deleted ones, too. What follows is not within `_use`, because it
-        # closes the client.
+        # Expired items are to be erased as well. The rest is not in `_use`: it closes the client.
         self._sweep()
         return erase_deleted(self._open(), data_path=self._data_path)
 

@@ -18,7 +18,6 @@ from memguard.journal.events import events_of, namespace_bounds, to_json
 from memguard.redaction import redact
 from memguard.schema.base import Namespace
 from memguard.schema.forgetting import ForgetSelection
-from memguard.schema.memory import same_text_form
 
 NamespacedKey = tuple[Namespace, str]
 Source = Literal["receipts", "events"]
@@ -63,7 +62,7 @@ class _Decision:
 
     @property
     def form(self) -> tuple[Namespace, str]:
-        return self.namespace, same_text_form(self.text)
+        return self.namespace, text_form(self.text)
 
     @property
     def scrubbed(self) -> tuple[str, str]:
@@ -199,7 +198,7 @@ def _find(
     places = _places(chosen_items)
     targets = _Targets(candidate_ids=_extracted_ids(selection, extracted))
     forms = {decision.form for decision in chosen} | {
-        (item.namespace, same_text_form(item.text)) for item in chosen_items
+        (item.namespace, text_form(item.text)) for item in chosen_items
     }
     locations = {decision.location for decision in chosen} | places
     chosen_ids = {decision.id for decision in chosen}
@@ -214,7 +213,7 @@ def _find(
             item.location in places
             or item.location in locations
             or item.candidate_id in targets.candidate_ids
-            or (item.namespace, same_text_form(item.text)) in forms
+            or (item.namespace, text_form(item.text)) in forms
         ):
             targets.items.append(item)
             targets.texts.add(item.text)
@@ -230,7 +229,8 @@ def _scope(db: sqlite3.Connection, selection: ForgetSelection) -> tuple[str, tup
     """The condition of the receipts to look at, in SQL, and the values of its slots."""
     if selection.memory:
         # All decisions in the namespaces of the memory: its text may have others.
-        names = [to_json(name) for name in namespaces_of(db, selection.memory)]
+        logged = namespaces_of(db, selection.memory)
+        names = [to_json(name) for name in logged if _is_below(name, selection.namespace)]
         return "namespace IN (SELECT value FROM json_each(?))", (to_json(names),)
     if not selection.namespace:
         return "1", ()
@@ -298,9 +298,10 @@ def _choose(
         ]
         chosen_items = [item for item in items if matches(item.key)]
         forms = {decision.form for decision in chosen} | {
-            (item.namespace, same_text_form(item.text)) for item in chosen_items
+            (item.namespace, text_form(item.text)) for item in chosen_items
         }
-        if len(forms) > 1 and len({*(d.location for d in chosen), *_places(chosen_items)}) > 1:
+        places = {(d.namespace, d.key or d.text) for d in chosen} | _places(chosen_items)
+        if len(forms) > 1 and len(places) > 1:
             msg = f"{which!r} fits {len(forms)} memories; give more of the id"
             raise InvalidInputError(msg, code=ErrorCode.RECEIPT_NOT_FOUND)
         if chosen or chosen_items:
@@ -390,7 +391,7 @@ def _extractions(
         is_below = _is_below(entry.namespace, selection.namespace)
         if (
             entry.candidate_id in targets.candidate_ids
-            or (entry.namespace, same_text_form(entry.text)) in forms
+            or (entry.namespace, text_form(entry.text)) in forms
             or (selection.everything and is_below)
             or (needle and is_below and needle in text_form(entry.text))
         ):
