@@ -12,7 +12,9 @@ Libraries are imported inside the functions: chromadb alone takes a second.
 
 from __future__ import annotations
 
+import struct
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -257,8 +259,8 @@ def sync_threshold_of_collection(collection: Collection) -> int:
     return int((configuration.get("hnsw") or {}).get("sync_threshold") or 1_000)
 
 
-def vacuum_chroma(folder: Path, *, seconds: float) -> bool:
-    """Rewrite the database in a Chroma folder, and remove the indexes of deleted collections.
+def vacuum_chroma(folder: Path, *, seconds: float, settle_seconds: float = 0.0) -> bool:
+    """Rewrite the database in a Chroma folder, and remove what its indexes have of other data.
 
     Chroma runs SQLite without `secure_delete` and never vacuums: the bytes of deleted rows stay in
     free pages, and in the free part of pages that are in use. Its client has no call for it, only
@@ -268,6 +270,7 @@ def vacuum_chroma(folder: Path, *, seconds: float) -> bool:
     Args:
         folder: The folder that has `chroma.sqlite3`.
         seconds: How long to wait for a write that is in progress.
+        settle_seconds: How long a running server needs to save the index of its last write.
 
     Returns:
         Whether Chroma itself empties its queue of writes; databases of early versions do not.
@@ -291,10 +294,41 @@ def vacuum_chroma(folder: Path, *, seconds: float) -> bool:
         # The rollback journal of the rewriting is a copy of the old pages; it is deleted after it.
         db.execute("PRAGMA secure_delete = ON")
         db.execute("VACUUM")
-    for path in indexes:
-        if path.name not in segments:
-            shutil.rmtree(path)
+        # No write can begin now, and a server has a moment to end the one that was in progress.
+        db.execute("BEGIN IMMEDIATE")
+        time.sleep(settle_seconds)
+        for path in indexes:
+            if path.name in segments:
+                _blank_unused_part(path)
+            else:
+                shutil.rmtree(path)
+        db.execute("ROLLBACK")
     return bool(configuration) and bool(json.loads(configuration[0]).get("automatically_purge"))
+
+
+_INDEX_HEADER = struct.Struct("<iQQQQ")
+"""The beginning of an index's header in chroma-hnswlib: version of the layout, offset of the first
+level, capacity, number of elements, and bytes of an element."""
+
+
+def _blank_unused_part(index: Path) -> None:
+    """Overwrite the part of an index that has no element.
+
+    Chroma writes it as it was allocated, with whatever the process had in that memory before, which
+    may be text. A file of another layout is left alone.
+    """
+    header, data = index / "header.bin", index / "data_level0.bin"
+    if not header.exists() or not data.exists():
+        return
+    beginning = header.read_bytes()[: _INDEX_HEADER.size]
+    if len(beginning) < _INDEX_HEADER.size:
+        return
+    version, _, capacity, count, size = _INDEX_HEADER.unpack(beginning)
+    if version != 1 or data.stat().st_size != capacity * size:
+        return
+    with data.open("r+b") as file:
+        file.seek(count * size)
+        file.write(bytes((capacity - count) * size))
 
 
 def _is_uuid(name: str) -> bool:

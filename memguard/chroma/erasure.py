@@ -1,10 +1,11 @@
 """Removes what Chroma keeps of rows that were deleted.
 
-After a deletion, Chroma has the text and the vector in four places: its queue of writes, which it
-empties when it saves an index; the index, which only marks a row as deleted; the free pages of its
-database; and the free part of pages that are in use. `Engine.delete_rows` overwrites the vectors.
+After a deletion, Chroma has the text and the vector in several places: its queue of writes, which
+it empties when it saves an index; the index, which only marks a row as deleted; free pages of its
+database, and the free part of pages that are in use; and the unused part of an index, which Chroma
+writes with whatever was in that memory before. `Engine.delete_rows` overwrites the vectors.
 `save_indexes` makes Chroma save every index and empty its queue, by calls that any client can make.
-The database is rewritten by SQLite, which needs its file.
+The rest needs the files.
 """
 
 import secrets
@@ -19,6 +20,7 @@ from memguard.chroma.settings import Local, Memory
 from memguard.errors import ErrorCode, StoreError
 
 _BUSY_SECONDS = 60.0
+_SETTLE_SECONDS = 0.5
 
 
 def erase_deleted(engine: Engine, *, data_path: Path | None) -> tuple[str, ...]:
@@ -46,7 +48,7 @@ def erase_deleted(engine: Engine, *, data_path: Path | None) -> tuple[str, ...]:
         if isinstance(location, Local):
             empties_queue = engine.connection.work_offline(_vacuum)
         elif data_path is not None:
-            empties_queue = _vacuum(data_path)
+            empties_queue = _vacuum(data_path, settle_seconds=_SETTLE_SECONDS)
         else:
             return (_on_the_server("DIR"),)
     except (sqlite3.Error, OSError) as error:

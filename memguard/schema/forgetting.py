@@ -6,10 +6,10 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from memguard.errors import ErrorCode, InvalidInputError
-from memguard.schema.base import Frozen, Namespace, is_blank
+from memguard.schema.base import Frozen, GraphInput, Namespace, is_blank
 
 
-class ForgetSelection(Frozen):
+class ForgetSelection(GraphInput, Frozen):
     """What is to be forgotten: everything of a namespace, one memory, or all with some text."""
 
     namespace: Namespace = ()
