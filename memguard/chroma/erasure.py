@@ -23,11 +23,11 @@ _BUSY_SECONDS = 60.0
 _SETTLE_SECONDS = 0.5
 
 
-def erase_deleted(engine: Engine, *, data_path: Path | None) -> tuple[str, ...]:
-    """Remove what Chroma keeps of deleted rows, as far as that is possible from here.
+def erase_files(engine: Engine, *, data_path: Path | None) -> tuple[str, ...]:
+    """Remove what Chroma's files have of deleted rows, after `save_indexes`.
 
-    Interrupting it loses nothing, and calling it again completes it. It is called while the
-    connection is not in use.
+    Interrupting it loses nothing, and calling it again completes it. Not within `in_use`, because
+    it closes the client of a local store.
 
     Args:
         engine: The engine of the store.
@@ -40,8 +40,6 @@ def erase_deleted(engine: Engine, *, data_path: Path | None) -> tuple[str, ...]:
         StoreError: If Chroma or the rewriting of its database failed; call again.
     """
     location = engine.connection.location
-    with engine.connection.in_use():
-        save_indexes(engine)
     if isinstance(location, Memory):
         return ()
     try:

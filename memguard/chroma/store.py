@@ -452,11 +452,12 @@ class ChromaStore(AnyLabelStore):
         return self._use(sweep, now=self._now())
 
     def _erase(self) -> tuple[str, ...]:
-        from memguard.chroma.erasure import erase_deleted  # noqa: PLC0415  # late, as in `_open`
+        from memguard.chroma.erasure import erase_files, save_indexes  # noqa: PLC0415
 
-        # Expired items are to be erased as well. The rest is not in `_use`: it closes the client.
+        # Expired items are to be erased as well.
         self._sweep()
-        return erase_deleted(self._open(), data_path=self._data_path)
+        self._use(save_indexes)
+        return erase_files(self._open(), data_path=self._data_path)
 
     def _repair(self) -> str:
         from memguard.chroma.repair import relist  # noqa: PLC0415  # late, as in `_open`

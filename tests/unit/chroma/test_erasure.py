@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import chromadb
 import numpy as np
 import pytest
 
@@ -38,15 +40,21 @@ Open = Callable[..., ChromaStore]
 
 @contextmanager
 def opened_local(folder: Path) -> Iterator[Open]:
-    yield lambda **options: ChromaStore.local(folder, **{"embed": EMBED, **options})
+    def open_store(**options: Any) -> ChromaStore:
+        return ChromaStore.local(folder, **{"embed": EMBED, **options})
+
+    yield open_store
 
 
 @contextmanager
 def opened_server(folder: Path) -> Iterator[Open]:
     with ChromaServer(folder) as server:
-        yield lambda **options: ChromaStore.server(
-            server.host, server.port, **{"embed": EMBED, "data_path": folder, **options}
-        )
+
+        def open_store(**options: Any) -> ChromaStore:
+            settings: dict[str, Any] = {"embed": EMBED, "data_path": folder, **options}
+            return ChromaStore.server(server.host, server.port, **settings)
+
+        yield open_store
 
 
 KINDS = [
@@ -148,9 +156,7 @@ def test_expired_items_are_erased_too(tmp_path: Path) -> None:
 def test_indexes_of_deleted_collections_are_removed(tmp_path: Path) -> None:
     with ChromaStore.local(tmp_path, embed=EMBED, shards=1) as store:
         fill(store)
-    import chromadb
-
-    client = chromadb.PersistentClient(path=str(tmp_path))
+    client: Any = chromadb.PersistentClient(path=str(tmp_path))
     client.delete_collection("memguard-00")
     client.close()
     stray = tmp_path / str(uuid.uuid4())
@@ -234,8 +240,6 @@ def test_a_process_killed_while_it_erases_loses_nothing(tmp_path: Path, delay: f
 
 def test_vacuum_waits_for_a_writer(tmp_path: Path) -> None:
     """As it meets one in the folder of a running server."""
-    import sqlite3
-
     with ChromaStore.local(tmp_path, embed=EMBED, shards=1) as store:
         fill(store)
     db = sqlite3.connect(tmp_path / "chroma.sqlite3", isolation_level=None, check_same_thread=False)

@@ -487,6 +487,10 @@ class TestInterruption:
             await forget(journal, store, selection=by_id("old"), actor="ana")
 
 
+def _execute(db: sqlite3.Connection, sql: str) -> None:
+    db.execute(sql)
+
+
 class TestAppendOnly:
     SQL = (
         "UPDATE receipts SET body = '{}'",
@@ -506,7 +510,7 @@ class TestAppendOnly:
         await fill(journal, store)
         await forget(journal, store, selection=by_id(KEY), actor="ana")
         with pytest.raises(ReceiptError, match="append-only"):
-            await journal.awrite(lambda db: db.execute(sql))
+            await journal.awrite(_execute, sql)
 
     async def test_only_the_document_of_a_named_row(self, journal: Journal, store: InMemoryStore):
         await fill(journal, store)
@@ -524,7 +528,7 @@ class TestAppendOnly:
             "UPDATE forgettings SET actor = 'b'",
         ):
             with pytest.raises(ReceiptError, match="append-only"):
-                await journal.awrite(lambda db, sql=sql: db.execute(sql))
+                await journal.awrite(_execute, sql)
 
     def test_an_erasure_needs_a_forgetting(self, journal: Journal):
         with pytest.raises(ReceiptError, match="not in the log"):
