@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -39,15 +39,16 @@ Open = Callable[..., ChromaStore]
 
 
 @contextmanager
-def opened_local(folder: Path) -> Iterator[Open]:
+def opened_local(folder: Path) -> Generator[Open]:
     def open_store(**options: Any) -> ChromaStore:
-        return ChromaStore.local(folder, **{"embed": EMBED, **options})
+        settings: dict[str, Any] = {"embed": EMBED, **options}
+        return ChromaStore.local(folder, **settings)
 
     yield open_store
 
 
 @contextmanager
-def opened_server(folder: Path) -> Iterator[Open]:
+def opened_server(folder: Path) -> Generator[Open]:
     with ChromaServer(folder) as server:
 
         def open_store(**options: Any) -> ChromaStore:
