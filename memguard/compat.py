@@ -12,6 +12,7 @@ Libraries are imported inside the functions: chromadb alone takes a second.
 
 from __future__ import annotations
 
+import re
 import struct
 import threading
 import time
@@ -285,7 +286,7 @@ def vacuum_chroma(folder: Path, *, seconds: float, settle_seconds: float = 0.0) 
     import sqlite3  # noqa: PLC0415
 
     # Listed first: a collection that is created meanwhile has its row before its folder.
-    indexes = [path for path in folder.iterdir() if _is_uuid(path.name) and path.is_dir()]
+    indexes = [path for path in folder.iterdir() if _UUID.fullmatch(path.name)]
     database = (folder / "chroma.sqlite3").as_uri() + "?mode=rw"
     connected = sqlite3.connect(database, timeout=seconds, isolation_level=None, uri=True)
     with contextlib.closing(connected) as db:
@@ -299,19 +300,20 @@ def vacuum_chroma(folder: Path, *, seconds: float, settle_seconds: float = 0.0) 
         time.sleep(settle_seconds)
         for path in indexes:
             if path.name in segments:
-                _blank_unused_part(path)
+                blank_unused_part(path)
             else:
                 shutil.rmtree(path)
         db.execute("ROLLBACK")
     return bool(configuration) and bool(json.loads(configuration[0]).get("automatically_purge"))
 
 
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _INDEX_HEADER = struct.Struct("<iQQQQ")
 """The beginning of an index's header in chroma-hnswlib: version of the layout, offset of the first
 level, capacity, number of elements, and bytes of an element."""
 
 
-def _blank_unused_part(index: Path) -> None:
+def blank_unused_part(index: Path) -> None:
     """Overwrite the part of an index that has no element.
 
     Chroma writes it as it was allocated, with whatever the process had in that memory before, which
@@ -329,15 +331,6 @@ def _blank_unused_part(index: Path) -> None:
     with data.open("r+b") as file:
         file.seek(count * size)
         file.write(bytes((capacity - count) * size))
-
-
-def _is_uuid(name: str) -> bool:
-    import uuid  # noqa: PLC0415
-
-    try:
-        return str(uuid.UUID(name)) == name
-    except ValueError:
-        return False
 
 
 def download_chroma_minilm() -> Path:

@@ -20,7 +20,7 @@ from memguard.schema.base import Namespace
 from memguard.schema.forgetting import ForgetSelection
 
 NamespacedKey = tuple[Namespace, str]
-Source = Literal["receipts", "events"]
+DocumentTable = Literal["receipts", "events"]
 
 _SCRUB = "scrub"
 # Keys of memguard's own records, and ids of candidates and receipts.
@@ -91,7 +91,7 @@ class Traces:
     reads: Mapping[int, str]
     extractions: tuple[int, ...]
     decompositions: tuple[int, ...]
-    rewrites: Mapping[tuple[Source, int], str]
+    rewrites: Mapping[tuple[DocumentTable, int], str]
     """The new documents of rows that quote a memory."""
     quotes: Quotes
     """What other documents and marks may not repeat."""
@@ -519,13 +519,13 @@ def _cited_turns(db: sqlite3.Connection, decisions: Iterable[_Decision]) -> set[
 
 def _rewrites(
     db: sqlite3.Connection, targets: _Targets, quotes: Quotes, originals: frozenset[str]
-) -> dict[tuple[Source, int], str]:
+) -> dict[tuple[DocumentTable, int], str]:
     """The documents of other decisions that quote a memory, as they are to be."""
     erased = {decision.id for decision in targets.decisions}
     namespaces = targets.namespaces
     conversations = {d.conversation for d in targets.decisions} - {""}
     unusual = [name for name in quotes.ids if not _ID.fullmatch(name)]
-    rewrites: dict[tuple[Source, int], str] = {}
+    rewrites: dict[tuple[DocumentTable, int], str] = {}
     related: dict[str, Quotes] = {}
     rows = db.execute("SELECT seq, id, namespace, body FROM receipts ORDER BY seq")
     for seq, receipt_id, namespace, body in rows:
