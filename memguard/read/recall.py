@@ -98,7 +98,7 @@ Texts = dict[str, list[RecalledMemory]]
 TEXT_FIELDS = ("content", "text", "memory")
 """Fields that memory stores use for a memory's text; memguard and langmem use the first."""
 
-_SUPERSEDED_MARKS = ("superseded_by", "superseded_at")
+_SUPERSEDED_MARKS = ("superseded_by", "superseded_at", "ended_as")
 """Fields that mark a record as superseded, whatever their value."""
 
 _ENDS = ("valid_until", "invalid_at")

@@ -36,6 +36,7 @@ ReasonCode = Literal[
     "tie_break",
     "human_approved",
     "redacted",
+    "undone",
 ]
 """The reason of a decision.
 
@@ -54,6 +55,7 @@ ReasonCode = Literal[
 * `tie_break`: it had no effect, and a judge decided.
 * `human_approved`: a person phrased the memory in a review; no model call.
 * `redacted`: `scrub` replaced a stored record by one without its secrets; no model call.
+* `undone`: a person took back an earlier decision, which the receipt names; no model call.
 """
 
 
