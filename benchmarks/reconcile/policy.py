@@ -19,9 +19,13 @@ from benchmarks.reconcile.sets import (
 from benchmarks.reconcile.storing import PastMemory, store_memories
 from memguard.journal.commit import commit
 from memguard.journal.journal import Journal
-from memguard.methods.reconcile import create_reconcile_graph
-from memguard.read.recall import lifecycle_of
-from memguard.schema.memory import CandidateMemory, Conversation, Lifecycle, record_key
+from memguard.schema.memory import (
+    CandidateMemory,
+    Conversation,
+    Lifecycle,
+    lifecycle_of,
+    record_key,
+)
 from memguard.schema.receipt import Receipt, ReceiptFactory
 
 
@@ -113,6 +117,8 @@ async def run_case(
         ],
     )
     model = exact_reader(case)
+    from memguard.methods.reconcile import create_reconcile_graph
+
     graph = create_reconcile_graph(model, store=store, clock=lambda: NOW)
     candidate = _candidate(case).located(namespace)
     output = await graph.ainvoke(
