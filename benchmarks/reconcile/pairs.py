@@ -71,7 +71,9 @@ async def measure_pairs(pairs: Sequence[TextPair]) -> list[PairResult]:
             lifecycle=output["lifecycle"],
             changes=output["changes"],
         )
-        states = [memory_state(change.before, change.after) for change in output["changes"]]
+        states: list[MemoryState] = [
+            memory_state(change.before, change.after) for change in output["changes"]
+        ]
         results.append(
             PairResult(
                 pair=pair,

@@ -19,6 +19,7 @@ from benchmarks.reconcile.sets import (
 from benchmarks.reconcile.storing import PastMemory, store_memories
 from memguard.journal.commit import commit
 from memguard.journal.journal import Journal
+from memguard.schema.base import Namespace
 from memguard.schema.memory import (
     CandidateMemory,
     Conversation,
@@ -138,11 +139,13 @@ async def run_case(
     )
     committed = await commit(journal, store, [receipt])
     after = {
-        memory.name: lifecycle_of(await store.aget(namespace, record_key(memory.text)))
+        memory.name: await _read_lifecycle(store, namespace, memory.text)
         for memory in case.memories
     }
     shown = " ".join(call.text for call in model.calls)
-    states = {name: memory_state(before[name], after[name]) for name in before}
+    states: dict[str, MemoryState] = {
+        name: memory_state(before[name], after[name]) for name in before
+    }
     state = candidate_state(committed.receipts[0])
     current = {name for name, lifecycle in after.items() if lifecycle.is_current}
     if state in ("current", "detail", "conflicting"):
@@ -155,6 +158,14 @@ async def run_case(
         current=frozenset(current),
         recalled=frozenset(m.name for m in case.memories if m.text in shown),
     )
+
+
+async def _read_lifecycle(store: BaseStore, namespace: Namespace, text: str) -> Lifecycle:
+    item = await store.aget(namespace, record_key(text))
+    if item is None:
+        msg = f"{text!r} is no longer stored"
+        raise LookupError(msg)
+    return lifecycle_of(item.value)
 
 
 def _candidate(case: PolicyCase) -> CandidateMemory:
