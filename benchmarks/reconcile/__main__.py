@@ -182,7 +182,7 @@ async def report_audience(report: Report) -> None:
     report.failures(
         "Audience: wrong",
         (
-            f"{r.memory.id} {r.memory.label}: {', '.join(r.topics) or 'none'}: {r.memory.text!r}"
+            f"{r.memory.id} {r.memory.label}: {r.topic or 'none'}: {r.memory.text!r}"
             for r in results
             if r.is_withheld == (r.memory.label == "none")
         ),

@@ -11,24 +11,23 @@ class AudienceResult:
     """What the rule says about one memory."""
 
     memory: SensitiveMemory
-    topics: tuple[str, ...]
+    topic: str | None
 
     @property
     def is_withheld(self) -> bool:
         """Whether it is kept from a group."""
-        return bool(self.topics)
+        return self.topic is not None
 
     @property
     def has_right_topic(self) -> bool:
-        """Whether the labelled topic is among those that the rule names."""
-        return self.memory.label in self.topics
+        """Whether the rule names the labelled topic."""
+        return self.memory.label == self.topic
 
 
 async def measure_audience(memories: Sequence[SensitiveMemory]) -> list[AudienceResult]:
     """Apply the rule to every memory."""
-    from memguard.local.sensitivity import sensitive_topics
+    from memguard.local.sensitivity import sensitive_topic
 
     return [
-        AudienceResult(memory=memory, topics=tuple(sensitive_topics(memory.text)))
-        for memory in memories
+        AudienceResult(memory=memory, topic=sensitive_topic(memory.text)) for memory in memories
     ]

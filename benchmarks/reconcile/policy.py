@@ -118,15 +118,19 @@ async def run_case(
         ],
     )
     model = exact_reader(case)
+    from memguard.journal.current_keys import current_keys
     from memguard.methods.reconcile import create_reconcile_graph
 
     graph = create_reconcile_graph(model, store=store, clock=lambda: NOW)
     candidate = _candidate(case).located(namespace)
+    choices = await current_keys(store, namespace, [candidate.text])
+    key = choices[candidate.text].key
     output = await graph.ainvoke(
         {
             "candidate": candidate,
             "context": Conversation(id=case.id, turns=case.candidate.turns),
             "run_id": case.id,
+            "record_key": key,
         }
     )
     receipt = ReceiptFactory(clock=lambda: NOW).create(
@@ -135,7 +139,7 @@ async def run_case(
         reports=(output["report"],),
         lifecycle=output["lifecycle"],
         changes=output["changes"],
-        record_key=output.get("record_key", ""),
+        record_key=key,
     )
     committed = await commit(journal, store, [receipt])
     after = {
