@@ -3,8 +3,10 @@
 import statistics
 import time
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import Any, TypedDict
 
+from langgraph.graph import START, StateGraph
 from langgraph.store.memory import InMemoryStore
 
 from benchmarks.reconcile.scripts import no_relation
@@ -39,6 +41,8 @@ class CostFigures:
     """The same with reconciliation and near memories."""
     model_ms: float
     """Median CPU milliseconds of one call of the scripted model alone, which is not ours."""
+    framework_ms: float
+    """Median CPU milliseconds of a graph of three nodes that do nothing, for comparison."""
 
 
 def _store() -> InMemoryStore:
@@ -123,6 +127,30 @@ async def _model_times(model: ScriptedChatModel) -> list[float]:
     return seconds
 
 
+class _Nothing(TypedDict):
+    number: int
+
+
+async def _framework_times() -> list[float]:
+    def pass_on(state: _Nothing) -> _Nothing:
+        return state
+
+    builder = StateGraph(_Nothing)
+    names = ("recall", "relate", "decide")
+    for name in names:
+        builder.add_node(name, pass_on)
+    builder.add_edge(START, names[0])
+    for name, following in pairwise(names):
+        builder.add_edge(name, following)
+    graph = builder.compile()
+    seconds: list[float] = []
+    for number in range(_CANDIDATES + _WARM):
+        start = time.process_time()
+        await graph.ainvoke({"number": number})
+        seconds.append(time.process_time() - start)
+    return seconds[_WARM:]
+
+
 async def measure_cost() -> CostFigures:
     """Measure calls and CPU in one run."""
     journal = Journal.memory()
@@ -137,4 +165,5 @@ async def measure_cost() -> CostFigures:
         guard_ms=1000 * statistics.median(plain),
         guard_reconciled_ms=1000 * statistics.median(reconciled),
         model_ms=1000 * statistics.median(await _model_times(no_relation())),
+        framework_ms=1000 * statistics.median(await _framework_times()),
     )
