@@ -137,7 +137,16 @@ async def report_lookups(report: Report) -> None:
             ("must: in the prompt as it must be", [r.is_right for r in must], ""),
             ("must: recalled", [r.is_recalled for r in must], ""),
             ("must not: in the prompt", [r.is_present for r in must_not], ""),
-            ("claims in questions about the world", [r.is_present for r in others], "= 0"),
+            (
+                "claims in questions about the world",
+                [r.is_present for r in others],
+                "= 0" if adjudicator == "exact" else "",
+            ),
+            (
+                "of these, as certain",
+                [r.presence == "certain" for r in others],
+                "= 0" if adjudicator == "exact" else "",
+            ),
             (
                 "stale value in the prompt",
                 [r.is_present for r in stale if r.memory.label == "must_not"],

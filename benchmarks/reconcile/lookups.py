@@ -1,5 +1,6 @@
 """What of the stored memories enters the prompt of a request, and as what."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -20,6 +21,7 @@ Adjudicator = Literal["local", "exact"]
 """Who judges: the rules without a language model, or a model that is always right."""
 Presence = Literal["certain", "uncertain", "past", "absent"]
 """How a memory is in the prompt."""
+_FIGURES = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,10 +49,16 @@ class LookupResult:
         return self.is_present and self.memory.shown in ("any", self.presence)
 
 
-def presence_of(verdicts: Sequence[UnitVerdict]) -> Presence:
-    """How the pieces of one memory are in the prompt; the strongest piece counts."""
+def presence_of(verdicts: Sequence[UnitVerdict], *, text: str = "") -> Presence:
+    """How the pieces of one memory are in the prompt; the strongest piece counts.
+
+    Args:
+        verdicts: Those on its pieces.
+        text: The memory; without its figures in them, the pieces do not say what it says.
+    """
     shown = [verdict for verdict in verdicts if verdict.shown]
-    if not shown:
+    words = " ".join(verdict.unit.text for verdict in shown)
+    if not shown or not set(_FIGURES.findall(text)) <= set(_FIGURES.findall(words)):
         return "absent"
     if any(verdict.unit.superseded for verdict in shown):
         return "past"
@@ -123,7 +131,7 @@ def _results(lookup: Lookup, report: ReadReport) -> list[LookupResult]:
             LookupResult(
                 lookup=lookup,
                 memory=memory,
-                presence=presence_of(verdicts),
+                presence=presence_of(verdicts, text=memory.text if memory.label == "must" else ""),
                 is_recalled=memory_id is not None,
                 explanation="; ".join(f"{v.permission} {v.row}" for v in verdicts)
                 or "not recalled",

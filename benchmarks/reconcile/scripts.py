@@ -2,12 +2,13 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.embeddings import Embeddings
 
 from benchmarks.reconcile.sets import Lookup, PolicyCase, event_date
+from memguard.redaction import redact
 from memguard.schema.decision import Inconclusive
 from memguard.testing import ScriptedChatModel
 
@@ -92,7 +93,8 @@ def no_relation() -> ScriptedChatModel:
 
 def exact_adjudicator(lookup: Lookup) -> ScriptedChatModel:
     """A model that leaves memories whole, and gives the labelled attributes."""
-    texts = [memory.text for memory in lookup.memories]
+    # A prompt has memories without their secrets.
+    texts = [redact(memory.text) for memory in lookup.memories]
 
     def adjudicate(messages: Any) -> str:
         lines = quoted_lines(str(messages[-1].content), "units")
@@ -114,9 +116,9 @@ def exact_adjudicator(lookup: Lookup) -> ScriptedChatModel:
 
 def _row(lookup: Lookup, index: int, names: Mapping[str, str]) -> dict[str, Any]:
     memory = lookup.memories[index]
-    others: Sequence[str] = [lookup.memories[other].text for other in memory.conflicts_with]
+    others = [redact(lookup.memories[other].text) for other in memory.conflicts_with]
     return {
-        "unit": names[memory.text],
+        "unit": names[redact(memory.text)],
         "reason": lookup.kind.replace("_", " "),
         **memory.attributes,
         "evidence_conflict": False,
@@ -127,5 +129,5 @@ def _row(lookup: Lookup, index: int, names: Mapping[str, str]) -> dict[str, Any]
 
 
 def _kind(lookup: Lookup, text: str) -> str:
-    kinds = {memory.text: memory.attributes["kind"] for memory in lookup.memories}
+    kinds = {redact(memory.text): memory.attributes["kind"] for memory in lookup.memories}
     return kinds.get(text, "fact")

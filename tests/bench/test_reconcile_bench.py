@@ -258,6 +258,12 @@ def test_a_memory_is_in_the_prompt_as_its_strongest_piece(
     assert lookups.presence_of(verdicts) == presence
 
 
+def test_a_piece_without_the_figures_of_a_memory_does_not_count() -> None:
+    verdicts = [_verdict("CONTEXT")]
+    assert lookups.presence_of(verdicts, text="t") == "certain"
+    assert lookups.presence_of(verdicts, text="t 4711") == "absent"
+
+
 def test_a_look_up_is_whole_only_if_every_memory_is_right() -> None:
     lookup = next(row for row in sets.lookups() if row.id == "en-05")
     results = [
