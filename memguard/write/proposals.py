@@ -5,17 +5,14 @@ a pass is recorded, so that no turn is read twice. Proposals of all passes are m
 that cannot be judged, or whose text is stored already, are sorted out before any gate runs.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from itertools import combinations
 from typing import Any
 
-from langgraph.store.base import BaseStore
-
 from memguard.errors import MemguardError
 from memguard.journal.caches import LoggedExtraction
-from memguard.journal.commit import Backing, duplicate_decision
-from memguard.journal.current_keys import current_keys
+from memguard.journal.commit import Backing
 from memguard.llm.limits import Meter, use_meter
 from memguard.methods.admission import refuse_text
 from memguard.methods.authorship import SourceWords, attribute, content_words
@@ -266,12 +263,17 @@ def _union(group: Sequence[Proposal], *, positions: Mapping[str, int]) -> Propos
             "turn_ids": tuple(sorted(turn_ids, key=position)),
             "said_by": reduce(_combined_role, [c.said_by for c in candidates]),
             "said_at": max((c.said_at for c in candidates if c.said_at), default=None),
+            "speaker": candidates[-1].speaker if _has_one_speaker(candidates) else "",
         }
     )
     source = first.source.model_copy(
         update={"turns": tuple(sorted(turns, key=lambda turn: position(turn.id)))}
     )
     return Proposal(candidate=candidate, source=source)
+
+
+def _has_one_speaker(candidates: Sequence[CandidateMemory]) -> bool:
+    return len({candidate.speaker.casefold() for candidate in candidates}) == 1
 
 
 def _combined_role(first: SaidBy, second: SaidBy) -> SaidBy:
@@ -286,13 +288,13 @@ def _combined_role(first: SaidBy, second: SaidBy) -> SaidBy:
 
 
 def refuse(
-    proposals: Sequence[Proposal], *, stored: Collection[str], spec: Writer
+    proposals: Sequence[Proposal], *, repeats: Mapping[str, AdmissionDecision], spec: Writer
 ) -> tuple[AdmissionDecision | None, ...]:
     """The decision on each candidate that needs no gate; `None` if the gates can judge it.
 
     Args:
         proposals: The candidates with their sources.
-        stored: Keys of the texts that are stored already.
+        repeats: The decisions on texts that are stored already, by `record_key` of the text.
         spec: The limits, and whose words may be stored.
     """
     # Many candidates have one source, or the same turns: their words are collected once.
@@ -311,28 +313,8 @@ def refuse(
         decision = refuse_text(
             candidate.text, max_chars=spec.max_candidate_chars, screen=spec.screen
         )
-        if decision is None and record_key(candidate.text) in stored:
-            decision = duplicate_decision()
+        if decision is None:
+            decision = repeats.get(record_key(candidate.text))
         # Whether a source is required is up to the gates: some compare with stored memories.
         decisions.append(decision or words.withhold(candidate))
     return tuple(decisions)
-
-
-async def stored_keys(
-    store: BaseStore, namespace: Namespace, proposals: Sequence[Proposal]
-) -> Mapping[str, str]:
-    """The key under which a text is stored in the namespace, by the record key of the text.
-
-    Texts of proposals that are not stored, or no longer current, are left out.
-
-    Raises:
-        StoreError: If the store failed.
-    """
-    texts = [proposal.candidate.text for proposal in proposals]
-    choices = await current_keys(store, namespace, texts)
-    # Under its key, an item with another text keeps the candidate from being stored as well.
-    return {
-        record_key(text): choice.key
-        for text, choice in choices.items()
-        if choice.is_stored or choice.is_taken
-    }
