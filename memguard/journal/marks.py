@@ -105,15 +105,17 @@ def marks_of(db: sqlite3.Connection, namespace: Namespace, key: str) -> tuple[Ma
                 AND done.kind IN {_SETTLED}),
             (SELECT body FROM events AS loss WHERE loss.receipt_id = mark.receipt_id
                 AND loss.kind = 'change_lost'),
-            EXISTS (SELECT 1 FROM events AS unmade WHERE unmade.receipt_id = mark.receipt_id
-                AND unmade.kind IN ('discarded', 'missing'))
+            EXISTS (SELECT 1 FROM events AS done WHERE done.receipt_id = mark.receipt_id
+                AND done.kind IN ('stored', 'released', 'changed'))
         FROM events AS mark WHERE mark.kind = 'marking' AND mark.candidate_id = ?
         ORDER BY mark.seq""",  # noqa: S608 - a constant
         (digest,),
     )
     marks: list[Mark] = []
-    for seq, receipt_id, body, settled, loss, unmade in rows:
-        if unmade or digest in _places(loss):
+    for seq, receipt_id, body, settled, loss, is_done in rows:
+        # Deleted while it was pending, or never written by its caller.
+        is_void = settled and not is_done
+        if is_void or digest in _places(loss):
             continue
         states = json.loads(body)
         marks.append(

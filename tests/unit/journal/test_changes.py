@@ -17,6 +17,7 @@ from memguard.journal.journal import Journal
 from memguard.journal.quarantine import Quarantine
 from memguard.journal.receipts import ReceiptLog, end_writes, record_of
 from memguard.journal.recovery import recover
+from memguard.journal.removal import delete_memory
 from memguard.journal.repair import repair
 from memguard.journal.storing import record_of_item
 from memguard.schema.memory import Lifecycle, lifecycle_of, record_key
@@ -254,6 +255,21 @@ class TestRecovery:
         assert done.changed == ("again",)
         assert done.line == "recovery: interrupted changes completed: 1"
         assert (await lifecycle_at(store, PORTO)).confirmed_by == ("c:again",)
+
+    async def test_what_was_deleted_while_it_was_pending_changes_nothing(
+        self, journal: Journal, store: CountingStore
+    ):
+        await with_porto(journal, store)
+        store.error = TimeoutError("slow")
+        with pytest.raises(StoreError):
+            await commit(journal, store, [superseding("new", "I live in Lisbon.", PORTO)])
+        store.error = None
+        await delete_memory(journal, store, "new", actor="ana", reason="no")
+        assert (await recover(journal, store)).line == ""
+        assert await lifecycle_at(store, PORTO) == Lifecycle()
+        assert (await audit(journal, store)).agrees
+        await commit(journal, store, [superseding("faro", "I live in Faro.", PORTO)])
+        assert (await audit(journal, store)).agrees
 
 
 class TestGenerations:
