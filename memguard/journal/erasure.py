@@ -6,8 +6,9 @@ whole. What the document itself decided on, its own candidate and record, is nev
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, cast
 
 from memguard.local.languages import words_of_grammar
@@ -77,9 +78,37 @@ def repeats(text: str, quotes: Quotes) -> bool:
         text in quotes.ids
         or form in quotes.texts
         or any(needle in form for needle in quotes.needles)
-        or any(_has(form, quote) for quote in quotes.texts)
+        or any(_has(form, quote) for quote in _possible(form, quotes.texts))
         or not quotes.words.isdisjoint(words_of(text))
     )
+
+
+def _possible(form: str, texts: frozenset[str]) -> Iterator[str]:
+    """The quotes that a form may have in it: there may be thousands of quotes, and of forms."""
+    by_word, unspaced = _indexed(texts)
+    yield from unspaced
+    if by_word:
+        for word in set(_WORD.findall(form)):
+            yield from by_word.get(word, ())
+
+
+@lru_cache(maxsize=8)
+def _indexed(texts: frozenset[str]) -> tuple[dict[str, list[str]], list[str]]:
+    """Quotes by their longest word, and those without spaces between words."""
+    by_word: dict[str, list[str]] = {}
+    unspaced: list[str] = []
+    for text in texts:
+        words = _WORD.findall(text)
+        if _UNSPACED.search(text) or not words:
+            unspaced.append(text)
+        else:
+            by_word.setdefault(max(words, key=len), []).append(text)
+    return by_word, unspaced
+
+
+def drop_index() -> None:
+    """Forget the texts that were looked for last, which are in memory until then."""
+    _indexed.cache_clear()
 
 
 def _has(form: str, quote: str) -> bool:

@@ -5,10 +5,12 @@ records are changed and the records are deleted, then the log loses its text, an
 that store and log keep of deleted rows. `recover` completes what was interrupted.
 """
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Protocol, cast, runtime_checkable
 
 from langgraph.store.base import BaseStore, Item, PutOp, SearchOp
@@ -325,11 +327,21 @@ async def _erase_bytes(
             f"what {type(store).__name__} keeps of deleted items, such as a write-ahead log, free "
             "pages, replicas and backups, is beyond memguard's reach"
         )
+    if journal.path is not None:
+        folders = await asyncio.to_thread(_damaged_copies, journal.path.parent)
+        notes += [
+            f"{folder} has files as they were before a repair; delete it" for folder in folders
+        ]
     await journal.awrite(end_forgetting, forgetting_id)
     # Last, and as a read: SQLite can do this only outside of a transaction.
     if not await journal.aread(compact):
         notes.append(_LOG_BUSY)
     return tuple(notes)
+
+
+def _damaged_copies(folder: Path) -> list[str]:
+    """The folders into which `memguard doctor --repair` moved damaged files."""
+    return [str(path) for path in sorted(folder.glob("damaged-*")) if path.is_dir()]
 
 
 async def _late_writes(store: BaseStore, traces: Traces) -> list[NamespacedKey]:

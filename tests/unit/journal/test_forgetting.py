@@ -411,6 +411,14 @@ class TestOtherPlaces:
         await commit(journal, store, [receipt.model_copy(update={"id": "new"})])
         assert await store.aget(ANA, KEY) is not None
 
+    async def test_copies_of_damaged_files_are_named(
+        self, journal: Journal, store: InMemoryStore, tmp_path: Path
+    ):
+        (tmp_path / "damaged-20260301T120000").mkdir()
+        await fill(journal, store)
+        report = await forget(journal, store, selection=by_id(KEY), actor="ana")
+        assert "damaged-20260301T120000" in report.notes[-1]
+
     async def test_a_log_in_memory(self, store: InMemoryStore):
         async with Journal.memory() as journal:
             await fill(journal, store)
