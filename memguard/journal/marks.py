@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from memguard.errors import ErrorCode, RecordChangedError
+from memguard.journal.erasure import FORGOTTEN
 from memguard.journal.events import add_event, events_of, to_json
 from memguard.schema.base import Namespace
 from memguard.schema.memory import Lifecycle
@@ -140,7 +141,12 @@ def logged_changes(db: sqlite3.Connection, receipt_id: str) -> tuple[RecordChang
             changes += [RecordChange.model_validate(entry) for entry in listed]
         elif event.kind == "change_lost":
             lost = _places(to_json(event.body))
-    return tuple(c for c in changes if location_id(c.namespace, c.key) not in lost)
+    # A memory that was forgotten since has no place to be changed back in.
+    return tuple(
+        change
+        for change in changes
+        if change.key != FORGOTTEN and location_id(change.namespace, change.key) not in lost
+    )
 
 
 def logged_lifecycle(
