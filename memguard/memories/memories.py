@@ -416,7 +416,11 @@ class Memories:
                 memory_id, journal=self.journal, store=self._store, namespace=self._namespace
             )
         selection = ForgetSelection(
-            namespace=self._namespace, memory=memory_id or "", contains=contains or ""
+            namespace=self._namespace,
+            # Other users' namespaces may be below this one.
+            exact=True,
+            memory=memory_id or "",
+            contains=contains or "",
         )
         return await self._forget(selection, actor=actor, reason=reason, preview=preview)
 
@@ -451,7 +455,7 @@ class Memories:
         self, *, actor: str = USER, reason: str = "", preview: bool = False
     ) -> ForgetReport:
         """See `forget_user`."""
-        selection = ForgetSelection(namespace=self._namespace, everything=True)
+        selection = ForgetSelection(namespace=self._namespace, exact=True, everything=True)
         return await self._forget(selection, actor=actor, reason=reason, preview=preview)
 
     def forget_user(
