@@ -311,6 +311,8 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _INDEX_HEADER = struct.Struct("<iQQQQ")
 """The beginning of an index's header in chroma-hnswlib: version of the layout, offset of the first
 level, capacity, number of elements, and bytes of an element."""
+_LENGTH_BYTES = 4
+"""Bytes of an element in `length.bin`."""
 
 
 def blank_unused_part(index: Path) -> None:
@@ -328,7 +330,15 @@ def blank_unused_part(index: Path) -> None:
     version, _, capacity, count, size = _INDEX_HEADER.unpack(beginning)
     if version != 1 or data.stat().st_size != capacity * size:
         return
-    with data.open("r+b") as file:
+    _blank_rows(data, size=size, count=count, capacity=capacity)
+    # One number for each element; its file is allocated in the same way.
+    lengths = index / "length.bin"
+    if lengths.exists() and lengths.stat().st_size == capacity * _LENGTH_BYTES:
+        _blank_rows(lengths, size=_LENGTH_BYTES, count=count, capacity=capacity)
+
+
+def _blank_rows(path: "Path", *, size: int, count: int, capacity: int) -> None:
+    with path.open("r+b") as file:
         file.seek(count * size)
         file.write(bytes((capacity - count) * size))
 

@@ -251,8 +251,11 @@ class TestChroma:
         compat.blank_unused_part(tmp_path)
         header.write_bytes(struct.pack("<iQQQQ", 1, 0, 3, 1, 4) + bytes(64))
         data.write_bytes(b"usedleftover")
+        lengths = tmp_path / "length.bin"
+        lengths.write_bytes(b"len0leftover")
         compat.blank_unused_part(tmp_path)
         assert data.read_bytes() == b"used" + bytes(8)
+        assert lengths.read_bytes() == b"len0" + bytes(8)
         # Another layout, which might have elements there.
         for content in (struct.pack("<iQQQQ", 2, 0, 3, 1, 4), b"short"):
             header.write_bytes(content)
