@@ -337,7 +337,7 @@ def blank_unused_part(index: Path) -> None:
         _blank_rows(lengths, size=_LENGTH_BYTES, count=count, capacity=capacity)
 
 
-def _blank_rows(path: "Path", *, size: int, count: int, capacity: int) -> None:
+def _blank_rows(path: Path, *, size: int, count: int, capacity: int) -> None:
     with path.open("r+b") as file:
         file.seek(count * size)
         file.write(bytes((capacity - count) * size))
