@@ -18,7 +18,7 @@ from memguard.journal.lineage import LineageEntry, lineage
 from memguard.journal.undo import undo
 from memguard.memories import changes, lookup
 from memguard.memories.exports import ExportTarget, export_memories
-from memguard.memories.imports import OnConflict, import_memories
+from memguard.memories.imports import OnImportConflict, import_memories
 from memguard.memories.naming import labels_of, memory_to_forget, receipt_to_undo
 from memguard.memories.values import (
     ExportReport,
@@ -488,7 +488,7 @@ class Memories:
         return run_sync(self.aexport(target))
 
     async def aimport(
-        self, source: str | Path, *, actor: str = USER, on_conflict: OnConflict = "raise"
+        self, source: str | Path, *, actor: str = USER, on_conflict: OnImportConflict = "raise"
     ) -> ImportReport:
         """See `import_`."""
         await self._recover()
@@ -502,7 +502,7 @@ class Memories:
         )
 
     def import_(
-        self, source: str | Path, *, actor: str = USER, on_conflict: OnConflict = "raise"
+        self, source: str | Path, *, actor: str = USER, on_conflict: OnImportConflict = "raise"
     ) -> ImportReport:
         """Restore an export of the same namespace, into an empty store or another one.
 
