@@ -285,6 +285,8 @@ def vacuum_chroma(folder: Path, *, seconds: float, settle_seconds: float = 0.0) 
     import shutil  # noqa: PLC0415
     import sqlite3  # noqa: PLC0415
 
+    # SQLite takes a whole path only.
+    folder = folder.resolve()
     # Listed first: a collection that is created meanwhile has its row before its folder.
     indexes = [path for path in folder.iterdir() if _UUID.fullmatch(path.name)]
     database = (folder / "chroma.sqlite3").as_uri() + "?mode=rw"
@@ -311,8 +313,6 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _INDEX_HEADER = struct.Struct("<iQQQQ")
 """The beginning of an index's header in chroma-hnswlib: version of the layout, offset of the first
 level, capacity, number of elements, and bytes of an element."""
-_LENGTH_BYTES = 4
-"""Bytes of an element in `length.bin`."""
 
 
 def blank_unused_part(index: Path) -> None:
@@ -321,26 +321,21 @@ def blank_unused_part(index: Path) -> None:
     Chroma writes it as it was allocated, with whatever the process had in that memory before, which
     may be text. A file of another layout is left alone.
     """
-    header, data = index / "header.bin", index / "data_level0.bin"
-    if not header.exists() or not data.exists():
+    header = index / "header.bin"
+    if not header.exists():
         return
     beginning = header.read_bytes()[: _INDEX_HEADER.size]
     if len(beginning) < _INDEX_HEADER.size:
         return
     version, _, capacity, count, size = _INDEX_HEADER.unpack(beginning)
-    if version != 1 or data.stat().st_size != capacity * size:
-        return
-    _blank_rows(data, size=size, count=count, capacity=capacity)
-    # One number for each element; its file is allocated in the same way.
-    lengths = index / "length.bin"
-    if lengths.exists() and lengths.stat().st_size == capacity * _LENGTH_BYTES:
-        _blank_rows(lengths, size=_LENGTH_BYTES, count=count, capacity=capacity)
-
-
-def _blank_rows(path: Path, *, size: int, count: int, capacity: int) -> None:
-    with path.open("r+b") as file:
-        file.seek(count * size)
-        file.write(bytes((capacity - count) * size))
+    # The second file has the number of bytes of each element's links, four bytes each.
+    for name, row in (("data_level0.bin", size), ("length.bin", 4)):
+        path = index / name
+        if version != 1 or not path.exists() or path.stat().st_size != capacity * row:
+            continue
+        with path.open("r+b") as file:
+            file.seek(count * row)
+            file.write(bytes((capacity - count) * row))
 
 
 def download_chroma_minilm() -> Path:
