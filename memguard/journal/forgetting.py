@@ -179,14 +179,15 @@ async def _view(
     if selection.memory:
         # The log tells where it is; without it, every item has to be looked at.
         logged = await journal.aread(namespaces_of, selection.memory)
-        namespaces = tuple(name for name in logged if _is_below(name, selection.namespace))
+        namespaces = tuple(name for name in logged if selection.covers(name))
         namespaces = namespaces or (selection.namespace,)
     items: list[Item] = []
     for namespace in namespaces:
         items += [
             item
             async for item in _items(store, namespace)
-            if until is None or item.created_at <= until
+            if selection.covers(tuple(item.namespace))
+            and (until is None or item.created_at <= until)
         ]
     return _StoreView(items=items, texts=[_text_of(item) for item in items])
 
@@ -362,7 +363,3 @@ def _report(
         **counts_of(traces),
         **_store_counts(traces, view),
     )
-
-
-def _is_below(namespace: Namespace, beginning: Namespace) -> bool:
-    return namespace[: len(beginning)] == beginning

@@ -237,8 +237,10 @@ def _scope(db: sqlite3.Connection, selection: ForgetSelection) -> tuple[str, tup
     if selection.memory:
         # All decisions in the namespaces of the memory: its text may have others.
         logged = namespaces_of(db, selection.memory)
-        names = [to_json(name) for name in logged if _is_below(name, selection.namespace)]
+        names = [to_json(name) for name in logged if selection.covers(name)]
         return "namespace IN (SELECT value FROM json_each(?))", (to_json(names),)
+    if selection.exact:
+        return "namespace = ?", (to_json(selection.namespace),)
     if not selection.namespace:
         return "1", ()
     return "(namespace = ? OR (namespace > ? AND namespace < ?))", namespace_bounds(
@@ -395,12 +397,12 @@ def _extractions(
     forms = {decision.form for decision in targets.decisions}
     chosen: set[int] = set()
     for entry in _extracted(db):
-        is_below = _is_below(entry.namespace, selection.namespace)
+        is_covered = selection.covers(entry.namespace)
         if (
             entry.candidate_id in targets.candidate_ids
             or (entry.namespace, text_form(entry.text)) in forms
-            or (selection.everything and is_below)
-            or (needle and is_below and needle in text_form(entry.text))
+            or (selection.everything and is_covered)
+            or (needle and is_covered and needle in text_form(entry.text))
         ):
             chosen.add(entry.extraction)
             targets.candidate_ids.add(entry.candidate_id)
@@ -463,14 +465,14 @@ def _reads(
         if seq in reads:
             continue
         read_namespaces = [tuple(json.loads(place)) for place in json.loads(places)]
-        is_below = any(_is_below(name, selection.namespace) for name in read_namespaces)
+        is_covered = any(map(selection.covers, read_namespaces))
         # A read of a shorter namespace looks into those below it.
         may_repeat = any(
             _is_below(name, target) or _is_below(target, name)
             for name in read_namespaces
             for target in namespaces
         )
-        if (selection.everything and is_below) or (
+        if (selection.everything and is_covered) or (
             may_repeat and any(repeats(t, without_words) for t in strings_of(json.loads(body)))
         ):
             reads[seq] = read_id

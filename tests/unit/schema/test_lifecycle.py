@@ -22,7 +22,7 @@ MOMENTS = st.none() | st.datetimes(timezones=st.just(UTC))
 LIFECYCLES = st.builds(
     Lifecycle,
     superseded_by=st.sampled_from(["", "k1", "k2"]),
-    ended_as=st.sampled_from([None, "superseded", "edited", "undone"]),
+    ended_as=st.sampled_from([None, "superseded", "edited", "deleted", "undone"]),
     valid_until=MOMENTS,
     reason=st.text(max_size=8),
     event_at=MOMENTS,
