@@ -41,7 +41,9 @@ from memguard.methods.consistency_gate.config import ConsistencyGate
 from memguard.portal import run_sync
 from memguard.prompts import Prompt
 from memguard.read.admission import AdmissionLike, build_admission
+from memguard.read.audience import check_audience
 from memguard.redaction import Screen
+from memguard.schema.audience import Audience
 from memguard.schema.base import Namespace
 from memguard.schema.memory import Conversation
 from memguard.schema.receipt import Budget, Receipt
@@ -343,6 +345,7 @@ def guard_store(
     budget: Budget | None = None,
     read: "AdmissionLike | None" = None,
     screen: Screen = "secrets",
+    audience: Audience = "private",
 ) -> GuardedStore:
     """A store that judges every write before it makes it.
 
@@ -370,6 +373,8 @@ def guard_store(
             graph of your own. By default searches are those of the wrapped store.
         screen: What keeps a write in quarantine, unjudged: `secrets`, `personal` for personal data
             as well, or `nothing`.
+        audience: Who reads what is found: `"private"` or `"group"`, unless the context of the run
+            says; it has an effect with `read` only.
 
     Raises:
         ConfigurationError: If a model, gate or prompt cannot be used, or a stage has no model.
@@ -399,7 +404,7 @@ def guard_store(
         admission = build_admission(
             read, models=stages, prompts={}, budget=budget, deadline=None, clock=backing.journal.now
         )
-        reads = ReadGate(backing=backing, admission=admission)
+        reads = ReadGate(backing=backing, admission=admission, audience=check_audience(audience))
     return GuardedStore(
         inner,
         gate=gate,
