@@ -4,13 +4,13 @@ The answers are scripted and the local judge judges the memories, so this needs 
 
 Prints:
 
-    direct message, Ana: Where should we go hiking for the team day?
-      knows: I prefer the mountains to the sea.
+    direct message, Ana: Which day trip in the mountains would suit me?
       knows: I am pregnant.
-    #team, Ana: Where should we go hiking for the team day?
+      knows: I prefer the mountains to the sea.
+    #team, Ana: Which day trip in the mountains would suit me?
       knows: I prefer the mountains to the sea.
       keeps quiet (audience-health)
-    #team, Rui: Where does Ana prefer to go hiking?
+    #team, Rui: Which day trip would suit Ana?
       keeps quiet (audience-other-owner)
       keeps quiet (audience-health)
 """
@@ -25,7 +25,7 @@ from memguard.testing import ScriptedChatModel
 
 MEMBERS = {"U1": "Ana", "U2": "Rui"}
 MEMORIES = ("I prefer the mountains to the sea.", "I am pregnant.")
-PLACE = "Where should we go hiking for the team day?"
+PLACE = "Which day trip in the mountains would suit me?"
 
 
 def ask(agent: Any, text: str, *, name: str, channel: str) -> None:
@@ -51,4 +51,4 @@ with ChromaStore.memory() as store:
     agent = create_memory_agent(model, judge="local", store=store, write=False)
     ask(agent, PLACE, name="Ana", channel="direct message")
     ask(agent, PLACE, name="Ana", channel="#team")
-    ask(agent, "Where does Ana prefer to go hiking?", name="Rui", channel="#team")
+    ask(agent, "Which day trip would suit Ana?", name="Rui", channel="#team")
