@@ -29,7 +29,7 @@ from memguard.methods.adjudication.answers import (
     without_fields,
 )
 from memguard.methods.adjudication.asking import AskResult, PartialParser, ask_until, gather_all
-from memguard.methods.adjudication.case import UNITS_SHARE, case_chars, fit_case
+from memguard.methods.adjudication.case import UNITS_SHARE, fit_case
 from memguard.methods.adjudication.parts import clip_quoted, split_parts
 from memguard.methods.adjudication.rendering import (
     case_slots,
@@ -190,25 +190,28 @@ class _Run:
         self.prompt = self.adjudicator.prompts[self.scheme]
         self.names = names_of(self.units)
         self.lines = self._lines_of(self.units)
-        self.room = self._fit()
         self.slots = case_slots(self.case)
+        self.room = self._fit()
+        self.lines = self._fitting(self.units, self.lines, room=self.room)
 
     def _fit(self) -> int:
         """Shorten the case where it is too long; returns the characters for units in a prompt."""
         free = self.spec.prompt_chars - len(self.prompt.system) - len(self.prompt.user)
         needed = sum(map(len, self.lines)) + len(self.lines)
         for_units = min(needed, int(UNITS_SHARE * self.spec.prompt_chars))
-        # Only a prompt with longer instructions than those that ship needs this.
-        self.case, flags = fit_case(self.case, max_chars=max(1_000, free - for_units))
-        self.flags += flags
-        return max(for_units, free - case_chars(self.case))
+        taken = sum(map(len, self.slots.values()))
+        if taken > free - for_units:
+            # Only a prompt with longer instructions than those that ship needs this.
+            self.case, flags = fit_case(self.case, max_chars=max(1_000, free - for_units))
+            self.slots = case_slots(self.case)
+            self.flags += flags
+        return max(for_units, free - sum(map(len, self.slots.values())))
 
     def _lines_of(self, units: Sequence[Unit]) -> list[str]:
         return prompt_lines(units, names=self.names, authorship=self.spec.authorship)
 
-    def _fitting_lines(self, units: Sequence[Unit], *, room: int) -> list[str]:
+    def _fitting(self, units: Sequence[Unit], lines: list[str], *, room: int) -> list[str]:
         """The lines of units, of which one that is too long for a prompt loses its middle."""
-        lines = self._lines_of(units)
         if all(len(line) < room for line in lines):
             return lines
         self.flags.append("prompt_shortened")
@@ -228,7 +231,6 @@ class _Run:
 
     async def finish(self) -> Adjudication:
         """Ask what is needed, and combine the answers."""
-        self.lines = self._fitting_lines(self.units, room=self.room)
         split = split_parts(
             self.units,
             costs=line_costs(self.lines),
@@ -277,7 +279,8 @@ class _Run:
         self.calls += 1
         # The lines of all units exist already: they were needed to split the units into parts.
         is_whole = len(units) == len(self.units)
-        lines = self.lines if is_whole else self._fitting_lines(units, room=self.room)
+        lines = self.lines if is_whole else self._lines_of(units)
+        lines = self._fitting(units, lines, room=self.room)
         form = answer_form(self.scheme, self.spec.unasked)
         parser = PartialParser(form, name="units")
         result = await ask_until(
@@ -349,7 +352,7 @@ class _Run:
         if lost and not any(part.continues for part in open_parts):
             middle = -(-len(missing) // 2)
             return [tuple(half) for half in (missing[:middle], missing[middle:]) if half]
-        lines = self._fitting_lines(missing, room=self.room)
+        lines = self._fitting(missing, self._lines_of(missing), room=self.room)
         return list(
             split_parts(
                 missing,
