@@ -1,13 +1,17 @@
 """Open the store, the journal and the model that the options of a command name."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memguard.cli.options import namespace_of
 from memguard.errors import ErrorCode, InvalidInputError
 
 if TYPE_CHECKING:
     from memguard.journal.journal import Journal
     from memguard.llm.models import Model
+    from memguard.memories.memories import Memories
     from memguard.stores import ChromaStore
 
 JOURNAL_FILE = "memguard.sqlite3"
@@ -15,13 +19,16 @@ _FILE_ENDINGS = {".json", ".jsonl", ".md", ".txt"}
 """A single word with one of these endings is the name of a file, and never a text."""
 
 
-def open_store(store: str, *, embed: str | None, create: bool = True) -> "ChromaStore":
+def open_store(
+    store: str, *, embed: str | None, create: bool = True, data_path: Path | None = None
+) -> "ChromaStore":
     """Open the store in a folder or at HOST:PORT.
 
     Args:
         store: The folder, or host and port.
         embed: The embedding model; `None` for the built-in one.
         create: Whether to create a folder that does not exist.
+        data_path: The data folder of a server on this machine.
 
     Raises:
         InvalidInputError: If the folder does not exist and is not to be created.
@@ -30,7 +37,7 @@ def open_store(store: str, *, embed: str | None, create: bool = True) -> "Chroma
 
     server = server_address(store)
     if server is not None:
-        return ChromaStore.server(*server, embed=embed)
+        return ChromaStore.server(*server, embed=embed, data_path=data_path)
     if not create and not Path(store).exists():
         msg = f"there is no store at {store!r}: write to it first, or name another one"
         raise InvalidInputError(msg, code=ErrorCode.STORE_PATH)
@@ -111,3 +118,35 @@ def server_address(store: str) -> tuple[str, int] | None:
     if not colon or not port.isdecimal() or "/" in host or "\\" in host or not host:
         return None
     return host, int(port)
+
+
+@contextmanager
+def open_memories(
+    store: str,
+    *,
+    embed: str | None,
+    user: str | None,
+    namespace: list[str] | None,
+    create: bool = False,
+) -> "Generator[Memories]":
+    """The memories of the namespace that the options name; the store is closed at the end.
+
+    Args:
+        store: The folder of the store, or host and port.
+        embed: The embedding model; `None` for the built-in one.
+        user: The user, as in `namespace_of`.
+        namespace: The labels, as in `namespace_of`.
+        create: Whether to create a folder that does not exist.
+
+    Raises:
+        InvalidInputError: If a label is blank, or there is no store and none is to be created.
+    """
+    from memguard.memories.memories import Memories
+
+    labels = namespace_of(user, namespace)
+    # The path and not an open journal: a command that only looks at the store creates no file.
+    with (
+        open_store(store, embed=embed, create=create) as opened,
+        Memories(opened, namespace=labels, receipts=journal_path(store)) as memories,
+    ):
+        yield memories

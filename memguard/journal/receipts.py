@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import ClassVar
 
 from memguard.errors import ErrorCode, ReceiptError
+from memguard.journal.erasing import compact, erase_from_log
 from memguard.journal.events import (
     EventKind,
     JournalEvent,
@@ -26,8 +27,19 @@ from memguard.journal.events import (
     utc_text,
 )
 from memguard.journal.journal import Journal
+from memguard.journal.marks import (
+    UNCOMPARED,
+    Comparison,
+    effective_changes,
+    log_marks,
+    refuse_outdated,
+)
+from memguard.journal.traces import Traces
+from memguard.schema.base import Namespace
+from memguard.schema.forgetting import ForgetSelection
 from memguard.schema.memory import MemoryRecord, Provenance, record_key
 from memguard.schema.receipt import Receipt, WriteOutcome
+from memguard.schema.relations import RecordChange
 
 RECEIPTS = Rows(
     table="receipts",
@@ -69,10 +81,10 @@ class ReceiptPage:
 class ForgetResult:
     """What was erased from the log."""
 
-    candidate_id: str
-    """The candidate whose text was erased."""
+    candidate_ids: tuple[str, ...]
+    """The candidates that were erased: all with this text."""
     receipt_ids: tuple[str, ...]
-    """Its receipts that were erased; empty if it was forgotten before or never decided on."""
+    """Their receipts that were erased; empty if it was forgotten before or never decided on."""
     read_ids: tuple[str, ...] = ()
     """The reads that had recalled it, which were erased as well."""
 
@@ -134,13 +146,13 @@ class ReceiptLog:
 
     def find_all(self, candidate_ids: Sequence[str], *, policy_digest: str) -> dict[str, Receipt]:
         """The decisions on these candidates under a policy, by candidate id."""
-        return _redacted(self._journal.read(_find_all, candidate_ids, policy_digest))
+        return _redacted(self._journal.read(logged_decisions, candidate_ids, policy_digest))
 
     async def afind_all(
         self, candidate_ids: Sequence[str], *, policy_digest: str
     ) -> dict[str, Receipt]:
         """See `find_all`."""
-        return _redacted(await self._journal.aread(_find_all, candidate_ids, policy_digest))
+        return _redacted(await self._journal.aread(logged_decisions, candidate_ids, policy_digest))
 
     def list(
         self, which: ReceiptFilter = _ALL, *, limit: int = 50, before: int | None = None
@@ -195,31 +207,43 @@ class ReceiptLog:
             after = batch[-1].seq
 
     def forget(self, which: str, *, actor: str, reason: str) -> ForgetResult:
-        """Erase a candidate's text from the log, and log who erased it, when and why.
+        """Erase a memory from the log, and log who erased it, when and why.
 
-        The memory store does not change; `forget_memory` erases the text from both. Receipts of
-        other candidates that were extracted from the same turns stay.
+        The memory store does not change; `memguard.journal.forgetting.forget` erases from both, and
+        says what it covers.
 
         Args:
-            which: The id of a candidate or a receipt, or the beginning of a receipt's id.
+            which: The id of a candidate or a receipt, or the beginning of one.
             actor: Who requests it.
             reason: Why. It stays in the log, so do not repeat the text.
 
         Raises:
             InvalidInputError: If the log has no such id.
         """
+        selection = ForgetSelection(memory=which)
         at = self._journal.now()
-        result = self._journal.write(_forget, which, actor=actor, reason=reason, at=at)
-        # As a read, since SQLite cannot checkpoint within a transaction.
-        self._journal.read(_truncate_wal)
-        return result
+        traces = self._journal.write(erase_from_log, selection, actor=actor, reason=reason, at=at)
+        # As a read, since SQLite can do this only outside of a transaction.
+        self._journal.read(compact)
+        return _forget_result(traces)
 
     async def aforget(self, which: str, *, actor: str, reason: str) -> ForgetResult:
         """See `forget`."""
+        selection = ForgetSelection(memory=which)
         at = self._journal.now()
-        result = await self._journal.awrite(_forget, which, actor=actor, reason=reason, at=at)
-        await self._journal.aread(_truncate_wal)
-        return result
+        traces = await self._journal.awrite(
+            erase_from_log, selection, actor=actor, reason=reason, at=at
+        )
+        await self._journal.aread(compact)
+        return _forget_result(traces)
+
+
+def _forget_result(traces: Traces) -> ForgetResult:
+    return ForgetResult(
+        candidate_ids=tuple(sorted(traces.candidate_ids)),
+        receipt_ids=tuple(traces.receipts.values()),
+        read_ids=tuple(traces.reads.values()),
+    )
 
 
 def record_of(receipt: Receipt) -> MemoryRecord:
@@ -230,6 +254,7 @@ def record_of(receipt: Receipt) -> MemoryRecord:
         key=receipt.record_key or record_key(candidate.text),
         text=candidate.text,
         value=receipt.value,
+        lifecycle=receipt.lifecycle,
         provenance=Provenance(
             candidate_id=candidate.id,
             receipt_id=receipt.id,
@@ -244,21 +269,35 @@ def record_of(receipt: Receipt) -> MemoryRecord:
 
 
 def record_decisions(
-    db: sqlite3.Connection, receipts: Sequence[Receipt], *, actor: str, at: datetime
+    db: sqlite3.Connection,
+    receipts: Sequence[Receipt],
+    *,
+    actor: str,
+    at: datetime,
+    compared: Comparison = UNCOMPARED,
 ) -> tuple[Receipt, ...]:
     """Log several decisions; see `record_decision`."""
-    return tuple(record_decision(db, receipt, actor=actor, at=at) for receipt in receipts)
+    return tuple(
+        record_decision(db, receipt, actor=actor, at=at, compared=compared) for receipt in receipts
+    )
 
 
 def record_decision(
-    db: sqlite3.Connection, receipt: Receipt, *, actor: str, at: datetime
+    db: sqlite3.Connection,
+    receipt: Receipt,
+    *,
+    actor: str,
+    at: datetime,
+    compared: Comparison = UNCOMPARED,
 ) -> Receipt:
     """Log a decision, with the intent to store what it admits, or the start of a quarantine.
 
     A decision that is in the log stays as it is: a candidate is judged once under each policy. So
-    the receipt in the log, which is returned, may be an earlier one.
+    the receipt in the log, which is returned, may be an earlier one. `compared` says what the store
+    had of the memories that the decision changes.
 
     Raises:
+        RecordChangedError: If a memory that it changes has changed since; nothing is logged.
         ReceiptError: If the id of the receipt is that of another decision, or of a forgotten one.
     """
     # A guard in shadow mode only observes: it neither stores nor quarantines.
@@ -269,6 +308,8 @@ def record_decision(
     logged = _logged(db, receipt)
     if logged is not None:
         return logged
+    changes = effective_changes(receipt)
+    refuse_outdated(db, receipt, changes, compared)
     db.execute(
         "INSERT INTO receipts (id, candidate_id, policy_digest, namespace, record_key, outcome, "
         "reason, at, run_id, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -285,16 +326,44 @@ def record_decision(
             receipt.model_dump_json(exclude_computed_fields=True),
         ),
     )
-    events: list[tuple[EventKind, str]] = [("decided", "{}")]
-    if record is not None and receipt.outcome == "quarantined":
-        events.append(("held", "{}"))
-    elif record is not None and receipt.effect == "commit":
-        events.append(("intended", f'{{"record":{record.model_dump_json()}}}'))
-    elif record is not None and receipt.effect == "caller":
-        events.append(("allowed", "{}"))
-    for kind, body in events:
-        add_event(db, kind, receipt.id, receipt.candidate.id, actor=actor, at=at, body=body)
+    ids = (receipt.id, receipt.candidate.id)
+    add_event(db, "decided", *ids, actor=actor, at=at)
+    log_marks(db, receipt, changes, actor=actor, at=at)
+    for kind, body in _events(receipt, record, changes):
+        add_event(db, kind, *ids, actor=actor, at=at, body=body)
     return receipt
+
+
+def _events(
+    receipt: Receipt, record: MemoryRecord | None, changes: Sequence[RecordChange]
+) -> list[tuple[EventKind, str]]:
+    """The events that follow from a decision, with their bodies."""
+    if record is not None and receipt.outcome == "quarantined":
+        return [("held", "{}")]
+    if record is not None and receipt.effect == "commit":
+        return [("intended", intent_body(record, changes))]
+    events: list[tuple[EventKind, str]] = []
+    if changes:
+        events.append(("change_intended", intent_body(None, changes)))
+    if record is not None and receipt.effect == "caller":
+        # Last: what the caller has not written yet is recognised by it.
+        events.append(("allowed", "{}"))
+    return events
+
+
+def intent_body(
+    record: MemoryRecord | None, changes: Sequence[RecordChange], *, reason: str | None = None
+) -> str:
+    """The body of the event of an intent, as JSON."""
+    parts: list[str] = []
+    if record is not None:
+        parts.append(f'"record":{record.model_dump_json()}')
+    if changes:
+        listed = ",".join(change.model_dump_json() for change in changes)
+        parts.append(f'"changes":[{listed}]')
+    if reason is not None:
+        parts.append(f'"reason":{to_json(reason)}')
+    return "{" + ",".join(parts) + "}"
 
 
 def _logged(db: sqlite3.Connection, receipt: Receipt) -> Receipt | None:
@@ -307,18 +376,32 @@ def _logged(db: sqlite3.Connection, receipt: Receipt) -> Receipt | None:
         msg = f"receipt {receipt.id!r} was forgotten and cannot come back; use a new id"
         raise ReceiptError(msg, code=ErrorCode.RECEIPT_FAILED)
     candidate_id = receipt.candidate.id
-    return _find_all(db, [candidate_id], receipt.policy_digest).get(candidate_id)
+    return logged_decisions(db, [candidate_id], receipt.policy_digest).get(candidate_id)
 
 
-def _find_all(
+def logged_decisions(
     db: sqlite3.Connection, candidate_ids: Sequence[str], policy_digest: str
 ) -> dict[str, Receipt]:
+    """The decisions on these candidates under a policy, by candidate id."""
     rows = db.execute(
         "SELECT candidate_id, body FROM receipts WHERE policy_digest = ? "
         "AND candidate_id IN (SELECT value FROM json_each(?))",
         (policy_digest, to_json(list(candidate_ids))),
     )
     return {candidate_id: RECEIPTS.load(body) for candidate_id, body in rows}
+
+
+def origins_of(
+    db: sqlite3.Connection, namespace: Namespace, keys: Sequence[str]
+) -> dict[str, Provenance]:
+    """Where the items under these keys came from, by the latest receipt that stored them."""
+    rows = db.execute(
+        "SELECT body FROM receipts WHERE namespace = ? AND outcome = 'stored' "
+        "AND record_key IN (SELECT value FROM json_each(?)) ORDER BY seq",
+        (to_json(namespace), to_json(list(keys))),
+    )
+    records = (record_of(RECEIPTS.load(body)) for (body,) in rows)
+    return {record.key: record.provenance for record in records}
 
 
 def _redacted(receipts: dict[str, Receipt]) -> dict[str, Receipt]:
@@ -386,60 +469,16 @@ def _count(db: sqlite3.Connection, criteria: ReceiptFilter) -> dict[WriteOutcome
     return dict(rows.fetchall())
 
 
-def _forget(
-    db: sqlite3.Connection, which: str, *, actor: str, reason: str, at: datetime
-) -> ForgetResult:
-    """Erase a candidate from receipts, events, extractions, reads and decompositions."""
-    candidate_id = candidate_of(db, which)
-    receipt_ids = _column(
-        db, "SELECT id FROM receipts WHERE candidate_id = ? ORDER BY seq", candidate_id
-    )
-    read_ids = _column(
-        db,
-        "SELECT DISTINCT read_id FROM read_memories WHERE candidate_id = ? AND read_id IN "
-        "(SELECT id FROM read_receipts) ORDER BY read_id",
-        candidate_id,
-    )
-    # The events come first: the triggers allow a deletion only after a `forgotten` event. A
-    # candidate without receipts gets one as well, with an empty receipt id.
-    body = to_json({"reason": reason})
-    for receipt_id in (*(receipt_ids or ("",)), *read_ids):
-        add_event(db, "forgotten", receipt_id, candidate_id, actor=actor, at=at, body=body)
-    for receipt_id in receipt_ids:
-        db.execute("DELETE FROM events WHERE receipt_id = ? AND kind <> 'forgotten'", (receipt_id,))
-        db.execute("DELETE FROM receipts WHERE id = ?", (receipt_id,))
-    db.execute("DELETE FROM extracted WHERE candidate_id = ?", (candidate_id,))
-    db.execute("DELETE FROM decompositions WHERE candidate_id = ?", (candidate_id,))
-    for read_id in read_ids:
-        # Before its side tables: their triggers refuse a deletion while the read exists.
-        db.execute("DELETE FROM read_receipts WHERE id = ?", (read_id,))
-        for table in ("read_places", "read_memories"):
-            db.execute(f"DELETE FROM {table} WHERE read_id = ?", (read_id,))  # noqa: S608 - constants
-    return ForgetResult(candidate_id=candidate_id, receipt_ids=receipt_ids, read_ids=read_ids)
-
-
-def _column(db: sqlite3.Connection, query: str, value: str) -> tuple[str, ...]:
-    return tuple(row[0] for row in db.execute(query, (value,)))
-
-
-def _truncate_wal(db: sqlite3.Connection) -> None:
-    """Empty the write-ahead log, where the erased text would stay until it is overwritten."""
-    db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-
-
 def candidate_of(db: sqlite3.Connection, which: str) -> str:
-    """The candidate with this id, or with a receipt of this id; it may have been forgotten.
+    """The candidate with this id, or with a receipt of this id.
 
     Raises:
         InvalidInputError: If the log has no such id.
     """
-    # A candidate may have extractions but no receipt, or be known from its erasure alone.
+    # A candidate may have extractions but no receipt.
     row = db.execute(
         """SELECT candidate_id FROM receipts WHERE candidate_id = :id
-        UNION SELECT candidate_id FROM extracted WHERE candidate_id = :id
-        UNION SELECT candidate_id FROM events
-            WHERE kind = 'forgotten' AND (candidate_id = :id OR receipt_id = :id)
-        LIMIT 1""",
+        UNION SELECT candidate_id FROM extracted WHERE candidate_id = :id LIMIT 1""",
         {"id": which},
     ).fetchone()
     return row[0] if row is not None else RECEIPTS.get(db, which).candidate.id

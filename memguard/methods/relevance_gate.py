@@ -29,10 +29,10 @@ from memguard.schema.read import (
     Ledger,
     ReadReport,
     RecalledMemory,
-    RelevanceGate,
     UnitVerdict,
     Withheld,
 )
+from memguard.schema.relevance_gate import RelevanceGate
 from memguard.schema.results import AdmissionResults
 from memguard.schema.units import Instruction, Unit
 from memguard.uncheckpointed import UncheckpointedGraph, uncheckpointed

@@ -36,6 +36,7 @@ from memguard.journal.journal import Journal
 from memguard.journal.reads import ReadLog
 from memguard.llm.call import call_metadata
 from memguard.llm.models import LOCAL, ModelLike, resolve_stages
+from memguard.local.look_ups import asks_about_past
 from memguard.methods.adjudication.state import Evidences
 from memguard.namespaces import (
     NamespaceLike,
@@ -202,6 +203,7 @@ async def recall_memories(state: ReadGuardState, *, guard: ReadGuard) -> dict[st
                 spec=guard.spec,
                 k=guard.admission.k,
                 now=guard.clock(),
+                past=guard.admission.lookups and asks_about_past(request.query),
             )
     except TimeoutError:
         flags = ("recall_late",)
@@ -327,6 +329,7 @@ def _complete(state: ReadGuardState, *, guard: ReadGuard, in_memory: bool) -> Re
 def _recall_notes(recalled: Recalled) -> tuple[str, ...]:
     counts = (
         (recalled.additional, "safety constraints found in addition to the nearest"),
+        (recalled.past, "superseded memories found, because the query may be about the past"),
         (recalled.superseded, "left out because they are marked as superseded"),
         (recalled.outside, "left out because they were said outside the time window"),
         (recalled.below, "left out because they scored below `min_score`"),
@@ -363,7 +366,12 @@ def read_request(state: ReadGuardState) -> Request:
         end = last if repeated and last is not None else len(turns)
         query, before, after = state.query, turns[:end], turns[end + 1 :]
         speaker = turns[end].speaker if repeated else ""
-    tools = [turn for turn in (*before[-_EVIDENCE_TURNS:], *after) if turn.role == "tool"]
+    # What a memory tool returned is rendered: a memory is no evidence against another.
+    tools = [
+        turn
+        for turn in (*before[-_EVIDENCE_TURNS:], *after)
+        if turn.role == "tool" and not turn.rendered
+    ]
     results = tuple(
         Evidence(text=turn.content, source=turn.speaker or "tool", at=turn.at)
         for turn in tools

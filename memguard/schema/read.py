@@ -25,7 +25,7 @@ from memguard.schema.audience import Audience, is_private
 from memguard.schema.base import Frozen, Namespace, Text, UnitInterval
 from memguard.schema.decision import Inconclusive
 from memguard.schema.failures import Failure
-from memguard.schema.memory import Moment, Provenance, Turn
+from memguard.schema.memory import Lifecycle, Moment, Provenance, Turn
 from memguard.schema.read_flags import DEGRADED, Flag
 from memguard.schema.receipt import PromptStamp, Usage
 from memguard.schema.tables import Cell, ReportTable, TableReport
@@ -47,6 +47,15 @@ Mode = Literal["factual", "recommendation", "planning", "support"]
 """The kind of answer: a fact, a recommendation, a plan, or help with a task."""
 
 
+Lookup = Literal["none", "told_before", "past"]
+"""Whether a request looks up what the user told before. Ours.
+
+* `none`: it does not.
+* `told_before`: it asks for something that the user told, as it is now.
+* `past`: it asks for what once was so, or for when or how something happened.
+"""
+
+
 class Situation(Frozen):
     """What the query asks for, judged before any unit (arXiv 2610.11188, section 3.2)."""
 
@@ -57,6 +66,8 @@ class Situation(Frozen):
     # Not in the paper, but FC's order of rules needs it.
     asks_view: bool = False
     """Whether the query asks for the user's own view. Ours."""
+    lookup: Lookup = Field(default="none", exclude_if=lambda it: it == "none")
+    """Whether it looks up what the user told before. Ours."""
 
 
 class Evidence(Frozen):
@@ -89,6 +100,8 @@ class RecalledMemory(Frozen):
     """Whether a later record supersedes it."""
     provenance: Provenance | None = None
     """Its origin; `None` for a memory that memguard did not write."""
+    lifecycle: Lifecycle = Field(default=Lifecycle(), exclude_if=lambda it: it == Lifecycle())
+    """What became of it since it was stored, as its record says."""
 
     @model_validator(mode="before")
     @classmethod
@@ -99,10 +112,16 @@ class RecalledMemory(Frozen):
     def _named(self) -> "RecalledMemory":
         if not self.id:
             # A memory without a key, such as one that the caller passed, is identified by its text.
-            parts = "\x1f".join((*self.namespace, "", self.key, "" if self.key else self.text))
+            name = recalled_id(self.namespace, key=self.key, text=self.text)
             # Pydantic refuses an assignment to a frozen model, even in its own validator.
-            object.__setattr__(self, "id", hashlib.sha256(parts.encode()).hexdigest()[:16])
+            object.__setattr__(self, "id", name)
         return self
+
+
+def recalled_id(namespace: Namespace, *, key: str, text: str = "") -> str:
+    """The id of a recalled memory that was not given one; `text` counts only without a key."""
+    parts = "\x1f".join((*namespace, "", key, "" if key else text))
+    return hashlib.sha256(parts.encode()).hexdigest()[:16]
 
 
 class ReadCase(Frozen):
@@ -155,6 +174,9 @@ class ReadSpec(Frozen):
     what the user said. Ours."""
     asks_view: bool = True
     """Whether a request for the user's own view is told from other requests. Ours."""
+    lookups: bool = True
+    """Whether a request that looks up what the user told before gets it, with date and source, and
+    one about the past also what no longer holds. Ours."""
     reasons: bool = True
     """Whether the adjudicator gives a reason for each unit, for the receipt. Ours."""
     influence: bool = False
@@ -210,6 +232,8 @@ class ReadSpec(Frozen):
         """Fields of an answer that no rule of these settings reads, so that they are not asked."""
         asked = {
             "asks_view": self.asks_view,
+            "lookup": self.lookups,
+            "author": self.authorship,
             "reason": self.reasons,
             "safety": self.safety,
             "evidence_conflict": self.evidence_conflict,
@@ -231,6 +255,7 @@ READ_PRESETS: dict[str, dict[str, Any]] = {
         "merge_paraphrases": False,
         "personalization_guard": False,
         "asks_view": False,
+        "lookups": False,
         "reasons": False,
         "deadline": None,
         "max_units": None,
@@ -252,45 +277,6 @@ class PermissionSemantic(ReadSpec):
     the local relevance model. Safety constraints, other constraints and wishes about the form of
     answers never are. Ours."""
 
-
-class RelevanceGate(Frozen):
-    """Settings of the relevance gate, which admits memories that are similar to the query.
-
-    An adaptation of the paper's Gate arm, as far as it is described (arXiv 2610.11188, section
-    4.1).
-    """
-
-    preset: Literal["default", "paper"] = "default"
-    """The source of settings that are left out; see `RELEVANCE_GATE_PRESETS`."""
-    theta: UnitInterval = 0.4
-    """The minimum similarity; tune it to the embedder."""
-    k: Annotated[int, Field(ge=1, le=200)] = 10
-    """The number of memories recalled for a query."""
-    withhold_instructions: bool = True
-    """Whether memory text that instructs the assistant is withheld. Ours."""
-    verbatim: bool = False
-    """Whether the texts are rendered word for word, as in the paper, without quotes, tags and
-    dates. Only for experiments: a memory could then be read as an instruction."""
-    max_units: Annotated[int, Field(ge=1)] | None = None
-    """Maximum number of memories in the prompt, nearest first."""
-    when_empty: Literal["empty", "line"] = "empty"
-    """The section if nothing is admitted: none at all, or one fixed line."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_preset(cls, value: Any) -> Any:
-        if not isinstance(value, Mapping):
-            return value
-        fields = cast("Mapping[str, Any]", value)
-        ours = {"withhold_instructions": False, "verbatim": True}
-        return {**ours, **fields} if fields.get("preset") == "paper" else fields
-
-
-RELEVANCE_GATE_PRESETS: dict[str, RelevanceGate] = {
-    "default": RelevanceGate(),
-    "paper": RelevanceGate(preset="paper"),
-}
-"""`paper`: every memory that is near enough, word for word."""
 
 FACTOR_COMPILED_PRESETS: dict[str, FactorCompiled] = {
     "default": FactorCompiled(),
@@ -319,7 +305,8 @@ class Recall(Frozen):
     until: Moment = None
     """The latest time of a memory's source, exclusive; `None` for no limit."""
     current_only: bool = True
-    """Leave out records marked as superseded."""
+    """Leave out records marked as superseded. With `lookups`, the nearest of them are recalled in
+    addition where the words of the query may be about the past, and the admission decides."""
     min_score: UnitInterval = 0.0
     """Leave out memories with a lower score; 0 leaves none out."""
     safety_k: Annotated[int, Field(ge=0, le=100)] | None = None
@@ -350,6 +337,10 @@ UnitFinding = Annotated[
 """An adjudicator's result for a unit."""
 
 
+Author = Literal["user", "other"]
+"""Whose words a unit has: `other` if they are visibly not the user's, such as a pasted mail."""
+
+
 class Row(Frozen):
     """One row of an adjudicator's answer. A unit may have several rows, or none."""
 
@@ -361,6 +352,8 @@ class Row(Frozen):
     """Whether the evidence of the query contradicts the unit."""
     influence: UnitInterval | None = None
     """How strongly the unit should influence the answer, in [0, 1]; `None` if not stated."""
+    author: Author = Field(default="user", exclude_if=lambda it: it == "user")
+    """Whose words it has. Counts only where the store does not know. Ours."""
     reason: Text = ""
     """The adjudicator's explanation."""
 

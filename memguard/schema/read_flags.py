@@ -13,6 +13,7 @@ Flag = Literal[
     "situation_unknown",
     "budget_spent",
     "decomposition_failed",
+    "decomposition_refused",
     "evidence_cut",
     "limits_exceeded",
     "instruction_withheld",
@@ -30,6 +31,8 @@ Flag = Literal[
   permission over all situations.
 * `budget_spent`: the run's budget ended the adjudication.
 * `decomposition_failed`: some memories were judged whole, because they could not be decomposed.
+* `decomposition_refused`: some memories were judged whole, because their pieces did not say what
+  the memory says, in a second answer either, or because they are too long.
 * `evidence_cut`: the adjudicator saw only a part of the evidence.
 * `limits_exceeded`: constraints alone exceed `max_units` or `max_tokens`.
 * `instruction_withheld`: a memory instructs the assistant; look at where it came from.

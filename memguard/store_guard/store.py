@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -34,7 +35,7 @@ from memguard.errors import ErrorCode, GuardError, MemguardError
 from memguard.journal.commit import Backings
 from memguard.journal.journal import Journal
 from memguard.journal.quarantine import Quarantine
-from memguard.journal.receipts import ReceiptLog
+from memguard.journal.receipts import ReceiptLog, origins_of
 from memguard.journal.storing import NamespacedKey
 from memguard.llm.models import ModelLike, resolve_stages
 from memguard.methods.consistency_gate.config import ConsistencyGate
@@ -50,8 +51,9 @@ from memguard.schema.receipt import Budget, Receipt
 from memguard.state_keys import check_names
 from memguard.store_guard.reads import ReadGate
 from memguard.store_guard.writes import Write, WriteGate, digest_of_gates
+from memguard.write.deciding import OnWriteFailure
 from memguard.write.gates import PROMPTS, STAGES, GateLike, Pipeline, build_gates
-from memguard.write.graph import OnWriteFailure
+from memguard.write.reconciling import ReconcileLike, build_reconciler
 
 _LOG = logging.getLogger("memguard")
 
@@ -346,6 +348,7 @@ def guard_store(
     read: "AdmissionLike | None" = None,
     screen: Screen = "secrets",
     audience: Audience = "private",
+    reconcile: ReconcileLike = False,
 ) -> GuardedStore:
     """A store that judges every write before it makes it.
 
@@ -375,6 +378,8 @@ def guard_store(
             as well, or `nothing`.
         audience: Who reads what is found: `"private"` or `"group"`, unless the context of the run
             says; it has an effect with `read` only.
+        reconcile: Whether an admitted write is compared with the memories near it, so that a
+            correction marks what it replaces, and a repeat is not written; or the settings.
 
     Raises:
         ConfigurationError: If a model, gate or prompt cannot be used, or a stage has no model.
@@ -398,6 +403,15 @@ def guard_store(
         budget=budget,
         on_failure=on_failure,
         screen=screen,
+        reconciler=build_reconciler(
+            reconcile,
+            models=stages,
+            prompts=prompts or {},
+            store=inner,
+            clock=backing.journal.now,
+            # The caller's items say nothing of their source; the log does.
+            origins=partial(backing.journal.aread, origins_of),
+        ),
     )
     reads = None
     if read is not None:

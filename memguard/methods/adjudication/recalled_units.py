@@ -8,9 +8,11 @@ from memguard.instructions import find_instruction
 from memguard.local.pieces import looks_like_safety, whole, with_span
 from memguard.local.statements import split_sentences
 from memguard.methods.adjudication.clusters import representatives
+from memguard.methods.adjudication.marks import is_past, store_marks
 from memguard.schema.base import is_blank
 from memguard.schema.memory import same_text_form
-from memguard.schema.read import ReadSpec, RecalledMemory, RelevanceGate
+from memguard.schema.read import ReadSpec, RecalledMemory
+from memguard.schema.relevance_gate import RelevanceGate
 from memguard.schema.units import Instruction, Piece, Pieces, Unit
 
 _MAX_SCANNED_INLINE = 10_000
@@ -128,7 +130,6 @@ def units_of(
     split = (pieces.pieces if pieces else ()) or whole(memory.text).pieces
     if instruction is not None:
         split = (*whole(memory.text).pieces, *safety_sentences(memory.text))
-    speaker = memory.provenance.said_by if memory.provenance else "unknown"
     return tuple(
         Unit(
             id=f"{memory.id}.{number}",
@@ -137,11 +138,8 @@ def units_of(
             kind=piece.kind,
             start=piece.start,
             end=piece.end,
-            said_at=memory.said_at,
-            score=memory.score,
-            superseded=memory.superseded,
-            said_by=speaker,
             instruction=instruction if number == 1 else None,
+            **store_marks(memory),
         )
         for number, piece in enumerate(split, start=1)
     )
@@ -157,7 +155,16 @@ def safety_sentences(text: str) -> tuple[Piece, ...]:
     return tuple(with_span(Piece(text=one, kind="safety"), source=text) for one in sentences)
 
 
-def units_to_judge(units: Sequence[Unit]) -> list[Unit]:
-    """The units on which a verdict can have an effect; what is settled would only cost tokens."""
+def units_to_judge(units: Sequence[Unit], *, past: bool = False) -> list[Unit]:
+    """The units on which a verdict can have an effect; what is settled would only cost tokens.
+
+    Args:
+        units: All units.
+        past: Whether the read may be about the past, so that what no longer holds is judged too.
+    """
     # An instruction is not shown to the adjudicator either, which it may address as well.
-    return [unit for unit in units if not (unit.superseded or unit.instruction)]
+    return [
+        unit
+        for unit in units
+        if unit.instruction is None and (not unit.superseded or (past and is_past(unit)))
+    ]

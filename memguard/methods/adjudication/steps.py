@@ -23,6 +23,8 @@ from memguard.errors import MemguardError
 from memguard.llm.call import call_metadata
 from memguard.llm.limits import Meter, current_meter, use_meter
 from memguard.methods.adjudication.case import create_case
+from memguard.methods.adjudication.ledger import Costs, compile_ledger
+from memguard.methods.adjudication.marks import may_be_about_past
 from memguard.methods.adjudication.recalled_units import (
     instructions_in,
     units_to_judge,
@@ -31,10 +33,11 @@ from memguard.methods.adjudication.recalled_units import (
 from memguard.methods.adjudication.rendering import (
     estimate_tokens,
     frame_texts,
+    is_over,
+    line_of,
     render_memories,
-    unit_line,
 )
-from memguard.methods.adjudication.ruling import Costs, Ruling, compile_ledger, rule_on_units
+from memguard.methods.adjudication.ruling import Ruling, rule_on_units
 from memguard.methods.adjudication.state import ReadInput, ReadOutput, ReadState
 from memguard.portal import NodeFunction, dual
 from memguard.protocols import Adjudicator
@@ -98,7 +101,8 @@ class Steps:
         A read without units costs no call, and neither does a blank query.
         """
         start = time.monotonic()
-        units = units_to_judge(state.units)
+        past = may_be_about_past(state.query, spec=self.spec)
+        units = units_to_judge(state.units, past=past)
         if state.local_first is not None:
             units = [unit for unit in units if unit.id not in state.local_first.unit_ids]
         case, shortened = create_case(
@@ -280,10 +284,7 @@ def costs_of(rulings: Sequence[Ruling]) -> Costs:
     return Costs(
         units={
             ruling.unit.id: estimate_tokens(
-                unit_line(
-                    ruling.unit.text, said_at=ruling.unit.said_at, said_by=ruling.unit.said_by
-                )
-                + "\n"
+                line_of(ruling.unit, is_over=is_over(ruling.finding.attributes)) + "\n"
             )
             for ruling in rulings
             if ruling.row.then != "DENY"

@@ -13,10 +13,11 @@ import threading
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from types import MappingProxyType
 from typing import Annotated, Any, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
@@ -26,15 +27,17 @@ from memguard.llm.call import call_metadata
 from memguard.llm.limits import current_meter, use_meter
 from memguard.llm.models import LOCAL, Model, ModelLike, resolve_model
 from memguard.local.adjudicator import LocalDecomposer
-from memguard.local.pieces import pieces_key, problem_of, whole, with_span
+from memguard.local.pieces import REFUSED, pieces_key, problem_of, whole, with_span
 from memguard.local.relevance.leave_out import OtherTopics
 from memguard.methods.adjudication.asking import PartialParser, ask_until, gather_all
 from memguard.methods.adjudication.clusters import representatives
+from memguard.methods.adjudication.marks import may_be_about_past
 from memguard.methods.adjudication.model import create_adjudicator
 from memguard.methods.adjudication.parts import split_parts
 from memguard.methods.adjudication.recalled_units import (
     distinct,
     instructions_in,
+    units_of,
     units_to_judge,
     units_with_repeats,
 )
@@ -46,6 +49,7 @@ from memguard.protocols import Adjudicator, Decomposer, DecompositionCache
 from memguard.schema.base import is_blank
 from memguard.schema.decision import Inconclusive
 from memguard.schema.read import Decomposition, LocalFirst, PermissionSemantic, ReadSpec
+from memguard.schema.read_flags import Flag
 from memguard.schema.receipt import Budget, Usage
 from memguard.schema.results import AdmissionResults
 from memguard.schema.units import Kind, Piece, Pieces
@@ -83,10 +87,13 @@ async def decompose(
         memories, _ = representatives(memories)
     instructions = await instructions_in(state.memories, spec=steps.spec)
     # Others are denied unjudged, so their units are never needed.
+    past = may_be_about_past(state.query, spec=steps.spec)
+    units = [unit for memory in memories for unit in units_of(memory)]
+    judged = {unit.memory_id for unit in units_to_judge(units, past=past)}
     texts = {
         memory.id: memory.text
         for memory in memories
-        if not (memory.superseded or is_blank(state.query)) and memory.text not in instructions
+        if memory.id in judged and not is_blank(state.query) and memory.text not in instructions
     }
     keys = {
         name: pieces_key(text, fingerprint=decomposer.fingerprint) for name, text in texts.items()
@@ -122,15 +129,26 @@ async def decompose(
         "decomposed": len(new),
         "cached": len(cached),
         "seconds": time.monotonic() - start,
-        "flags": ("decomposition_failed",) if len(new) < len(missing) else (),
+        "flags": _flags(pieces.values(), is_complete=len(new) == len(missing)),
         "notes": tuple(dict.fromkeys(note for note in notes if note)),
     }
+
+
+def _flags(pieces: Iterable[Pieces], *, is_complete: bool) -> tuple[Flag, ...]:
+    # On every read, not only on the one that asked: a memory that is judged whole is judged by FC's
+    # question, and whoever reads the receipt must know.
+    is_refused = any(entry.note.startswith(REFUSED) for entry in pieces)
+    return (
+        *(() if is_complete else ("decomposition_failed",)),
+        *(("decomposition_refused",) if is_refused else ()),
+    )
 
 
 async def leave_out(state: ReadState, *, steps: Steps, topics: OtherTopics) -> dict[str, Any]:
     """Leave units out that are clearly of another topic, and count what that saves."""
     start = time.monotonic()
-    units = units_to_judge(state.units)
+    past = may_be_about_past(state.query, spec=steps.spec)
+    units = units_to_judge(state.units, past=past)
     turns = state.dialogue.evidence[-steps.spec.dialogue_turns :]
     chosen: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -238,8 +256,9 @@ class ModelDecomposer:
     async def decompose(self, texts: Sequence[str], *, seconds: float) -> Decomposition:
         """Split each text; see `memguard.protocols.Decomposer`.
 
-        A text whose units add words to it, or lose some, stays one unit, with a note. The calls of
-        one read are limited; a text beyond them is inconclusive, and the next read goes on with it.
+        A text whose units add words to it, or lose some, is asked about once more, with the reason.
+        If that does not help, it stays one unit, with a note. The calls of one read are limited; a
+        text beyond them is inconclusive, and the next read goes on with it.
 
         Raises:
             ModelConfigurationError: If the model cannot be used.
@@ -248,14 +267,23 @@ class ModelDecomposer:
         numbered = list(enumerate(texts, start=1))
         # Numbered over all texts, so that the answers on the parts can be joined.
         short = [(number, text) for number, text in numbered if len(text) <= MAX_CHARS]
-        parts = self._parts(short)
-        entries: dict[int, Pieces | Inconclusive] = dict.fromkeys(
-            (number for number, _ in short), _NO_CALL
-        )
         with use_meter(current_meter().scope()) as meter:
-            answers = await gather_all([self._ask(part, deadline=deadline) for part in parts])
-        for answer in answers:
-            entries |= answer
+            parts = self._parts(short, max_calls=self.spec.max_calls)
+            entries = await self._ask_all(short, parts=parts, deadline=deadline)
+            refused = {
+                number: entry.note
+                for number, entry in entries.items()
+                if isinstance(entry, Pieces) and entry.note
+            }
+            again = [(number, text) for number, text in short if number in refused]
+            parts = self._parts(again, max_calls=self.spec.max_calls - len(parts))
+            second = await self._ask_all(again, parts=parts, deadline=deadline, refused=refused)
+        # A second answer counts only where it can be used.
+        entries |= {
+            number: entry
+            for number, entry in second.items()
+            if isinstance(entry, Pieces) and not entry.note
+        }
         notes = [
             f"not split ({entry.reason}): {entry.detail}"
             for entry in entries.values()
@@ -269,9 +297,9 @@ class ModelDecomposer:
         )
 
     def _parts(
-        self, numbered: Sequence[tuple[int, str]]
+        self, numbered: Sequence[tuple[int, str]], *, max_calls: int
     ) -> tuple[tuple[tuple[int, str], ...], ...]:
-        """The memories of each call, in as many calls as one read may make."""
+        """The memories of each call, in at most that many calls."""
         # Twice, because the answer repeats the text.
         costs = [2 * estimate_tokens(text) for _, text in numbered]
         lines = [_line(number, text) for number, text in numbered]
@@ -286,17 +314,34 @@ class ModelDecomposer:
                 chars=[len(line) + 1 for line in lines],
                 max_chars=self.spec.prompt_chars - instructions,
             )
-            if len(parts) <= self.spec.max_calls:
+            if len(parts) <= max_calls:
                 break
-        return parts[: self.spec.max_calls]
+        return parts[: max(0, max_calls)]
+
+    async def _ask_all(
+        self,
+        numbered: Sequence[tuple[int, str]],
+        *,
+        parts: Sequence[Sequence[tuple[int, str]]],
+        deadline: float,
+        refused: Mapping[int, str] = MappingProxyType({}),
+    ) -> dict[int, Pieces | Inconclusive]:
+        """Split numbered texts; `refused` says by number why an earlier answer was refused."""
+        entries: dict[int, Pieces | Inconclusive] = dict.fromkeys(
+            (number for number, _ in numbered), _NO_CALL
+        )
+        for answer in await gather_all([self._ask(part, deadline, refused) for part in parts]):
+            entries |= answer
+        return entries
 
     async def _ask(
-        self, part: Sequence[tuple[int, str]], *, deadline: float
+        self, part: Sequence[tuple[int, str]], deadline: float, refused: Mapping[int, str]
     ) -> dict[int, Pieces | Inconclusive]:
         parser = PartialParser(DecomposeAnswer, name="memories")
+        lines = [_line(number, text, refusal=refused.get(number, "")) for number, text in part]
         result = await ask_until(
             self.model,
-            self.prompt.render(memories="\n".join(_line(*entry) for entry in part)),
+            self.prompt.render(memories="\n".join(lines)),
             DecomposeAnswer,
             deadline=deadline,
             name="memguard.decompose",
@@ -328,18 +373,20 @@ class ModelDecomposer:
         problem = problem_of(pieces, source=text)
         # A unit that says something else than its memory would be shown as if it were remembered.
         if problem:
-            note = f"not split, because {problem}"
+            note = f"{REFUSED}{problem}"
             return whole(text, fingerprint=self.fingerprint, note=note)
         spans = tuple(with_span(piece, source=text) for piece in pieces)
         return Pieces(pieces=spans, fingerprint=self.fingerprint)
 
     def _too_long(self, text: str) -> Pieces:
-        note = f"not split, because it has more than {MAX_CHARS} characters"
+        note = f"{REFUSED}it has more than {MAX_CHARS} characters"
         return whole(text, fingerprint=self.fingerprint, note=note)
 
 
-def _line(number: int, text: str) -> str:
-    return f"[m{number}] {quote_marked(text)}"
+def _line(number: int, text: str, *, refusal: str = "") -> str:
+    # The reason repeats a word of an answer, so it is quoted like a text.
+    reason = f"\n(cut before: {quote_marked(refusal)})" if refusal else ""
+    return f"[m{number}] {quote_marked(text)}{reason}"
 
 
 def _entries_of(answer: DecomposeAnswer, number: int) -> list[dict[str, Any]]:
