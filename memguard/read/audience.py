@@ -9,6 +9,7 @@ A memory is whole here. If one part of it is sensitive, the other parts are with
 because they would tell what they belong to.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast, get_args
@@ -64,6 +65,8 @@ Names = frozenset[str]
 # Whose words these are is not a person, so only the namespace tells of an owner.
 _NOT_PERSONS = frozenset({"assistant", "tool"})
 _NOBODY: Names = frozenset()
+_MAX_RULED_INLINE = 2_000
+"""Characters of memories that are ruled on in the event loop, in at most 50 ms."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,6 +204,14 @@ def withhold(memories: Sequence[RecalledMemory], *, room: Room) -> Withholding:
         else:
             verdicts.append(_verdict(memory, row))
     return Withholding(permitted=tuple(permitted), verdicts=tuple(verdicts))
+
+
+async def withhold_in_room(memories: Sequence[RecalledMemory], *, room: Room) -> Withholding:
+    """As `withhold`, without blocking the event loop on many or long memories."""
+    is_long = sum(len(memory.text) for memory in memories) > _MAX_RULED_INLINE
+    if is_private(room.audience) or not is_long:
+        return withhold(memories, room=room)
+    return await asyncio.to_thread(withhold, memories, room=room)
 
 
 def rule_on_memory(memory: RecalledMemory, *, room: Room) -> TableRow | None:

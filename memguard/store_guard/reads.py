@@ -16,7 +16,7 @@ from memguard.journal.commit import Backing
 from memguard.journal.reads import ReadLog
 from memguard.namespaces import run_values
 from memguard.read.admission import Admission
-from memguard.read.audience import room_of, with_withheld, withhold
+from memguard.read.audience import room_of, with_withheld, withhold_in_room
 from memguard.read.recall import memory_of
 from memguard.schema.audience import Audience
 from memguard.schema.failures import error_of
@@ -77,7 +77,7 @@ class ReadGate:
     ) -> tuple[UnitVerdict, ...]:
         """The units that may be used; they are returned after the receipt of the read is logged."""
         room = room_of(default=self.audience, speaker=_asker(dialogue), run=run_values())
-        withholding = withhold(memories, room=room)
+        withholding = await withhold_in_room(memories, room=room)
         result = await self.admission.judge(
             {
                 "query": query,

@@ -56,4 +56,5 @@ def _key_of(memory: RecalledMemory) -> _Key | None:
 def _rank(memory: RecalledMemory) -> tuple[bool, datetime]:
     """The user's own words first, then what was said last."""
     own = memory.provenance is not None and memory.provenance.said_by in _OWN_WORDS
-    return own, memory.said_at or _OLDEST
+    times = (memory.lifecycle.confirmed_at, memory.said_at)
+    return own, max((time for time in times if time is not None), default=_OLDEST)
