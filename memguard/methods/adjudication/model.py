@@ -48,6 +48,9 @@ from memguard.schema.units import FactorAttributes, Scheme, Unit, UnitAttributes
 # One per process: it loads its embedder at the first read, which takes time and memory.
 _local_adjudicator = cache(LocalAdjudicator)
 
+_FULL_PART = 1.25
+"""How much larger a call may be where a read would need more of them than it may make. An answer of
+75 rows still fits into one reply."""
 _MAX_STATEMENT_CHARS = 400
 """Characters of a statement; what two memories disagree about is near their beginning."""
 
@@ -231,16 +234,12 @@ class _Run:
 
     async def finish(self) -> Adjudication:
         """Ask what is needed, and combine the answers."""
-        split = split_parts(
-            self.units,
-            costs=line_costs(self.lines),
-            max_tokens=self.spec.part_tokens,
-            max_items=self.spec.part_units,
-            chars=[len(line) + 1 for line in self.lines],
-            max_chars=self.room,
-        )
         # One call is left to repeat or to continue another one.
-        askable, rest = split[: self.spec.max_calls - 1], split[self.spec.max_calls - 1 :]
+        max_parts = self.spec.max_calls - 1
+        split = self._split(self.units, self.lines)
+        if len(split) > max_parts:
+            split = self._split(self.units, self.lines, factor=_FULL_PART)
+        askable, rest = split[:max_parts], split[max_parts:]
         parts = await gather_all([self._ask(part, repair=self.spec.repair) for part in askable])
         again = await self._ask_again(parts)
         # What was judged once is not replaced: a second answer counts for the missing rows alone.
@@ -263,6 +262,19 @@ class _Run:
             prompts=tuple(prompts),
             flags=tuple(dict.fromkeys(self.flags)),
             notes=tuple(dict.fromkeys(self.notes)),
+        )
+
+    def _split(
+        self, units: Sequence[Unit], lines: Sequence[str], *, factor: float = 1.0
+    ) -> tuple[tuple[Unit, ...], ...]:
+        """The units of each call; with a factor, as many times the units and tokens in one."""
+        return split_parts(
+            units,
+            costs=line_costs(lines),
+            max_tokens=int(factor * self.spec.part_tokens),
+            max_items=int(factor * self.spec.part_units),
+            chars=[len(line) + 1 for line in lines],
+            max_chars=self.room,
         )
 
     def _left_over(self, parts: Sequence[Sequence[Unit]]) -> tuple[Row, ...]:
@@ -353,16 +365,7 @@ class _Run:
             middle = -(-len(missing) // 2)
             return [tuple(half) for half in (missing[:middle], missing[middle:]) if half]
         lines = self._fitting(missing, self._lines_of(missing), room=self.room)
-        return list(
-            split_parts(
-                missing,
-                costs=line_costs(lines),
-                max_tokens=self.spec.part_tokens,
-                max_items=self.spec.part_units,
-                chars=[len(line) + 1 for line in lines],
-                max_chars=self.room,
-            )
-        )
+        return list(self._split(missing, lines))
 
     async def _find_conflicts(self, rows: Sequence[Row]) -> list[Conflict]:
         """Compare every unit with every other one, as far as calls are left."""

@@ -22,6 +22,7 @@ from memguard.methods.factor_compiled import create_factor_compiled_graph
 from memguard.middleware import MemguardMiddleware
 from memguard.read.audience import read_participants, room_of, withhold
 from memguard.read.graph import create_read_guard
+from memguard.schema.audience import Audience
 from memguard.schema.memory import Provenance, SaidBy
 from memguard.schema.read import FactorCompiled, PermissionSemantic, RecalledMemory
 from memguard.schema.relevance_gate import RelevanceGate
@@ -135,7 +136,7 @@ def test_a_fallback_and_a_missing_verdict_show_a_group_no_safety_constraint() ->
 
 def test_the_input_decides_before_the_run_and_the_run_before_the_guard() -> None:
     guard = create_read_guard(reader(), store=store_of([HEALTH]), namespace=ANA, audience="group")
-    private = {"configurable": {"audience": "private"}}
+    private: Any = {"configurable": {"audience": "private"}}
     assert HEALTH not in guard.invoke({"query": QUERY})["memory_context"]
     assert HEALTH in guard.invoke({"query": QUERY}, private)["memory_context"]
     group = guard.invoke({"query": QUERY, "audience": "group"}, private)
@@ -301,7 +302,8 @@ def test_no_verdict_shows_a_group_what_is_sensitive_or_of_another(  # noqa: PLR0
 
 def test_a_guarded_store_gives_a_group_what_it_may_see() -> None:
     store = store_of([HEALTH, PLAIN])
-    for audience, count in (("private", 2), ("group", 1)):
+    audiences: tuple[tuple[Audience, int], ...] = (("private", 2), ("group", 1))
+    for audience, count in audiences:
         guarded = guard_store(
             store, model=reader(), gates=[], read=PermissionSemantic(), audience=audience
         )
@@ -313,7 +315,11 @@ def test_a_guarded_store_gives_a_group_what_it_may_see() -> None:
 def test_an_agent_and_the_middleware_pass_the_audience_on() -> None:
     context = {"user_id": "ana", "audience": "group", "participants": ["ana", "rui"]}
     asks: Any = {"messages": [HumanMessage(QUERY)]}
-    for fixed, run in (("group", {"user_id": "ana"}), (None, context)):
+    runs: tuple[tuple[Audience | None, Any], ...] = (
+        ("group", {"user_id": "ana"}),
+        (None, context),
+    )
+    for fixed, run in runs:
         answering = ScriptedChatModel(["Gladly."])
         agent: Any = create_memory_agent(
             answering,

@@ -130,9 +130,9 @@ def test_what_does_not_fit_in_the_calls_is_named_as_not_judged() -> None:
     assert len(counting.asked) == 7
     verdicts = out["ledger"].verdicts
     rows = [verdict.row for verdict in verdicts]
-    assert rows == ["fact"] * 140 + ["not-judged"] * 60
+    assert rows == ["fact"] * 175 + ["not-judged"] * 25
     assert "adjudication_partial" in out["report"].flags
-    assert "60 units were not judged: they do not fit in 8 calls" in out["report"].notes
+    assert "25 units were not judged: they do not fit in 8 calls" in out["report"].notes
 
 
 def test_a_truncated_answer_is_continued_for_the_missing_units_only() -> None:
