@@ -74,6 +74,11 @@ def _topics() -> dict[SensitiveTopic, _TopicCues]:
     return topics
 
 
+def has_read_lists() -> bool:
+    """Whether `sensitive_topic` reads no file any more, as it does the first time."""
+    return _topics.cache_info().currsize > 0
+
+
 # Cached, because every read in a group looks at the same memories again.
 @lru_cache(maxsize=8192)
 def sensitive_topic(text: str) -> SensitiveTopic | None:

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 from memguard.errors import ErrorCode, InvalidInputError
 from memguard.local.adjudicator.people import about_whom
-from memguard.local.sensitivity import is_unread, sensitive_topic
+from memguard.local.sensitivity import has_read_lists, is_unread, sensitive_topic
 from memguard.methods.adjudication.recalled_units import units_of
 from memguard.methods.adjudication.tables import TableRow
 from memguard.normal_form import comparison_form
@@ -208,8 +208,11 @@ def withhold(memories: Sequence[RecalledMemory], *, room: Room) -> Withholding:
 
 async def withhold_in_room(memories: Sequence[RecalledMemory], *, room: Room) -> Withholding:
     """As `withhold`, without blocking the event loop on many or long memories."""
-    is_long = sum(len(memory.text) for memory in memories) > _MAX_RULED_INLINE
-    if is_private(room.audience) or not is_long:
+    if is_private(room.audience):
+        return withhold(memories, room=room)
+    is_short = sum(len(memory.text) for memory in memories) <= _MAX_RULED_INLINE
+    # The first time, the word lists are read from their file, which takes half a second.
+    if is_short and has_read_lists():
         return withhold(memories, room=room)
     return await asyncio.to_thread(withhold, memories, room=room)
 

@@ -7,6 +7,7 @@ and memories that are no longer current with those that are.
 """
 
 import re
+import threading
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,6 +27,15 @@ _ASPECTS = re.compile("[过了着]")
 _PRONOUNS = re.compile(
     r"\b(?:he|him|his|she|hers?|they|them|theirs?|er|ihm|ihn|elle|ella)\b|[他她]"
 )
+
+
+_tables = threading.Event()
+"""Set when the tables of words were read from their files."""
+
+
+def has_read_tables() -> bool:
+    """Whether `representatives` reads no file any more, as it does the first time."""
+    return _tables.is_set()
 
 
 @dataclass(frozen=True)
@@ -51,6 +61,8 @@ def representatives(
         memories: Memories with distinct texts and ids.
     """
     statements = {memory.id: _statement_of(memory) for memory in memories}
+    if statements:
+        _tables.set()
     by_key: dict[Hashable, list[RecalledMemory]] = {}
     groups: dict[str, list[RecalledMemory]] = {}
     # The representative is the first of its group here, so that the others are compared with it.
