@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.store.memory import InMemoryStore
 
+from memguard.local import paraphrases, sensitivity
+from memguard.methods.adjudication import clusters
 from memguard.methods.adjudication.case import case_chars, fit_case
 from memguard.methods.adjudication.clusters import representatives
 from memguard.methods.adjudication.truncated import entries_before_end
@@ -331,3 +333,17 @@ def test_the_rows_before_the_end_of_an_answer_are_whole(length: int) -> None:
     else:
         assert entries["units"] == rows[: len(entries["units"])]
         assert entries["situation"] == {"target": "user"}
+
+
+async def test_the_first_read_of_a_process_reads_no_file_in_the_event_loop() -> None:
+    # The suite fails a test in which the loop is blocked.
+    clusters._tables.clear()  # pyright: ignore[reportPrivateUsage]
+    paraphrases._vocabulary.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    paraphrases.statement_form.cache_clear()
+    sensitivity._topics.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    sensitivity.sensitive_topic.cache_clear()
+    guard = create_read_guard(
+        Counting().model, store=filled(["The user rows."]), namespace=NAMESPACE, audience="group"
+    )
+    output = await guard.ainvoke({"query": "What do I do for sport?"})
+    assert "The user rows." in output["memory_context"]
