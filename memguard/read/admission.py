@@ -240,6 +240,7 @@ def _method_of(
     decomposer = create_decomposer(
         model_of(models, "decomposer"),
         prompt=resolve_prompt("permission_semantic", "decompose", override=override),
+        spec=spec,
     )
     graph = create_permission_semantic_graph(
         adjudicator,

@@ -201,7 +201,7 @@ class ReadSpec(Frozen):
     `None` for no limit."""
     repair: bool = True
     """Whether units without a usable row are sent to the model once more."""
-    part_tokens: Annotated[int, Field(ge=200)] = 6000
+    part_tokens: Annotated[int, Field(ge=200)] = 8000
     """Estimated tokens of units in one call; more units are split into several calls."""
     part_units: Annotated[int, Field(ge=1)] = 60
     """Maximum number of units in one call; each takes a row of the answer."""
@@ -209,7 +209,7 @@ class ReadSpec(Frozen):
     """Maximum number of model calls in which units are judged, with repeated and continued ones.
     What does not fit, farthest from the query first, is not judged. The same limit holds for the
     calls in which memories are split into units."""
-    prompt_chars: Annotated[int, Field(ge=12_000)] = 30_000
+    prompt_chars: Annotated[int, Field(ge=16_000)] = 30_000
     """Maximum number of characters in a prompt of the adjudicator or the decomposer. Evidence,
     dialogue and long memories are shortened to keep to it, and the report gets a flag."""
     dialogue_turns: Annotated[int, Field(ge=0, le=100)] = 10

@@ -7,6 +7,7 @@ from typing import Any
 from memguard.instructions import find_instruction
 from memguard.local.pieces import looks_like_safety, whole, with_span
 from memguard.local.statements import split_sentences
+from memguard.methods.adjudication.clusters import representatives
 from memguard.methods.adjudication.marks import is_past, store_marks
 from memguard.schema.base import is_blank
 from memguard.schema.memory import same_text_form
@@ -42,15 +43,18 @@ def units_with_repeats(
     *,
     instructions: Mapping[str, Instruction],
     pieces: Mapping[str, Pieces] | None = None,
+    paraphrases: bool = False,
 ) -> dict[str, Any]:
     """The units of the memories, and those of their repeats, as values of the state.
 
     Args:
         memories: What was recalled.
         instructions: What memories demand of the assistant, by text.
+        paraphrases: Whether memories that say the same in other words are repeats as well.
         pieces: What each memory was split into, by its id; a memory without is whole.
     """
-    firsts, repeats = distinct(memories)
+    texts, repeats = distinct(memories)
+    firsts, reworded = representatives(texts) if paraphrases else (texts, {})
     units: list[Unit] = []
     copies: dict[str, tuple[Unit, ...]] = {}
     for memory in firsts:
@@ -65,6 +69,12 @@ def units_with_repeats(
         ]
         for number, unit in enumerate(memory_units):
             copies[unit.id] = tuple(other[number] for other in repeat_units)
+        # A memory in other words splits in other places, so it is whole, and stands for itself.
+        copies[memory_units[0].id] += tuple(
+            units_of(copy)[0]
+            for other in reworded.get(memory.id, ())
+            for copy in (other, *repeats[other.id])
+        )
     return {"units": tuple(units), "repeats": {k: v for k, v in copies.items() if v}}
 
 

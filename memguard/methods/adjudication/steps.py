@@ -48,6 +48,8 @@ from memguard.schema.receipt import Budget, PromptStamp, Usage
 from memguard.schema.units import Scheme, Unit
 from memguard.uncheckpointed import UncheckpointedGraph, uncheckpointed
 
+_LINE_CHARS = 60
+"""Characters of a unit's line in a prompt beside its text: its name, memory and date."""
 _ADJUDICATOR_SHARE = 0.95
 """Share of the remaining time that the adjudicator may use. It returns what it has by then; the
 deadline here would cancel it, and lose every verdict."""
@@ -86,7 +88,11 @@ class Steps:
         # The first step of its graph: flags and notes of an earlier run of the thread are dropped.
         fresh = {"flags": (), "notes": (), "seconds": 0.0}
         instructions = await instructions_in(state.memories, spec=self.spec)
-        entries = units_with_repeats(state.memories, instructions=instructions)
+        entries = units_with_repeats(
+            state.memories,
+            instructions=instructions,
+            paraphrases=self.spec.merge_paraphrases,
+        )
         return entries | await self.adjudicate(state.model_copy(update=fresh | entries))
 
     async def adjudicate(self, state: ReadState) -> dict[str, Any]:
@@ -94,18 +100,19 @@ class Steps:
 
         A read without units costs no call, and neither does a blank query.
         """
-        case, clipped = create_case(
-            state.query,
-            dialogue=state.dialogue,
-            evidence=state.evidence,
-            now=state.now or self.clock(),
-            spec=self.spec,
-        )
         start = time.monotonic()
         past = may_be_about_past(state.query, spec=self.spec)
         units = units_to_judge(state.units, past=past)
         if state.local_first is not None:
             units = [unit for unit in units if unit.id not in state.local_first.unit_ids]
+        case, shortened = create_case(
+            state.query,
+            dialogue=state.dialogue,
+            evidence=state.evidence,
+            now=state.now or self.clock(),
+            spec=self.spec,
+            unit_chars=sum(len(unit.text) + _LINE_CHARS for unit in units),
+        )
         if not units:
             adjudication = Adjudication(adjudicator=self.adjudicator.name)
         elif is_blank(state.query):
@@ -116,12 +123,11 @@ class Steps:
             spent = state.decomposition.usage if state.decomposition else Usage()
             with use_meter(self.meter(spent=spent, seconds=state.seconds)):
                 adjudication = await self._ask(case, units=units, seconds=seconds)
-        flags: tuple[Flag, ...] = (*state.flags, *adjudication.flags)
         return {
             "case": case,
             "adjudication": adjudication,
             "seconds": state.seconds + time.monotonic() - start,
-            "flags": (*flags, "evidence_cut") if clipped else flags,
+            "flags": tuple(dict.fromkeys((*state.flags, *adjudication.flags, *shortened))),
             "notes": (*state.notes, *adjudication.notes),
         }
 
@@ -242,7 +248,11 @@ async def read_without_adjudicator(values: Mapping[str, Any], *, steps: Steps) -
     """
     state = ReadState.model_validate(dict(values))
     instructions = await instructions_in(state.memories, spec=steps.spec)
-    units = units_with_repeats(state.memories, instructions=instructions)
+    units = units_with_repeats(
+        state.memories,
+        instructions=instructions,
+        paraphrases=steps.spec.merge_paraphrases,
+    )
     state = state.model_copy(update=units)
     if steps.scheme == "units" and not is_blank(state.query):
         # PS judges units, so a memory that is judged whole has a receipt that says so.

@@ -14,7 +14,7 @@ import time
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from types import MappingProxyType
@@ -29,14 +29,11 @@ from memguard.llm.models import LOCAL, Model, ModelLike, resolve_model
 from memguard.local.adjudicator import LocalDecomposer
 from memguard.local.pieces import REFUSED, pieces_key, problem_of, whole, with_span
 from memguard.local.relevance.leave_out import OtherTopics
+from memguard.methods.adjudication.asking import PartialParser, ask_until, gather_all
+from memguard.methods.adjudication.clusters import representatives
 from memguard.methods.adjudication.marks import may_be_about_past
-from memguard.methods.adjudication.model import (
-    AskResult,
-    ask_until,
-    create_adjudicator,
-    gather_all,
-    split_parts,
-)
+from memguard.methods.adjudication.model import create_adjudicator
+from memguard.methods.adjudication.parts import split_parts
 from memguard.methods.adjudication.recalled_units import (
     distinct,
     instructions_in,
@@ -51,7 +48,7 @@ from memguard.prompts import Prompt, load_prompt, resolve_prompt
 from memguard.protocols import Adjudicator, Decomposer, DecompositionCache
 from memguard.schema.base import is_blank
 from memguard.schema.decision import Inconclusive
-from memguard.schema.read import Decomposition, Flag, LocalFirst, PermissionSemantic
+from memguard.schema.read import Decomposition, Flag, LocalFirst, PermissionSemantic, ReadSpec
 from memguard.schema.receipt import Budget, Usage
 from memguard.schema.results import AdmissionResults
 from memguard.schema.units import Kind, Piece, Pieces
@@ -67,6 +64,12 @@ _DECOMPOSE_SHARE = 0.5
 cannot be admitted."""
 _PART_TOKENS = 4000
 _PART_MEMORIES = 40
+_NOTE_CHARS = 100
+"""Characters of the reason why an earlier answer was refused."""
+_FULL_PART_TOKENS = 7000
+"""Tokens of a part where smaller ones would be too many; its answer still fits in one reply."""
+_NO_CALL = Inconclusive(reason="truncated", detail="more memories than the calls of a read take")
+_NO_ENTRY = Inconclusive(reason="truncated", detail="the answer ended before this memory")
 _KINDS: tuple[str, ...] = get_args(Kind)
 
 # Read now, with the module: a graph may be built inside a running event loop, where reading a file
@@ -81,6 +84,8 @@ async def decompose(
     """Split the memories that will be judged into units; cached ones cost nothing."""
     start = time.monotonic()
     memories, _ = distinct(state.memories)
+    if steps.spec.merge_paraphrases:
+        memories, _ = representatives(memories)
     instructions = await instructions_in(state.memories, spec=steps.spec)
     # Others are denied unjudged, so their units are never needed.
     past = may_be_about_past(state.query, spec=steps.spec)
@@ -115,7 +120,12 @@ async def decompose(
         *(entry.note for entry in pieces.values()),
     ]
     return {
-        **units_with_repeats(state.memories, instructions=instructions, pieces=pieces),
+        **units_with_repeats(
+            state.memories,
+            instructions=instructions,
+            pieces=pieces,
+            paraphrases=steps.spec.merge_paraphrases,
+        ),
         "decomposition": decomposition,
         "decomposed": len(new),
         "cached": len(cached),
@@ -231,6 +241,8 @@ class ModelDecomposer:
 
     model: Model
     prompt: Prompt
+    spec: ReadSpec = field(default_factory=ReadSpec)
+    """Limits the calls of a read and the length of a prompt."""
 
     @property
     def name(self) -> str:
@@ -246,7 +258,8 @@ class ModelDecomposer:
         """Split each text; see `memguard.protocols.Decomposer`.
 
         A text whose units add words to it, or lose some, is asked about once more, with the reason.
-        If that does not help, it stays one unit, with a note.
+        If that does not help, it stays one unit, with a note. The calls of one read are limited; a
+        text beyond them is inconclusive, and the next read goes on with it.
 
         Raises:
             ModelConfigurationError: If the model cannot be used.
@@ -255,21 +268,16 @@ class ModelDecomposer:
         numbered = list(enumerate(texts, start=1))
         # Numbered over all texts, so that the answers on the parts can be joined.
         short = [(number, text) for number, text in numbered if len(text) <= MAX_CHARS]
+        parts = self._parts(short)
+        entries: dict[int, Pieces | Inconclusive] = dict.fromkeys(
+            (number for number, _ in short), _NO_CALL
+        )
         with use_meter(current_meter().scope()) as meter:
-            entries = await self._ask_all(short, deadline=deadline)
-            refused = {
-                number: entry.note
-                for number, entry in entries.items()
-                if isinstance(entry, Pieces) and entry.note
-            }
-            again = [(number, text) for number, text in short if number in refused]
-            second = await self._ask_all(again, deadline=deadline, refused=refused)
-        # A second answer counts only where it can be used.
-        entries |= {
-            number: entry
-            for number, entry in second.items()
-            if isinstance(entry, Pieces) and not entry.note
-        }
+            answers = await gather_all([self._ask(part, deadline=deadline) for part in parts])
+            for answer in answers:
+                entries |= answer
+            calls = self.spec.max_calls - len(parts)
+            entries |= await self._ask_again(short, entries, deadline=deadline, calls=calls)
         notes = [
             f"not split ({entry.reason}): {entry.detail}"
             for entry in entries.values()
@@ -282,46 +290,88 @@ class ModelDecomposer:
             notes=tuple(dict.fromkeys(notes)),
         )
 
-    async def _ask_all(
+    async def _ask_again(
         self,
         texts: Sequence[tuple[int, str]],
+        entries: Mapping[int, Pieces | Inconclusive],
         *,
         deadline: float,
-        refused: Mapping[int, str] = MappingProxyType({}),
-    ) -> dict[int, Pieces | Inconclusive]:
-        """Split numbered texts; `refused` says by number why an earlier answer was refused."""
+        calls: int,
+    ) -> dict[int, Pieces]:
+        """The usable second answers on texts whose pieces were refused, with the reason."""
+        notes = {n: entry.note for n, entry in entries.items() if isinstance(entry, Pieces)}
+        refused = [(number, text) for number, text in texts if notes.get(number)]
+        parts = self._parts(refused, notes=notes)[: max(0, calls)]
+        answers = await gather_all(
+            [self._ask(part, deadline=deadline, notes=notes) for part in parts]
+        )
+        return {
+            number: entry
+            for answer in answers
+            for number, entry in answer.items()
+            if isinstance(entry, Pieces) and not entry.note
+        }
+
+    def _parts(
+        self,
+        numbered: Sequence[tuple[int, str]],
+        *,
+        notes: Mapping[int, str] = MappingProxyType({}),
+    ) -> tuple[tuple[tuple[int, str], ...], ...]:
+        """The memories of each call, in as many calls as one read may make."""
         # Twice, because the answer repeats the text.
-        costs = [2 * estimate_tokens(text) for _, text in texts]
-        parts = split_parts(texts, costs=costs, max_tokens=_PART_TOKENS, max_items=_PART_MEMORIES)
-        answers = await gather_all([self._ask(part, deadline, refused) for part in parts])
-        return {number: pieces for answer in answers for number, pieces in answer.items()}
+        costs = [2 * estimate_tokens(text) for _, text in numbered]
+        lines = [_line(number, text, note=notes.get(number, "")) for number, text in numbered]
+        instructions = len(self.prompt.system) + len(self.prompt.user)
+        parts: tuple[tuple[tuple[int, str], ...], ...] = ()
+        for max_tokens in (_PART_TOKENS, _FULL_PART_TOKENS):
+            parts = split_parts(
+                numbered,
+                costs=costs,
+                max_tokens=max_tokens,
+                max_items=_PART_MEMORIES,
+                chars=[len(line) + 1 for line in lines],
+                max_chars=self.spec.prompt_chars - instructions,
+            )
+            if len(parts) <= self.spec.max_calls:
+                break
+        return parts[: self.spec.max_calls]
 
     async def _ask(
-        self, part: Sequence[tuple[int, str]], deadline: float, refused: Mapping[int, str]
+        self,
+        part: Sequence[tuple[int, str]],
+        *,
+        deadline: float,
+        notes: Mapping[int, str] = MappingProxyType({}),
     ) -> dict[int, Pieces | Inconclusive]:
-        lines = "\n".join(
-            f"[m{number}] {quote_marked(text)}"
-            # The reason repeats a word of an answer, so it is quoted like a text.
-            + (f"\n(cut before: {quote_marked(refused[number])})" if number in refused else "")
-            for number, text in part
-        )
+        parser = PartialParser(DecomposeAnswer, name="memories")
+        lines = [_line(number, text, note=notes.get(number, "")) for number, text in part]
         result = await ask_until(
             self.model,
-            self.prompt.render(memories=lines),
+            self.prompt.render(memories="\n".join(lines)),
             DecomposeAnswer,
             deadline=deadline,
             name="memguard.decompose",
             repair=True,
+            parse=parser,
         )
-        return {number: self._checked(number, text, result) for number, text in part}
+        value = result.answer.value
+        rest = parser.before_end if isinstance(value, Inconclusive) else None
+        if rest is not None:
+            # What the answer has before it was truncated is complete; the next read asks for more.
+            named = {number for number, _ in part if _entries_of(rest, number)}
+            return {
+                number: self._checked(number, text, rest) if number in named else _NO_ENTRY
+                for number, text in part
+            }
+        return {number: self._checked(number, text, value) for number, text in part}
 
     def _checked(
-        self, number: int, text: str, result: AskResult[DecomposeAnswer]
+        self, number: int, text: str, value: DecomposeAnswer | Inconclusive
     ) -> Pieces | Inconclusive:
-        value = result.answer.value
         if isinstance(value, Inconclusive):
             return value
-        entries = [entry for entry in value.memories if _is_named(entry, number)]
+        entries = _entries_of(value, number)
         # Two entries for one memory contradict each other, so neither is used.
         pieces = _pieces_of(entries[0]) if len(entries) == 1 else ()
         if len(pieces) == 1:
@@ -338,6 +388,16 @@ class ModelDecomposer:
     def _too_long(self, text: str) -> Pieces:
         note = f"{REFUSED}it has more than {MAX_CHARS} characters"
         return whole(text, fingerprint=self.fingerprint, note=note)
+
+
+def _line(number: int, text: str, *, note: str = "") -> str:
+    line = f"[m{number}] {quote_marked(text)}"
+    # The reason repeats a word of an answer, so it is quoted like a text.
+    return f"{line}\n(cut before: {quote_marked(note[:_NOTE_CHARS])})" if note else line
+
+
+def _entries_of(answer: DecomposeAnswer, number: int) -> list[dict[str, Any]]:
+    return [entry for entry in answer.memories if _is_named(entry, number)]
 
 
 def _is_named(entry: Mapping[str, Any], number: int) -> bool:
@@ -357,15 +417,17 @@ def _pieces_of(entry: Mapping[str, Any]) -> tuple[Piece, ...]:
     return tuple(pieces)
 
 
-def create_decomposer(model: "ModelLike | None", *, prompt: Prompt) -> Decomposer:
-    """The decomposer that a model argument asks for.
+def create_decomposer(
+    model: "ModelLike | None", *, prompt: Prompt, spec: ReadSpec | None = None
+) -> Decomposer:
+    """The decomposer that a model argument asks for; the spec limits its calls.
 
     Raises:
         ConfigurationError: If the model cannot be used.
     """
     if model == LOCAL:
         return LocalDecomposer()
-    return ModelDecomposer(model=resolve_model(model), prompt=prompt)
+    return ModelDecomposer(model=resolve_model(model), prompt=prompt, spec=spec or ReadSpec())
 
 
 def create_permission_semantic_graph(
@@ -416,7 +478,7 @@ def create_permission_semantic_graph(
     first = partial(
         decompose,
         steps=steps,
-        decomposer=decomposer or create_decomposer(model, prompt=splitting),
+        decomposer=decomposer or create_decomposer(model, prompt=splitting, spec=spec),
         cache=cache if cache is not None else InMemoryPieces(),
     )
     second = partial(leave_out, steps=steps, topics=OtherTopics()) if spec.local_first else None

@@ -124,6 +124,7 @@ def test_the_presets_differ_in_what_is_ours() -> None:
         "preset",
         "evidence_conflict",
         "memory_conflict",
+        "merge_paraphrases",
         "safety",
         "personalization_guard",
         "withhold_instructions",
