@@ -41,6 +41,7 @@ from memguard.schema.read import ReadReport, Recall
 from memguard.typed import TypedGraph, typed
 from memguard.uncheckpointed import Graph, run_uncheckpointed
 from memguard.write.gates import GateLike
+from memguard.write.reconciling import ReconcileLike
 from memguard.write.report import WriteReport
 
 NAME = "memory_agent"
@@ -156,6 +157,7 @@ def create_memory_agent(
     system: str = "",
     judge: "ModelLike | None" = None,
     gates: Sequence[GateLike] | None = None,
+    reconcile: ReconcileLike | None = None,
     admission: AdmissionLike | None = None,
     recall: Recall | None = None,
     audience: Audience | None = None,
@@ -182,12 +184,15 @@ def create_memory_agent(
         judge: Model that extracts, judges and adjudicates memories, or `"local"`; the answering
             model by default.
         gates: Gates that a candidate has to pass, in order, as in `create_write_guard`.
+        reconcile: Whether corrections mark what they replace, as in `create_write_guard`; they do
+            by default.
         admission: Method that admits recalled memories, as in `create_read_guard`.
         recall: Which memories are recalled; see `Recall`.
         audience: Who reads the answers: `"private"`, the default, or `"group"`; the keys `audience`
             and `participants` of the run's context decide for one run.
-        models: Other models by stage, of both guards: `writer`, `judge`, the stages of ConMem,
-            `adjudicator` and `decomposer`. The argument `judge` is used for the other stages.
+        models: Other models by stage, of both guards: `writer`, `judge`, `reconciler`, the stages
+            of ConMem, `adjudicator` and `decomposer`. The argument `judge` is used for the other
+            stages.
         prompts: Your own prompts by name, of both guards.
         read: A read guard of your own; `False` recalls nothing.
         write: A write guard of your own; `False` remembers nothing.
@@ -218,6 +223,7 @@ def create_memory_agent(
         namespace=namespace,
         receipts=receipts,
         gates=gates,
+        reconcile=reconcile,
         admission=admission,
         recall=recall,
         audience=audience,

@@ -23,6 +23,7 @@ from memguard.uncheckpointed import Graph
 from memguard.write import gates as writing
 from memguard.write.gates import GateLike
 from memguard.write.graph import create_write_guard
+from memguard.write.reconciling import ReconcileLike
 from memguard.write.report import WriteReport
 
 
@@ -81,6 +82,7 @@ def create_guards(
     read: Graph | Literal[False] | None,
     write: Graph | Literal[False] | None,
     gates: Sequence[GateLike] | None,
+    reconcile: ReconcileLike | None,
     admission: AdmissionLike | None,
     recall: Recall | None,
     models: Mapping[str, ModelLike] | None,
@@ -104,9 +106,15 @@ def create_guards(
     ):
         check_names(values, allowed=tuple(dict.fromkeys(names)), what=parameter)
     # Settings that were left out keep the defaults of the guards.
-    settings = {"admission": admission, "recall": recall, "gates": gates, "audience": audience}
+    settings = {
+        "admission": admission,
+        "recall": recall,
+        "audience": audience,
+        "gates": gates,
+        "reconcile": reconcile,
+    }
     for_read = _only(settings, ("admission", "recall", "audience"))
-    for_write = _only(settings, ("gates",))
+    for_write = _only(settings, ("gates", "reconcile"))
     _check_effect(read, for_read, parameter="read")
     _check_effect(write, for_write, parameter="write")
     if read is None:

@@ -366,7 +366,12 @@ def read_request(state: ReadGuardState) -> Request:
         end = last if repeated and last is not None else len(turns)
         query, before, after = state.query, turns[:end], turns[end + 1 :]
         speaker = turns[end].speaker if repeated else ""
-    tools = [turn for turn in (*before[-_EVIDENCE_TURNS:], *after) if turn.role == "tool"]
+    # What a memory tool returned is rendered: a memory is no evidence against another.
+    tools = [
+        turn
+        for turn in (*before[-_EVIDENCE_TURNS:], *after)
+        if turn.role == "tool" and not turn.rendered
+    ]
     results = tuple(
         Evidence(text=turn.content, source=turn.speaker or "tool", at=turn.at)
         for turn in tools

@@ -48,7 +48,8 @@ from memguard.prompts import Prompt, load_prompt, resolve_prompt
 from memguard.protocols import Adjudicator, Decomposer, DecompositionCache
 from memguard.schema.base import is_blank
 from memguard.schema.decision import Inconclusive
-from memguard.schema.read import Decomposition, Flag, LocalFirst, PermissionSemantic, ReadSpec
+from memguard.schema.read import Decomposition, LocalFirst, PermissionSemantic, ReadSpec
+from memguard.schema.read_flags import Flag
 from memguard.schema.receipt import Budget, Usage
 from memguard.schema.results import AdmissionResults
 from memguard.schema.units import Kind, Piece, Pieces
@@ -64,8 +65,6 @@ _DECOMPOSE_SHARE = 0.5
 cannot be admitted."""
 _PART_TOKENS = 4000
 _PART_MEMORIES = 40
-_NOTE_CHARS = 100
-"""Characters of the reason why an earlier answer was refused."""
 _FULL_PART_TOKENS = 7000
 """Tokens of a part where smaller ones would be too many; its answer still fits in one reply."""
 _NO_CALL = Inconclusive(reason="truncated", detail="more memories than the calls of a read take")
@@ -268,16 +267,23 @@ class ModelDecomposer:
         numbered = list(enumerate(texts, start=1))
         # Numbered over all texts, so that the answers on the parts can be joined.
         short = [(number, text) for number, text in numbered if len(text) <= MAX_CHARS]
-        parts = self._parts(short)
-        entries: dict[int, Pieces | Inconclusive] = dict.fromkeys(
-            (number for number, _ in short), _NO_CALL
-        )
         with use_meter(current_meter().scope()) as meter:
-            answers = await gather_all([self._ask(part, deadline=deadline) for part in parts])
-            for answer in answers:
-                entries |= answer
-            calls = self.spec.max_calls - len(parts)
-            entries |= await self._ask_again(short, entries, deadline=deadline, calls=calls)
+            parts = self._parts(short, max_calls=self.spec.max_calls)
+            entries = await self._ask_all(short, parts=parts, deadline=deadline)
+            refused = {
+                number: entry.note
+                for number, entry in entries.items()
+                if isinstance(entry, Pieces) and entry.note
+            }
+            again = [(number, text) for number, text in short if number in refused]
+            parts = self._parts(again, max_calls=self.spec.max_calls - len(parts))
+            second = await self._ask_all(again, parts=parts, deadline=deadline, refused=refused)
+        # A second answer counts only where it can be used.
+        entries |= {
+            number: entry
+            for number, entry in second.items()
+            if isinstance(entry, Pieces) and not entry.note
+        }
         notes = [
             f"not split ({entry.reason}): {entry.detail}"
             for entry in entries.values()
@@ -290,38 +296,13 @@ class ModelDecomposer:
             notes=tuple(dict.fromkeys(notes)),
         )
 
-    async def _ask_again(
-        self,
-        texts: Sequence[tuple[int, str]],
-        entries: Mapping[int, Pieces | Inconclusive],
-        *,
-        deadline: float,
-        calls: int,
-    ) -> dict[int, Pieces]:
-        """The usable second answers on texts whose pieces were refused, with the reason."""
-        notes = {n: entry.note for n, entry in entries.items() if isinstance(entry, Pieces)}
-        refused = [(number, text) for number, text in texts if notes.get(number)]
-        parts = self._parts(refused, notes=notes)[: max(0, calls)]
-        answers = await gather_all(
-            [self._ask(part, deadline=deadline, notes=notes) for part in parts]
-        )
-        return {
-            number: entry
-            for answer in answers
-            for number, entry in answer.items()
-            if isinstance(entry, Pieces) and not entry.note
-        }
-
     def _parts(
-        self,
-        numbered: Sequence[tuple[int, str]],
-        *,
-        notes: Mapping[int, str] = MappingProxyType({}),
+        self, numbered: Sequence[tuple[int, str]], *, max_calls: int
     ) -> tuple[tuple[tuple[int, str], ...], ...]:
-        """The memories of each call, in as many calls as one read may make."""
+        """The memories of each call, in at most that many calls."""
         # Twice, because the answer repeats the text.
         costs = [2 * estimate_tokens(text) for _, text in numbered]
-        lines = [_line(number, text, note=notes.get(number, "")) for number, text in numbered]
+        lines = [_line(number, text) for number, text in numbered]
         instructions = len(self.prompt.system) + len(self.prompt.user)
         parts: tuple[tuple[tuple[int, str], ...], ...] = ()
         for max_tokens in (_PART_TOKENS, _FULL_PART_TOKENS):
@@ -333,19 +314,31 @@ class ModelDecomposer:
                 chars=[len(line) + 1 for line in lines],
                 max_chars=self.spec.prompt_chars - instructions,
             )
-            if len(parts) <= self.spec.max_calls:
+            if len(parts) <= max_calls:
                 break
-        return parts[: self.spec.max_calls]
+        return parts[: max(0, max_calls)]
+
+    async def _ask_all(
+        self,
+        numbered: Sequence[tuple[int, str]],
+        *,
+        parts: Sequence[Sequence[tuple[int, str]]],
+        deadline: float,
+        refused: Mapping[int, str] = MappingProxyType({}),
+    ) -> dict[int, Pieces | Inconclusive]:
+        """Split numbered texts; `refused` says by number why an earlier answer was refused."""
+        entries: dict[int, Pieces | Inconclusive] = dict.fromkeys(
+            (number for number, _ in numbered), _NO_CALL
+        )
+        for answer in await gather_all([self._ask(part, deadline, refused) for part in parts]):
+            entries |= answer
+        return entries
 
     async def _ask(
-        self,
-        part: Sequence[tuple[int, str]],
-        *,
-        deadline: float,
-        notes: Mapping[int, str] = MappingProxyType({}),
+        self, part: Sequence[tuple[int, str]], deadline: float, refused: Mapping[int, str]
     ) -> dict[int, Pieces | Inconclusive]:
         parser = PartialParser(DecomposeAnswer, name="memories")
-        lines = [_line(number, text, note=notes.get(number, "")) for number, text in part]
+        lines = [_line(number, text, refusal=refused.get(number, "")) for number, text in part]
         result = await ask_until(
             self.model,
             self.prompt.render(memories="\n".join(lines)),
@@ -390,10 +383,10 @@ class ModelDecomposer:
         return whole(text, fingerprint=self.fingerprint, note=note)
 
 
-def _line(number: int, text: str, *, note: str = "") -> str:
-    line = f"[m{number}] {quote_marked(text)}"
+def _line(number: int, text: str, *, refusal: str = "") -> str:
     # The reason repeats a word of an answer, so it is quoted like a text.
-    return f"{line}\n(cut before: {quote_marked(note[:_NOTE_CHARS])})" if note else line
+    reason = f"\n(cut before: {quote_marked(refusal)})" if refusal else ""
+    return f"[m{number}] {quote_marked(text)}{reason}"
 
 
 def _entries_of(answer: DecomposeAnswer, number: int) -> list[dict[str, Any]]:

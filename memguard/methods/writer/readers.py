@@ -22,7 +22,7 @@ from memguard.llm.models import LOCAL, Model, ModelLike, resolve_model
 from memguard.llm.parsing import parse_json
 from memguard.llm.texts import without_reasoning
 from memguard.local.statements import read_statements
-from memguard.methods.authorship import roles_behind
+from memguard.methods.authorship import roles_behind, speaker_behind
 from memguard.methods.writer.config import Writer
 from memguard.methods.writer.rules import Pass
 from memguard.prompts import Prompt, load_prompt, resolve_prompt
@@ -33,7 +33,6 @@ from memguard.schema.memory import (
     CandidateMemory,
     SourceRole,
     speaker_roles,
-    turn_speaker,
     turn_time,
 )
 from memguard.schema.receipt import Usage
@@ -278,11 +277,15 @@ def _candidate(fact: ExtractedFact, *, chunk: Pass, conversation_id: str) -> Can
         turn_ids=turn_ids,
         subject=fact.about,
         said_at=turn_time(sources),
-        speaker=turn_speaker(sources),
         conversation_id=conversation_id,
     )
     # By its words: a model may cite the user's line for what a pasted mail says.
-    return candidate.model_copy(update={"said_by": roles_behind(candidate, sources)})
+    return candidate.model_copy(
+        update={
+            "said_by": roles_behind(candidate, sources),
+            "speaker": speaker_behind(candidate, sources),
+        }
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
