@@ -349,7 +349,10 @@ class _AttributeRules:
     ) -> UnitAttributes:
         """The attributes of one unit, regardless of other units and of evidence."""
         temporality = wording.temporality_of(unit.text, said_at=unit.said_at, now=self._case.now)
-        if temporality == "superseded" and (self._asks_record or kind == "safety"):
+        is_over = wording.is_expired_plan(unit.text, said_at=unit.said_at, now=self._case.now)
+        # An expired plan answers only a question about the past.
+        is_wanted_record = self._asks_past or (self._asks_record and not is_over)
+        if temporality == "superseded" and (is_wanted_record or kind == "safety"):
             temporality = "uncertain"
         subject = self._addressees.subject_of(unit.text, of_safety=kind == "safety")
         is_wish = kind in {"preference", "constraint"}
@@ -398,6 +401,9 @@ class _AttributeRules:
             is_wanted=is_wanted,
             is_about_world=self._is_about_world and _is_of_person(unit.text, kind),
         )
+        # What is looked up is often asked for in few words: "Where do I live?".
+        if relevance == "indirect" and shared and self._situation.lookup != "none":
+            return "direct"
         # "Always answer in German" shares no word with what is asked.
         if relevance == "none" and kind == "constraint" and cues.ANSWER_FORM.search(unit.text):
             return "indirect"
