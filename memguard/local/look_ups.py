@@ -146,7 +146,7 @@ _SPANISH = _LookUpWords(
         era  eran  fue  fui  fueron  estaba  estuve  vivía\w*  trabajaba\w*  tenía\w*  tuve  hice  hizo  dije  conté  \w{2,20}aba  \w{2,20}aban  usaba  pagaba  corrí  compré  gané  empecé  dejé  conocí  nací  viví  he \w{2,20}do
     """),
     self=_words(
-        r"yo  me  mí  mis?  nosotr[oa]s  nos  nuestr[oa]s?  \w{2,15}(?:é|í)  fui  hice  dije  tuve  estuve  tengo  vivo  trabajo  pago  \w{2,15}(?:aba|ía|ábamos|íamos)  era  soy  estoy"
+        r"yo  me  mí  mis?  nosotr[oa]s  nos  nuestr[oa]s?  \w{2,15}(?:é|í)  fui  hice  dije  tuve  estuve  tengo  vivo  trabajo  pago  opino  pienso  creo  \w{2,15}(?:aba|ía|ábamos|íamos)  era  soy  estoy"
     ),
 )
 
