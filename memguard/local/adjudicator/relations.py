@@ -126,8 +126,9 @@ _WEEKDAYS = tuple(
     for names in _DAYS
 )
 _OF_A_THING = re.compile(
-    r"^(?:the (?!user\b)|the user['\u2019]s|my|our|mein\w{0,2}|unser\w{0,2}|der|die|das|el|la|los|las|mis?|"
-    r"nuestr[oa]s?|le|les|mon|ma|mes|notre|nos)\b|^(?:我们?的|用户的|(?!我|用户|他|她)[\u3400-\u9fff])|^l['\u2019]",
+    r"^(?:the (?!user\b)|the user['\u2019]s|my|our|mein\w{0,2}|unser\w{0,2}|der|die|das|el|la|los|"
+    r"las|mis?|nuestr[oa]s?|le|les|mon|ma|mes|notre|nos)\b|^(?:我们?的|用户的|(?!我|用户|他|她)"
+    r"[\u3400-\u9fff])|^l['\u2019]",
     _I,
 )
 """A sentence about a thing rather than about what a person does."""
