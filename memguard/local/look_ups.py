@@ -55,12 +55,13 @@ _ENGLISH = _LookUpWords(
         (?:did|have|had) (?:i|we) (?:ever |already )?(?:tell|say|mention|give|write|note|share|told|said|mentioned|given|noted|shared)
         remind me(?! to| every| in| at| on| tomorrow| when i)  (?:do|can) you (?:still )?(?:remember|recall)
         do you (?:still )?know (?:what|when|where|who|which|how|my|our)
-        according to what i  from what i  (?:quote|estimate|price|offer) (?:that )?(?:i|we) (?:got|had|received|was given)
+        according to (?:what i|my|our|the|\w+)  from what i  (?:quote|estimate|price|offer) (?:that )?(?:i|we) (?:got|had|received|was given)
         did (?:\w+ ){1,4}(?:quote|tell|promise|offer|charge|ask|give|send|recommend) (?:me|us)  (?:was|were|am) (?:i|we) (?:told|quoted|offered|promised|given)
     """),
     reminded=_words(r"""
         again ?(?=\?)  (?:what|who|where|when|which|how)(?:['\u2019]s| is| was| were) (?:\w+ ){1,10}again
         (?:what|who)(?:['\u2019]s| is| was) .{1,20} name again  slipped my mind  i forg[eo]t
+        what (?:did|does) (?:the|that|this|my|our) (?:\w+ ){0,2}(?:e-?mail|mail|letter|message|note|notice|document|flyer|memo|text) say
     """),
     of_ones_own=_words(r"""
         (?:what|when|where|who|which|how)(?: \w+){0,3}? (?:is|are|does|do)(?: \w+){0,2}? (?:my|our)  (?:what|when|where|who)['\u2019]s (?:my|our)
@@ -92,12 +93,12 @@ _GERMAN = _LookUpWords(
         ich (?:\w+ ){0,6}(?:gesagt|erzählt|gegeben|genannt|erwähnt|geschickt|verraten|mitgeteilt|notiert) (?:hab|habe|hatte)
         (?:hat|haben|hatte) (?:\w+ ){0,3}(?:mir|uns) (?:\w+ ){0,6}(?:gesagt|genannt|angeboten|versprochen|gegeben|berechnet|empfohlen|veranschlagt)
         (?:hat|haben|hatte) (?:\w+ ){1,6}(?:verlangt|veranschlagt|berechnet|in rechnung gestellt)
-        sagte ich  erwähnte ich  nannte ich  erinner\w* mich (?:an|daran, (?:was|wann|wo|wer|wie|welche\w*)|nochmal|noch mal|bitte)(?!,? (?:dass|zu))
+        laut \w+  sagte ich  erwähnte ich  nannte ich  erinner\w* mich (?:an|daran, (?:was|wann|wo|wer|wie|welche\w*)|nochmal|noch mal|bitte)(?!,? (?:dass|zu))
         weißt du noch  erinnerst du dich  kannst du dich (?:noch )?(?:daran )?erinnern  hilf mir auf die sprünge
     """),
     reminded=_words(r"""
         (?:noch ?mal|noch einmal|doch gleich|gleich noch|noch gleich) ?(?=\?)  (?:wie|was|wo|wann|wer|welche\w*)(?: \w+){0,2} (?:war|ist|hieß|heißt|lautete?) (?:\w+ ){0,4}?(?:nochmal|noch mal|noch gleich|doch gleich|doch)
-        habe ich vergessen  ist mir entfallen
+        habe ich vergessen  ist mir entfallen  was (?:stand|steht) in  was (?:sagt|sagte) (?:die|der|das) (?:\w+ )?(?:mail|e-mail|brief|nachricht|notiz|schreiben)
     """),
     of_ones_own=_words(r"""
         (?:was|wann|wo|wer|wie|welche\w*|wie ?viel\w*|wie lange)(?: \w+){0,3}? (?:ist|sind|lautet|heißt|heißen|beginnt|endet|läuft|fängt|kostet|steht|liegt|muss|hat|haben)(?: \w+){0,2}? (?:mein\w{0,2}|unser\w{0,2})
@@ -125,10 +126,10 @@ _SPANISH = _LookUpWords(
         (?:qué|cuándo|dónde|cuál|quién|cuánto)\w*(?: \w+){0,3}? (?:dije|conté|mencioné|he dicho|había dicho|he mencionado)
         recuérdame (?:cuál|cuándo|qué|dónde|quién|cuánto|cómo|el|la|los|las|mi|mis|otra)  (?:te|lo) (?:acuerdas|recuerdas)  recuerdas (?:cuál|cuándo|qué|dónde|mi|el|la)
         (?:me|nos) (?:pidió|dijo|cobró|ofreció|prometió|dio|recomendó|dijeron|pidieron|cobraron)
-        según te dije  como te dije  sabes todavía  presupuest\w+ que me
+        según (?:te|mi|el|la|\w+)  como te dije  sabes todavía  presupuest\w+ que me
     """),
     reminded=_words(r"""
-        (?:cuál|qué|cómo|quién|dónde|cuándo|cuánto) (?:era|eran|se llamaba) (?:\w+ ){0,6}?(?:que|otra vez)  cómo era que  otra vez ?(?=\?)  se me olvidó  se me ha olvidado
+        (?:cuál|qué|cómo|quién|dónde|cuándo|cuánto) (?:era|eran|se llamaba) (?:\w+ ){0,6}?(?:que|otra vez)  cómo era que  otra vez ?(?=\?)  se me olvidó  se me ha olvidado  qué (?:decía|dice|ponía) (?:el|la) (?:correo|carta|mensaje|nota|aviso|documento)  cuál era (?:el|la)
     """),
     of_ones_own=_words(r"""
         (?:cuál|cuándo|dónde|quién|cuánto|cuánta|qué|cómo|cuáles)(?: \w+){0,3}? (?:es|son|está|están|empieza|termina|vence|cuesta|caduca|abre|cierra|se llama|tiene)(?: \w+){0,1}? (?:mis?|nuestr[oa]s?)
@@ -156,10 +157,12 @@ _FRENCH = _LookUpWords(
         ai-je (?:\w+ )?(?:dit|mentionné\w*|noté\w*|parlé|donné\w*|indiqué\w*)  j['\u2019](?:ai|avais) (?:\w+ )?(?:dit|mentionné|noté|parlé)
         rappelle[sz]?-moi (?!de\b|d['\u2019])\w+  tu te (?:souviens|rappelles)  te (?:souviens|rappelles)-tu  tu sais encore
         (?:m['\u2019]a|m['\u2019]ont|nous a)(?:-t-\w+)? (?:\w+ )?(?:dit|demandé|proposé|promis|donné|facturé|conseillé|annoncé|chiffré|compté|pris|fait un devis)
+        (?:selon|d['\u2019]après) (?:mon|ma|le|la|\w+)
         comme je (?:te|t['\u2019]ai)
     """),
     reminded=_words(r"""
         déjà ?(?=\?)  (?:c['\u2019](?:est|était)|comment) (?:\w+ ){0,4}?déjà  j['\u2019]ai oublié
+        que (?:disait|dit) (?:le|la|l['\u2019]) ?(?:mail|e-mail|courriel|lettre|message|note|avis)
     """),
     of_ones_own=_words(r"""
         (?:quel\w*|quand|où|qui|combien|comment|à quelle heure)(?: \w+){0,3}? (?:est|sont|commence|finit|expire|coûte|ouvre|ferme|s['\u2019]appelle|a lieu|se termine|tombe)(?: \w+){0,1}? (?:mon|ma|mes|notre|nos)
@@ -189,7 +192,7 @@ _CHINESE = _LookUpWords(
         (?:给|跟|向|对|和)我(?:报|开|说|讲|提)  (?:问|收|要)了?我(?:多少|几)
         我(?:之前|上次|以前|刚才)(?:说|提|讲|告诉|发|给)  提醒我一下  提醒一下我  还记得  记不记得  你记得  记得我(?:的|说|跟)?
     """),
-    reminded=_signs("来着 我忘了"),
+    reminded=_signs("来着 我忘了 (?:邮件|信|通知|短信|消息)(?:里|上)?(?:是)?(?:怎么)?(?:说|写)"),
     of_ones_own=_signs(r"""
         我(?:们)?的?[^,，。?？]{0,14}(?:是什么|是多少|是谁|在哪|是几|几点|几号|哪天|什么时候|多少|叫什么|到期|截止)
         我(?:们)?(?:现在|还)?(?:住|在|用|开|坐|吃|付|欠)[^,，。?？]{0,8}(?:哪|什么|多少|几)  (?:谁|哪个|什么)是我(?:们)?的
@@ -225,6 +228,12 @@ def asks_about_past(query: str) -> bool:
     if words is None:
         return False
     return words.past_tense.search(text) is not None or words.past.search(text) is not None
+
+
+def says_it_was_told(query: str) -> bool:
+    """Whether a request says that it was told before, or that its asker knew it once."""
+    words, text = _words_of(query)
+    return words is not None and bool(words.told.search(text) or words.reminded.search(text))
 
 
 def read_lookup(

@@ -65,6 +65,23 @@ _PLAN = re.compile(
 """What is to come: a plan, an appointment, a deadline."""
 
 
+_CAUSES = re.compile(
+    r"\b(?:causes?|triggers?|leads? to|cures?|heals?|prevents?|verursach\w+|führ(?:t|en) zu|"
+    r"heil(?:t|en)|"
+    r"provo\w+|caus(?:e|ent|a|an)|entraîne\w*|guéri\w+|produce[n]?|cura[n]?|previene[n]?)\b|"
+    r"导致|引起|引发|治好|治疗|预防",
+    re.IGNORECASE,
+)
+_REPORTED = re.compile(
+    r"\b(?!(?:i|user|we) )\w+ (?:says?|said|reckons?|told (?:me|us|the user)|mentioned)\b|"
+    r"\b(?!(?:ich|wir|nutzer) )\w+ (?:sag(?:t|te|en)|mein(?:t|te|en)|erzähl(?:t|te)|"
+    r"behaupte(?:t|te))\b|\b(?:laut|angeblich|según|selon|d['\u2019]après|paraît)\b|"
+    r"\b(?:dice[n]?|dij(?:o|eron)|cuenta[n]?) que\b|"
+    r"\bme (?:dijo|contó|dijeron)\b|\b(?:il|elle|on|\w{3,}) (?:dit|disent|raconte|prétend) que\b|"
+    r"\bm['\u2019]a (?:dit|raconté)\b|听[\u3400-\u9fff]{0,4}说|据说|(?<!我)(?:说过?|告诉我)",
+    re.IGNORECASE,
+)
+"""What somebody else said."""
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 
 
@@ -76,7 +93,8 @@ def kind_of(text: str, *, user_names: frozenset[str] = frozenset()) -> Kind:
     opinion = belief.search(statement)
     # Safety first: a missed allergy does more harm than any other mistake. A belief comes before
     # the liking that it may mention, as in "believes that she likes tea".
-    if looks_like_safety(statement) and not _is_general(opinion, statement):
+    is_general = _is_general(opinion, statement) or _is_causal(statement)
+    if looks_like_safety(statement) and not is_general:
         return "safety"
     about = about_whom(text, user_names=user_names)
     if opinion and (about != "world" or cues.OPINION.search(statement)):
@@ -90,6 +108,20 @@ def _is_general(opinion: re.Match[str] | None, statement: str) -> bool:
         return False
     matter = statement[opinion.end() :]
     return _OF_A_PERSON.search(matter) is None and _OF_ONES_OWN.search(matter) is None
+
+
+def _is_causal(statement: str) -> bool:
+    """Whether a statement says what causes an illness, of nobody: "gluten causes migraine"."""
+    return (
+        _CAUSES.search(statement) is not None
+        and _OF_A_PERSON.search(statement) is None
+        and _OF_ONES_OWN.search(statement) is None
+    )
+
+
+def reports_speech(text: str) -> bool:
+    """Whether a text tells what somebody other than the user said."""
+    return _REPORTED.search(comparison_form(text)) is not None
 
 
 def _other_kind(statement: str, about: About) -> Kind:
