@@ -39,6 +39,15 @@ _QUOTATION = re.compile('["\u201c\u201e\u00ab\u300c].{3,400}["\u201d\u201c\u00bb
 _PREPOSITIONS = word_set("""
     in at near from for with bei aus für mit im am en para con à chez pour avec au aux
 """)
+_OF_SUBJECT = frozenset(["home", "job", "employer"])
+_THING = re.compile(
+    r"\b(?:my|our|the|mein\w{0,2}|unser\w{0,2}|der|die|das|mis?|nuestr\w{1,2}|el|la|mon|ma|mes|"
+    r"notre|nos|le) [^\W\d_]"
+)
+_SPEAKER = re.compile(
+    r"\b(?:i|we|user|ich|wir|nutzer(?:in)?|yo|nosotros|usuari[oa]|je|j'|nous|on|utilisat\w{3,5}|"
+    r"he|me|nos|hemos)\b"
+)
 _PETS = frozenset(["dog", "cat", "pet", "horse", "rabbit", "bird"])
 _CUT = ("ended", "now", "change", "also", "not")
 _NOON = 12
@@ -217,6 +226,9 @@ class _Reader:
         driven = content - {"drive"}
         if "drive" in content and driven and driven <= names - governed:
             content = driven | {"car"}
+        # Chinese has no tenses: "in 2012 I work at Nokia" is past.
+        if self._language == "zh" and any(time[:1] == "y" for time in times):
+            flags |= {"past"} if not flags & {"now", "change", "ended"} else set()
         return ClaimText(
             text=self._written,
             language=self._language,
@@ -258,7 +270,7 @@ class _Reader:
         slots: dict[str, frozenset[str]] = {}
         for name, pattern in self._words.slots.items():
             hit = pattern.search(plain)
-            if hit is None:
+            if hit is None or (name in _OF_SUBJECT and not self._is_own(plain[: hit.start()])):
                 continue
             groups = hit.groupdict()
             written = next(groups[key] for key in "vwxy" if groups.get(key))
@@ -267,6 +279,15 @@ class _Reader:
             if value and (name != "home" or self._is_place(written)):
                 slots[" ".join((name, *sorted(topic)))] = value
         return slots
+
+    def _is_own(self, before: str) -> bool:
+        """Whether the user is the subject of what follows: "my office moved to Rome" is not."""
+        clause = self._words.joint.split(before)[-1]
+        if self._language == "zh":
+            for name in _CUT:
+                clause = self._words.flags[name].sub(" ", clause)
+            return not any(True for _ in self._keys(clause))
+        return _THING.search(clause) is None or _SPEAKER.search(clause) is not None
 
     def _is_place(self, written: str) -> bool:
         """Whether a value begins with a place or with a name: "in a small flat" is none."""
@@ -348,7 +369,9 @@ class _Reader:
         plain = folded(token)
         # Before the stem, since that of `hermano` is that of `hermana`.
         is_name = self._is_name(token, at)
-        forms = (plain,) if is_name else (plain, plain.removesuffix("s"), plain.removesuffix("es"))
+        forms = [token, plain]
+        if not is_name:
+            forms += [token.removesuffix("s"), plain.removesuffix("s"), plain.removesuffix("es")]
         for form in forms:
             if form in words.exact:
                 return words.exact[form]

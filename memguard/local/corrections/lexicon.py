@@ -33,7 +33,7 @@ class CorrectionWords:
     longest: int
     """Words of the longest phrase; characters in Chinese."""
     exact: Mapping[str, str]
-    """What words mean, as they are in the table, in small letters without accents."""
+    """What words mean, as they are in the table, with and without accents."""
     light: frozenset[str]
     """Words without content of their own, and their keys."""
     numbers: Mapping[str, int]
@@ -118,7 +118,9 @@ def _compile(language: Language, lines: Iterable[str], at: int) -> CorrectionWor
             # Of two meanings, the first one in the table counts.
             if key:
                 meanings.setdefault(key, name.strip())
-                exact.setdefault(folded(phrase.strip()), name.strip())
+                # With accents first: `préféré` is a favourite, and `préfère` prefers.
+                for form in (phrase.strip(), folded(phrase.strip())):
+                    exact.setdefault(form, name.strip())
     chinese = language == "zh"
     cues: dict[str, Any] = data["cues"][language]
     light = data["light"][language].split()

@@ -49,6 +49,8 @@ def without_repeats(
     # "By bike to work" and "I ride my bike to work".
     if keys & sets["vehicle"] and keys & {"work", "commute"}:
         keys = (keys - {"ride", "drive", "take", "use", "work"}) | {"commute"}
+    if "take" in keys and keys & {"coffee", "tea", "wine", "beer"}:
+        keys = (keys - {"take"}) | {"drink"}
     if keys == {"drink"}:
         keys.add("alcohol")
     return frozenset(keys - {"clock"})
