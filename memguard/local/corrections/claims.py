@@ -34,6 +34,7 @@ _CLOCK = re.compile(
 _CHINESE_NUMBER = re.compile("[零一二两三四五六七八九十百]{1,6}")
 _CHINESE_DIGITS = {char: value for value, char in enumerate("零一二三四五六七八九")} | {"两": 2}
 _SYMBOLS = {"€": "euro", "$": "dollar", "£": "pound", "¥": "yuan", "%": "percent"}
+_BEGINNING = re.compile("(?:^|[.!?:])[\\s\"'\u201c\u201e\u00ab\u00bf\u00a1]{0,3}$")
 _QUESTION = re.compile("[?\uff1f]\\s*$")
 _QUOTATION = re.compile('["\u201c\u201e\u00ab\u300c].{3,400}["\u201d\u201c\u00bb\u300d]')
 _PREPOSITIONS = word_set("""
@@ -58,11 +59,14 @@ _MIN_TAIL = 3
 """Letters of its last part."""
 _LATIN: tuple[Language, ...] = ("en", "de", "es", "fr")
 _LAST_LATIN = 0x24F
-_MIN_SHARE = 0.7
+_FEW_WORDS = 5
+_MUCH_MORE = 0.3
+_MIN_SHARE = 0.6
 """Share of its words that a language must know to be that of a text."""
 MAX_CHARS = 1_000
 """A longer text is only compared as a whole."""
 _MAX_TOKENS = 60
+_LAST_WORDS = 2
 _MAX_CLAUSES = 8
 _VALUE_WORDS = 4
 """Words of the longest value of an attribute."""
@@ -132,28 +136,35 @@ def _names_relation(claim: ClaimText) -> bool:
     sets = kinds()
     rest = claim.content - sets["person"]
     is_name = bool(rest) and rest <= claim.names and not rest & claim.governed
-    return bool(claim.content & sets["event"]) or is_name
+    return bool(claim.content & (sets["event"] | {"nativelanguage"})) or is_name
 
 
 def _language(text: str, default: Language) -> Language:
     language = language_of(text, default=default)
-    if language != "other" or (not text.isascii() and max(map(ord, text)) > _LAST_LATIN):
+    words = [hit[0] for hit in _TOKEN.finditer(text)]
+    is_latin = all(ord(char) <= _LAST_LATIN for word in words for char in word)
+    is_known = language != "other" and len(words) > _FEW_WORDS
+    if is_known or not words or not is_latin:
         return language
-    # A short sentence may share its words of grammar with a language that has no rules.
-    words = [hit[0].lower() for hit in _TOKEN.finditer(text)]
+    # A short sentence may share its words of grammar with another language.
     shares = {code: _share(words, code) for code in _LATIN}
-    best = max(_LATIN, key=lambda code: (shares[code], code == default))
-    return best if shares[best] >= _MIN_SHARE else "other"
+    best = max(_LATIN, key=lambda code: (shares[code], code == language, code == default))
+    if language == "other":
+        return best if shares[best] >= _MIN_SHARE else language
+    return best if shares[best] >= shares.get(language, 1.0) + _MUCH_MORE else language
 
 
 def _share(words: list[str], language: Language) -> float:
     """Share of words that a language knows."""
     vocabulary = words_of(language)
-    known = (
+    plain = [word.lower() for word in words[:1]]
+    # Names are of no language.
+    plain += [word for word in words[1:] if word.islower() or len(word) == 1]
+    familiar = (
         word in vocabulary.light or key_of_word(word, language) in vocabulary.concepts
-        for word in words
+        for word in plain
     )
-    return sum(known) / max(len(words), 1)
+    return sum(familiar) / len(plain)
 
 
 def _without_label(text: str, language: Language) -> str:
@@ -195,9 +206,11 @@ class _Reader:
         self._language: Language = language
         self._names = names
         self._words: CorrectionWords = words_of(language)
-        self._capitals = frozenset(
-            folded(hit[0]) for hit in _TOKEN.finditer(written) if hit[0][:1].isupper()
-        )
+        capitals = [hit for hit in _TOKEN.finditer(written) if hit[0][:1].isupper()]
+        self._capitals = frozenset(folded(hit[0]) for hit in capitals)
+        # A capital at the beginning tells nothing.
+        inner = [hit for hit in capitals if not _BEGINNING.search(written, 0, hit.start())]
+        self._inner_capitals = frozenset(folded(hit[0]) for hit in inner)
 
     def claim(self, owner: str) -> ClaimText:
         words = self._words
@@ -307,12 +320,20 @@ class _Reader:
             clipped = self._words.flags[name].sub(" ", clipped)
         return frozenset([key for key, _ in self._keys(clipped)][:_VALUE_WORDS])
 
+    def _last(self, written: str) -> frozenset[str]:
+        """The value at the end of a text: "I have swapped my Golf"."""
+        keys = [key for key, _ in self._keys(written)]
+        return frozenset(keys[-_LAST_WORDS:])
+
     def _changes(self, plain: str) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
         changes: list[tuple[frozenset[str], frozenset[str]]] = []
         for pattern in self._words.changes:
             hit = pattern.search(plain)
             if hit is not None:
-                changes.append((self._value(hit["old"]), self._value(hit["new"])))
+                is_first = hit.start("old") < hit.start("new")
+                old = self._value(hit["old"]) if hit.start("old") > hit.start() else None
+                values = self._last(hit["old"]) if old is None else old, self._value(hit["new"])
+                changes.append(values if is_first else (values[0], self._last(hit["new"])))
         return tuple((old, new) for old, new in changes if old and new and not old & new)
 
     def _keys(self, plain: str) -> Iterator[tuple[str, str]]:
@@ -383,7 +404,7 @@ class _Reader:
         """Whether a word is a name, though its stem may be that of another word."""
         plain = folded(token)
         is_inside = at > 0 and len(token) > 1
-        return is_inside and self._language != "de" and plain in self._capitals
+        return is_inside and self._language != "de" and plain in self._inner_capitals
 
     def _number(self, tokens: list[str], at: int) -> tuple[str, int] | None:
         token = tokens[at]

@@ -170,7 +170,7 @@ def _ended(new: ClaimText, old: ClaimText) -> RelationSign | None:
     if any(key in concepts() for key in rest - sets["relational"] - _beside()):
         return None
     # Who no longer drinks may still drink water.
-    if new.content <= sets["relational"] and not rest <= sets["daypart"] | sets["generic"]:
+    if new.content <= sets["relational"] and not rest <= _beside() | sets["relational"]:
         return None
     # What is joined to it may still hold.
     certain = not (old.is_joint and rest)
@@ -180,7 +180,7 @@ def _ended(new: ClaimText, old: ClaimText) -> RelationSign | None:
 def _beside() -> frozenset[str]:
     """Concepts that only tell when, how much or who."""
     sets = kinds()
-    times = sets["daypart"] | sets["weekday"] | sets["month"]
+    times = sets["daypart"] | sets["frequency"] | sets["weekday"] | sets["month"]
     return times | sets["unit"] | sets["generic"] | sets["person"] | sets["occupation"]
 
 
