@@ -13,12 +13,16 @@ if TYPE_CHECKING:
     from memguard.conversations import load_conversation, read_conversation
     from memguard.errors import ConfigurationError, ErrorCode, GuardError, MemguardError
     from memguard.llm.models import resolve_model
+    from memguard.memories.memories import Memories
+    from memguard.memories.tools import create_memory_tools
     from memguard.methods.conmem.config import ConMem
     from memguard.methods.conmem.graph import create_conmem_graph
     from memguard.methods.consistency_gate import create_consistency_gate_graph
     from memguard.methods.consistency_gate.config import ConsistencyGate
     from memguard.methods.factor_compiled import create_factor_compiled_graph
     from memguard.methods.permission_semantic import create_permission_semantic_graph
+    from memguard.methods.reconcile import create_reconcile_graph
+    from memguard.methods.reconcile.config import Reconcile
     from memguard.methods.writer import create_writer_graph
     from memguard.methods.writer.config import Writer
     from memguard.middleware import MemguardMiddleware
@@ -30,9 +34,9 @@ if TYPE_CHECKING:
         PermissionSemantic,
         ReadReport,
         Recall,
-        RelevanceGate,
     )
     from memguard.schema.receipt import Budget, Receipt, Usage
+    from memguard.schema.relevance_gate import RelevanceGate
     from memguard.store_guard.store import guard_store, use_source
     from memguard.write.graph import create_write_guard
     from memguard.write.report import WriteReport
@@ -51,11 +55,13 @@ __all__ = [
     "Inconclusive",
     "MemguardError",
     "MemguardMiddleware",
+    "Memories",
     "MemoryRecord",
     "PermissionSemantic",
     "ReadReport",
     "Recall",
     "Receipt",
+    "Reconcile",
     "RelevanceGate",
     "Turn",
     "Usage",
@@ -66,8 +72,10 @@ __all__ = [
     "create_consistency_gate_graph",
     "create_factor_compiled_graph",
     "create_memory_agent",
+    "create_memory_tools",
     "create_permission_semantic_graph",
     "create_read_guard",
+    "create_reconcile_graph",
     "create_write_guard",
     "create_writer_graph",
     "guard_store",
@@ -84,12 +92,16 @@ _NAMES = {
     "conversations": ("load_conversation", "read_conversation"),
     "errors": ("ConfigurationError", "ErrorCode", "GuardError", "MemguardError"),
     "llm.models": ("resolve_model",),
+    "memories.memories": ("Memories",),
+    "memories.tools": ("create_memory_tools",),
     "methods.conmem.config": ("ConMem",),
     "methods.conmem.graph": ("create_conmem_graph",),
     "methods.consistency_gate": ("create_consistency_gate_graph",),
     "methods.consistency_gate.config": ("ConsistencyGate",),
     "methods.factor_compiled": ("create_factor_compiled_graph",),
     "methods.permission_semantic": ("create_permission_semantic_graph",),
+    "methods.reconcile": ("create_reconcile_graph",),
+    "methods.reconcile.config": ("Reconcile",),
     "methods.writer": ("create_writer_graph",),
     "methods.writer.config": ("Writer",),
     "middleware": ("MemguardMiddleware",),
@@ -101,9 +113,9 @@ _NAMES = {
         "PermissionSemantic",
         "ReadReport",
         "Recall",
-        "RelevanceGate",
     ),
     "schema.receipt": ("Budget", "Receipt", "Usage"),
+    "schema.relevance_gate": ("RelevanceGate",),
     "store_guard.store": ("guard_store", "use_source"),
     "write.graph": ("create_write_guard",),
     "write.report": ("WriteReport",),

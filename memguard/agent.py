@@ -36,10 +36,12 @@ from memguard.namespaces import NamespaceLike
 from memguard.portal import dual
 from memguard.prompts import Prompt
 from memguard.read.admission import AdmissionLike
+from memguard.schema.audience import Audience
 from memguard.schema.read import ReadReport, Recall
 from memguard.typed import TypedGraph, typed
 from memguard.uncheckpointed import Graph, run_uncheckpointed
 from memguard.write.gates import GateLike
+from memguard.write.reconciling import ReconcileLike
 from memguard.write.report import WriteReport
 
 NAME = "memory_agent"
@@ -50,6 +52,10 @@ class AgentContext(TypedDict, total=False):
 
     user_id: str
     """The user, who never sees the memories of another user."""
+    audience: Audience
+    """Who reads the answer; `private` when left out."""
+    participants: Any
+    """Names or ids of those who read it, or a mapping of ids to names."""
 
 
 class AgentInput(BaseModel):
@@ -151,8 +157,10 @@ def create_memory_agent(
     system: str = "",
     judge: "ModelLike | None" = None,
     gates: Sequence[GateLike] | None = None,
+    reconcile: ReconcileLike | None = None,
     admission: AdmissionLike | None = None,
     recall: Recall | None = None,
+    audience: Audience | None = None,
     models: Mapping[str, ModelLike] | None = None,
     prompts: Mapping[str, Prompt] | None = None,
     read: Graph | Literal[False] | None = None,
@@ -176,10 +184,15 @@ def create_memory_agent(
         judge: Model that extracts, judges and adjudicates memories, or `"local"`; the answering
             model by default.
         gates: Gates that a candidate has to pass, in order, as in `create_write_guard`.
+        reconcile: Whether corrections mark what they replace, as in `create_write_guard`; they do
+            by default.
         admission: Method that admits recalled memories, as in `create_read_guard`.
         recall: Which memories are recalled; see `Recall`.
-        models: Other models by stage, of both guards: `writer`, `judge`, the stages of ConMem,
-            `adjudicator` and `decomposer`. The argument `judge` is used for the other stages.
+        audience: Who reads the answers: `"private"`, the default, or `"group"`; the keys `audience`
+            and `participants` of the run's context decide for one run.
+        models: Other models by stage, of both guards: `writer`, `judge`, `reconciler`, the stages
+            of ConMem, `adjudicator` and `decomposer`. The argument `judge` is used for the other
+            stages.
         prompts: Your own prompts by name, of both guards.
         read: A read guard of your own; `False` recalls nothing.
         write: A write guard of your own; `False` remembers nothing.
@@ -210,8 +223,10 @@ def create_memory_agent(
         namespace=namespace,
         receipts=receipts,
         gates=gates,
+        reconcile=reconcile,
         admission=admission,
         recall=recall,
+        audience=audience,
         models=models,
         prompts=prompts,
     )

@@ -22,8 +22,15 @@ from memguard.methods.conmem.graph import create_conmem_graph
 from memguard.methods.consistency_gate import create_consistency_gate_graph
 from memguard.methods.factor_compiled import create_factor_compiled_graph
 from memguard.methods.permission_semantic import create_permission_semantic_graph
+from memguard.methods.reconcile import create_reconcile_graph
 from memguard.methods.writer import create_writer_graph
-from memguard.presets import choose_admission, choose_gates, choose_writer, split_presets
+from memguard.presets import (
+    choose_admission,
+    choose_gates,
+    choose_reconcile,
+    choose_writer,
+    split_presets,
+)
 from memguard.read.graph import create_read_guard
 from memguard.schema.read import FactorCompiled, PermissionSemantic
 from memguard.uncheckpointed import Graph
@@ -84,6 +91,9 @@ GRAPHS: Mapping[str, Create] = MappingProxyType(
             _model(), spec=cast("PermissionSemantic", choose_admission("ps", presets=presets))
         ),
         "read_guard": _read_guard,
+        "reconcile": lambda _, presets: create_reconcile_graph(
+            _model(), spec=choose_reconcile(presets)
+        ),
         "write_guard": _write_guard,
         "write_guard-review": partial(_write_guard, review="interrupt"),
         "writer": _writer,

@@ -11,6 +11,7 @@ MemguardError
     ├── JudgeError         a model gave no usable verdict and the policy is to raise
     ├── BudgetExhaustedError   the run's budget is spent; finished work is kept
     ├── StoreError         the memory store failed
+    ├── RecordChangedError     a memory changed after the decision on it was made
     └── ReceiptError       the receipt log failed
 ```
 
@@ -44,6 +45,8 @@ class ErrorCode(StrEnum):
     NAMESPACE_INVALID = "namespace-invalid"
     NAMESPACE_UNRESOLVED = "namespace-unresolved"
     INPUT_INVALID = "input-invalid"
+    MEMORY_NOT_FOUND = "memory-not-found"
+    IMPORT_CONFLICT = "import-conflict"
     FILE_UNREADABLE = "file-unreadable"
     STORE_MISSING = "store-missing"
     STORE_PATH = "store-path"
@@ -67,6 +70,7 @@ class ErrorCode(StrEnum):
     RECEIPT_NOT_FOUND = "receipt-not-found"
     RECEIPT_FAILED = "receipt-failed"
     QUARANTINE_STATE = "quarantine-state"
+    RECORD_CHANGED = "record-changed"
     WRITE_REFUSED = "write-refused"
     DRAW_EXTRA = "draw-extra"
     FRAME_EXTRA = "frame-extra"
@@ -142,6 +146,10 @@ class BudgetExhaustedError(GuardError):
 
 class StoreError(GuardError):
     """The memory store failed."""
+
+
+class RecordChangedError(GuardError):
+    """A memory has changed since a decision about it was made; nothing of the decision was kept."""
 
 
 class ReceiptError(GuardError):

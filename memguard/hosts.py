@@ -15,6 +15,7 @@ from memguard.prompts import Prompt
 from memguard.read import admission as reading
 from memguard.read.admission import AdmissionLike
 from memguard.read.graph import create_read_guard
+from memguard.schema.audience import Audience
 from memguard.schema.failures import failure_of
 from memguard.schema.read import Recall
 from memguard.state_keys import check_names
@@ -22,6 +23,7 @@ from memguard.uncheckpointed import Graph
 from memguard.write import gates as writing
 from memguard.write.gates import GateLike
 from memguard.write.graph import create_write_guard
+from memguard.write.reconciling import ReconcileLike
 from memguard.write.report import WriteReport
 
 
@@ -80,10 +82,12 @@ def create_guards(
     read: Graph | Literal[False] | None,
     write: Graph | Literal[False] | None,
     gates: Sequence[GateLike] | None,
+    reconcile: ReconcileLike | None,
     admission: AdmissionLike | None,
     recall: Recall | None,
     models: Mapping[str, ModelLike] | None,
     prompts: Mapping[str, Prompt] | None,
+    audience: Audience | None = None,
     **shared: Any,
 ) -> tuple[Graph | None, Graph | None]:
     """The read and the write guard of a host; `None` for one that is turned off.
@@ -102,8 +106,15 @@ def create_guards(
     ):
         check_names(values, allowed=tuple(dict.fromkeys(names)), what=parameter)
     # Settings that were left out keep the defaults of the guards.
-    settings = {"admission": admission, "recall": recall, "gates": gates}
-    for_read, for_write = _only(settings, ("admission", "recall")), _only(settings, ("gates",))
+    settings = {
+        "admission": admission,
+        "recall": recall,
+        "audience": audience,
+        "gates": gates,
+        "reconcile": reconcile,
+    }
+    for_read = _only(settings, ("admission", "recall", "audience"))
+    for_write = _only(settings, ("gates", "reconcile"))
     _check_effect(read, for_read, parameter="read")
     _check_effect(write, for_write, parameter="write")
     if read is None:

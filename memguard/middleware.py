@@ -30,9 +30,11 @@ from memguard.namespaces import NamespaceLike, user_settings
 from memguard.portal import run_sync
 from memguard.prompts import Prompt
 from memguard.read.admission import AdmissionLike
+from memguard.schema.audience import Audience
 from memguard.schema.read import ReadReport, Recall
 from memguard.uncheckpointed import Graph
 from memguard.write.gates import GateLike
+from memguard.write.reconciling import ReconcileLike
 from memguard.write.report import WriteReport
 
 try:
@@ -154,8 +156,10 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
         model: "ModelLike" = "local",
         *,
         gates: Sequence[GateLike] | None = None,
+        reconcile: ReconcileLike | None = None,
         admission: AdmissionLike | None = None,
         recall: Recall | None = None,
+        audience: Audience | None = None,
         models: Mapping[str, ModelLike] | None = None,
         prompts: Mapping[str, Prompt] | None = None,
         read: Graph | Literal[False] | None = None,
@@ -172,10 +176,14 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
             model: Model that extracts, judges and adjudicates memories. `"local"` needs no language
                 model and is weaker; it is the default so that no call costs money unasked.
             gates: Gates that a candidate has to pass, in order, as in `create_write_guard`.
+            reconcile: Whether corrections mark what they replace, as in `create_write_guard`; they
+                do by default.
             admission: Method that admits recalled memories, as in `create_read_guard`.
             recall: Which memories are recalled; see `Recall`.
-            models: Other models by stage, of both guards: `writer`, `judge`, the stages of
-                ConMem, `adjudicator` and `decomposer`.
+            audience: Who reads the answers: `"private"`, the default, or `"group"`; the keys
+                `audience` and `participants` of the run's context decide for one run.
+            models: Other models by stage, of both guards: `writer`, `judge`, `reconciler`, the
+                stages of ConMem, `adjudicator` and `decomposer`.
             prompts: Your own prompts by name, of both guards.
             read: A read guard of your own; `False` recalls nothing.
             write: A write guard of your own, for example one with `review="interrupt"`; `False`
@@ -200,8 +208,10 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
             namespace=namespace,
             receipts=receipts,
             gates=gates,
+            reconcile=reconcile,
             admission=admission,
             recall=recall,
+            audience=audience,
             models=models,
             prompts=prompts,
         )

@@ -11,15 +11,15 @@ from typing import TypeVar, get_args
 from memguard.errors import ErrorCode, InvalidInputError
 from memguard.methods.conmem.config import CONMEM_PRESETS, ConMem
 from memguard.methods.consistency_gate.config import CONSISTENCY_GATE_PRESETS, ConsistencyGate
+from memguard.methods.reconcile.config import RECONCILE_PRESETS, Reconcile
 from memguard.methods.writer.config import WRITER_PRESETS, Writer
 from memguard.read.admission import AdmissionSpec
 from memguard.schema.read import (
     FACTOR_COMPILED_PRESETS,
     PERMISSION_SEMANTIC_PRESETS,
-    RELEVANCE_GATE_PRESETS,
-    RelevanceGate,
     Rendering,
 )
+from memguard.schema.relevance_gate import RELEVANCE_GATE_PRESETS, RelevanceGate
 
 GateSpec = ConsistencyGate | ConMem
 
@@ -87,6 +87,20 @@ def choose_writer(presets: Sequence[str] = ()) -> Writer:
         InvalidInputError: If the writer has no such preset.
     """
     (spec,) = _choose({"writer": WRITER_PRESETS}, ["writer"], presets=presets, kind="method")
+    return spec
+
+
+def choose_reconcile(presets: Sequence[str] = ()) -> Reconcile:
+    """The spec of reconciliation.
+
+    Args:
+        presets: Names of presets; the first one is used.
+
+    Raises:
+        InvalidInputError: If reconciliation has no such preset.
+    """
+    methods = {"reconcile": RECONCILE_PRESETS}
+    (spec,) = _choose(methods, ["reconcile"], presets=presets, kind="method")
     return spec
 
 

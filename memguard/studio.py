@@ -32,6 +32,7 @@ from memguard.methods.consistency_gate import create_consistency_gate_graph
 from memguard.methods.consistency_gate.config import CONSISTENCY_GATE_PRESETS, ConsistencyGate
 from memguard.methods.factor_compiled import create_factor_compiled_graph
 from memguard.methods.permission_semantic import create_permission_semantic_graph
+from memguard.methods.reconcile import RECONCILE_PRESETS, create_reconcile_graph
 from memguard.presets import GateSpec, choose_admission
 from memguard.read.admission import AdmissionSpec
 from memguard.read.graph import create_read_guard
@@ -302,6 +303,23 @@ class PermissionForm(ModelForm):
         """Permission-Semantic Admission alone."""
         spec = PermissionSemantic(preset=self.preset)
         return create_permission_semantic_graph(self.resolve(), spec=spec)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReconcileForm(ModelForm):
+    """Model and settings of reconciliation."""
+
+    preset: Annotated[
+        Literal["default", "review"],
+        Field(
+            title="Preset",
+            description="`review`: a memory in conflict with another waits for a person.",
+        ),
+    ] = "default"
+
+    def open(self) -> Graph:
+        """Reconciliation alone; it reads the store and changes nothing."""
+        return create_reconcile_graph(self.resolve(), spec=RECONCILE_PRESETS[self.preset])
 
 
 @dataclass(frozen=True, kw_only=True)

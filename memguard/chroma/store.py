@@ -184,6 +184,11 @@ class ChromaStore(AnyLabelStore):
         """The journal of guarded writes: in the directory of a local store, else `None`."""
         return self._location.path / JOURNAL_FILE if isinstance(self._location, Local) else None
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes may write to the same data: on a server."""
+        return isinstance(self._location, Server)
+
     # -- lifetime -----------------------------------------------------------------------------
 
     def open(self) -> Self:

@@ -40,6 +40,7 @@ _SHORT = {
 _NOW = datetime(2026, 3, 3, 9, tzinfo=UTC)
 _WIDE = 100
 """Columns of a terminal from which the verdicts of two judges fit on a line with the source."""
+_WHAT_BECAME: dict[str | None, str] = {"superseded": "replaced"}
 _INDENT = 12
 """Columns before a text: its outcome."""
 _WITHOUT_MODEL = """\
@@ -80,14 +81,16 @@ def demo(
         reports = _run(
             file or demo_conversation(), judge=judge, store=opened, with_planted=file is None
         )
-        comparison = None
+        comparison, later = None, None
         if file is None:
             comparison = _compare(reports, judge=judge, store=opened, embed=embed)
+            # After the request: the dinner is over by then.
+            later = _correct(judge=judge, store=opened)
     if as_json:
         request = {} if comparison is None else {"request": comparison.to_json()}
-        print_json({**reports, **request})
+        print_json({**reports, **request, **({} if later is None else {"later": later.report})})
         return
-    _show(reports, comparison, folder=folder, is_local=judge == "local")
+    _show(reports, comparison, later, folder=folder, is_local=judge == "local")
 
 
 def demo_conversation() -> Path:
@@ -123,6 +126,30 @@ def _run(
         local = create_guard("local", store=InMemoryStore(), receipts=Journal.memory())
         reports["planted, local judge"] = local.invoke(offered)["writes"]
     return reports
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Corrections:
+    """What a later conversation changed."""
+
+    report: "WriteReport"
+    texts: dict[str, str]
+    """The memories that it changed, by key."""
+
+
+def _correct(*, judge: "Model | str", store: "ChromaStore") -> _Corrections:
+    """Write a later conversation, in which some of what was said before has changed."""
+    from memguard.conversations import read_conversation
+    from memguard.write.graph import create_write_guard
+
+    talk = _shipped("later")
+    conversation = read_conversation(talk["messages"], conversation_id=talk["id"])
+    guard = create_write_guard(judge, store=store, namespace=_NAMESPACE, on_failure="report")
+    report = guard.invoke({"conversation": conversation})["writes"]
+    keys = [change.key for receipt in report.receipts for change in receipt.changes]
+    items = {key: store.get(_NAMESPACE, key) for key in keys}
+    texts = {key: item.value["content"] for key, item in items.items() if item is not None}
+    return _Corrections(report=report, texts=texts)
 
 
 def _shipped(key: str) -> Any:
@@ -232,6 +259,7 @@ def _answers(model: "Model", query: str, without: Sequence[str], section: str) -
 def _show(
     reports: "dict[str, WriteReport]",
     comparison: _Comparison | None,
+    later: _Corrections | None,
     *,
     folder: str,
     is_local: bool,
@@ -249,6 +277,9 @@ def _show(
     if comparison is not None:
         _show_comparison(comparison, reports)
     stored = [report for name, report in reports.items() if not name.endswith("local judge")]
+    if later is not None:
+        _show_corrections(later)
+        stored.append(later.report)
     out.print(f"\nIn all: {counts_line(total_counts(stored))}. Nothing is lost: what is")
     out.print("in quarantine can be released, and what was rejected stays on its receipt. Try:")
     for command in ("search 'What may Ines not eat?' --user demo", "quarantine list"):
@@ -370,6 +401,25 @@ def _show_comparison(comparison: _Comparison, reports: "dict[str, WriteReport]")
     out.print(table)
     out.print("x: wrong. ?: not stored by the write guard.", style="dim")
     _show_needs(comparison)
+
+
+def _show_corrections(later: _Corrections) -> None:
+    """What a later conversation stores, and what became of the memories that it replaces."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    out = console()
+    out.print("\n4. Seven weeks later", style="bold")
+    for receipt in later.report.receipts:
+        _print_outcome(receipt)
+        for change in receipt.changes:
+            lifecycle = change.after
+            line = Text(_WHAT_BECAME.get(lifecycle.ended_as, "still current"), "dim")
+            if lifecycle.valid_until is not None:
+                line.append(f", until {lifecycle.valid_until.date().isoformat()}")
+            line.append(f": {' '.join(later.texts[change.key].split())}", "default")
+            out.print(Padding(line, (0, 0, 0, _INDENT)))
+    out.print("What was replaced is kept and marked. Recall leaves it out.", style="dim")
 
 
 def _is_wrong(text: str) -> bool:

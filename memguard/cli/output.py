@@ -20,6 +20,7 @@ OUTCOME_STYLES = {
     "quarantined": "yellow",
     "rejected": "red",
     "refused": "dim red",
+    "undone": "cyan",
     "unjudged": "magenta",
 }
 """The colour of each outcome, in the order in which outcomes are counted."""

@@ -1,5 +1,6 @@
 """`memguard write FILE`: store the memories that a conversation supports."""
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -155,6 +156,8 @@ def _print_as_json(reports: Sequence["WriteReport"], *, error: "MemguardError | 
 
 
 def _print(reports: Sequence["WriteReport"], *, store: str) -> None:
+    from memguard.write.report import corrections_line
+
     receipts = [receipt for report in reports for receipt in report.receipts]
     printed = receipts
     if len(receipts) > _MAX_PRINTED:
@@ -166,6 +169,11 @@ def _print(reports: Sequence["WriteReport"], *, store: str) -> None:
         out.print(f"and {len(receipts) - len(printed)} more: `memguard receipts list`")
     counts = counts_line(total_counts(reports))
     out.print(f"\n{counts}; {usage.calls} model calls, {usage.tokens} tokens")
+    corrections = Counter[Any]()
+    for report in reports:
+        corrections.update(report.corrections)
+    if line := corrections_line(corrections):
+        out.print(line)
     resumed = sum(report.resumed for report in reports)
     if resumed:
         out.print(f"{resumed} candidates were decided by an earlier run")

@@ -10,25 +10,28 @@ store and its journal; a guard finds the one of the running graph by its `Backin
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from langgraph.runtime import get_runtime
-from langgraph.store.base import BaseStore, GetOp
+from langgraph.store.base import BaseStore
 
-from memguard.errors import ConfigurationError, ErrorCode, StoreError
+from memguard.errors import ConfigurationError, ErrorCode, RecordChangedError, StoreError
 from memguard.journal.caches import ExtractionLog
+from memguard.journal.current_keys import KeyChoice, choose_keys
 from memguard.journal.events import Intent, pending_intents
+from memguard.journal.fulfilment import compare_with_store, fulfil
 from memguard.journal.journal import Journal
+from memguard.journal.marks import Comparison
 from memguard.journal.receipts import ACTOR, ReceiptLog, record_decisions
 from memguard.journal.recovery import recover
-from memguard.journal.storing import NamespacedKey, fulfil, owner_of
-from memguard.portal import call_store
+from memguard.journal.storing import NamespacedKey
+from memguard.schema.base import Namespace
 from memguard.schema.decision import AdmissionDecision
-from memguard.schema.memory import MemoryRecord, record_key
+from memguard.schema.memory import Lifecycle, MemoryRecord, record_key
 from memguard.schema.receipt import Receipt
 
 IN_MEMORY_NOTE = (
@@ -65,13 +68,20 @@ async def commit(
     """Log decisions and store what they admit; when this returns, both are on disk.
 
     Committing a receipt again changes nothing, and completes what an earlier call left undone. A
-    batch costs two waits for the disk and three exchanges with the store, whatever its size.
+    batch costs two waits for the disk and three exchanges with the store, whatever its size. Where
+    receipts change other memories, these are compared first and changed last, which costs four
+    more exchanges.
 
     Raises:
+        RecordChangedError: If a memory that one of the receipts changes has changed since. None of
+            the receipts is logged, and nothing is stored.
         StoreError: If the store failed. The decisions are logged, and `recover` stores them.
         ReceiptError: If the log failed. Nothing was stored that is not in the log.
     """
-    logged, intents = await journal.awrite(_log, receipts, actor=actor, at=journal.now())
+    compared = await compare_with_store(journal, store, receipts)
+    logged, intents = await journal.awrite(
+        _log, receipts, actor=actor, at=journal.now(), compared=compared
+    )
     if not intents:
         return CommitResult(receipts=logged, records=())
     stored = await fulfil(journal, store, intents, actor=actor)
@@ -81,13 +91,51 @@ async def commit(
 
 
 def _log(
-    db: sqlite3.Connection, receipts: Sequence[Receipt], *, actor: str, at: datetime
+    db: sqlite3.Connection,
+    receipts: Sequence[Receipt],
+    *,
+    actor: str,
+    at: datetime,
+    compared: Comparison,
 ) -> tuple[tuple[Receipt, ...], tuple[Intent, ...]]:
-    logged = record_decisions(db, receipts, actor=actor, at=at)
-    stored = [receipt.id for receipt in logged if receipt.outcome == "stored"]
+    logged = record_decisions(db, receipts, actor=actor, at=at, compared=compared)
+    intended = [receipt.id for receipt in logged if receipt.outcome == "stored" or receipt.changes]
     # From the log, since an earlier commit of the same receipt may have stored its memory.
-    pending = pending_intents(db, receipt_ids=stored) if stored else ()
+    pending = pending_intents(db, receipt_ids=intended) if intended else ()
     return logged, tuple(intent for _, intent in pending)
+
+
+async def log_decisions(
+    journal: Journal, store: BaseStore, receipts: Sequence[Receipt], *, actor: str = ACTOR
+) -> tuple[Receipt, ...]:
+    """Log decisions whose memories their caller stores; `finish_changes` follows the write.
+
+    Raises:
+        RecordChangedError: If a memory that one of the receipts changes has changed since.
+        ReceiptError: If the log failed.
+    """
+    compared = await compare_with_store(journal, store, receipts)
+    return await journal.awrite(
+        record_decisions, receipts, actor=actor, at=journal.now(), compared=compared
+    )
+
+
+async def finish_changes(
+    journal: Journal, store: BaseStore, receipts: Sequence[Receipt], *, actor: str = ACTOR
+) -> None:
+    """Change what these decisions change, after the caller of a guarded store made its write.
+
+    Raises:
+        StoreError: If the store failed; `recover` makes the changes.
+    """
+    ids = [receipt.id for receipt in receipts if receipt.changes]
+    if not ids:
+        return
+    pending = await journal.aread(pending_intents, receipt_ids=ids)
+    intents = [intent for _, intent in pending if intent.kind == "change_intended"]
+    stored = await fulfil(journal, store, intents, actor=actor)
+    if stored.problems:
+        raise StoreError("; ".join(stored.problems), code=ErrorCode.STORE_FAILED)
 
 
 # -- batches of concurrent commits ------------------------------------------------------------
@@ -138,6 +186,7 @@ class Committer:
             of a duplicate if the text was stored after the candidate was screened.
 
         Raises:
+            RecordChangedError: If a memory that it changes has changed since; nothing is logged.
             StoreError: If the store failed; the decision is logged, and `recover` stores it.
             ReceiptError: If the log failed; nothing was stored.
         """
@@ -178,40 +227,46 @@ class Committer:
             queue.waiting.clear()
 
     async def _mark_duplicates(self, batch: Sequence[_QueuedCommit]) -> None:
-        """Turn decisions on a stored text, or on a text earlier in the batch, into duplicates."""
+        """Turn decisions on a stored text, or on a text earlier in the batch, into duplicates.
+
+        A text that was superseded, and is stored again, gets the key of its next generation.
+        """
         memories = [entry for entry in batch if _is_memory(entry.receipt)]
-        owners = await self._owners({_location(entry.receipt) for entry in memories})
+        choices = await self._choose_keys([entry.receipt for entry in memories])
+        owners: dict[NamespacedKey, str | None] = {}
         for entry in memories:
-            candidate_id = entry.receipt.candidate.id
-            if owners.setdefault(_location(entry.receipt), candidate_id) != candidate_id:
-                entry.receipt = entry.receipt.model_copy(update={"decision": duplicate_decision()})
+            receipt, candidate_id = entry.receipt, entry.receipt.candidate.id
+            choice = choices.get((receipt.namespace, receipt.candidate.text))
+            key = receipt.record_key or record_key(receipt.candidate.text)
+            if choice is not None:
+                # A receipt that is committed again keeps its record, whatever became of it since.
+                key = choice.ended.get(receipt.id, choice.key)
+                if choice.is_stored and key == choice.key:
+                    owners.setdefault((receipt.namespace, key), choice.owner)
+            if owners.setdefault((receipt.namespace, key), candidate_id) != candidate_id:
+                receipt = _as_duplicate(receipt)
+            entry.receipt = _under_key(receipt, key)
         # Once only: after an interrupted commit, a memory would be compared with itself.
         for entry in batch:
             entry.compared = True
 
-    async def _owners(self, locations: Iterable[NamespacedKey]) -> dict[NamespacedKey, str | None]:
-        """The candidates that the memories at these locations came from."""
-        keys = list(locations)
-        if not keys:
-            return {}
+    async def _choose_keys(
+        self, receipts: Sequence[Receipt]
+    ) -> dict[tuple[Namespace, str], KeyChoice]:
+        """The keys of the texts of some receipts, by namespace and text."""
+        pairs = [(receipt.namespace, receipt.candidate.text) for receipt in receipts]
         try:
-            items = await call_store(self._store, [GetOp(*key, refresh_ttl=False) for key in keys])
+            return await choose_keys(self._store, pairs)
         except Exception:
             # The commit that follows calls the same store, logs the decision and raises the error.
             return {}
-        return {
-            location: owner_of(item.value)
-            for location, item in zip(keys, items, strict=True)
-            # An item with another text under that key is reported by the commit.
-            if item is not None and record_key(str(item.value.get("content"))) == location[1]
-        }
 
     async def _commit_batch(self, batch: Sequence[_QueuedCommit]) -> None:
         try:
             committed = await commit(self._journal, self._store, [entry.receipt for entry in batch])
-        except StoreError as error:
+        except (StoreError, RecordChangedError) as error:
             if len(batch) == 1:
-                self.left_pending = True
+                self.left_pending |= isinstance(error, StoreError)
                 _resolve(batch[0], error)
                 return
             # One bad record must not fail the others; committing again changes nothing.
@@ -240,8 +295,28 @@ def _is_memory(receipt: Receipt) -> bool:
     return receipt.outcome == "stored" and receipt.effect == "commit" and receipt.value is None
 
 
-def _location(receipt: Receipt) -> NamespacedKey:
-    return receipt.namespace, record_key(receipt.candidate.text)
+def _under_key(receipt: Receipt, key: str) -> Receipt:
+    """The receipt with the key of its record, also where its changes name that record."""
+    assumed = receipt.record_key or record_key(receipt.candidate.text)
+    changes = receipt.changes
+    if key != assumed:
+        changes = tuple(
+            change.model_copy(update={"after": _renamed(change.after, assumed, key)})
+            for change in changes
+        )
+    return receipt.model_copy(update={"record_key": key, "changes": changes})
+
+
+def _renamed(lifecycle: Lifecycle, old: str, new: str) -> Lifecycle:
+    successor = new if lifecycle.superseded_by == old else lifecycle.superseded_by
+    conflicts = tuple(new if key == old else key for key in lifecycle.conflicts_with)
+    return lifecycle.model_copy(update={"superseded_by": successor, "conflicts_with": conflicts})
+
+
+def _as_duplicate(receipt: Receipt) -> Receipt:
+    # The record that came first has made the changes, or they were decided without it.
+    update = {"decision": duplicate_decision(), "lifecycle": Lifecycle(), "changes": ()}
+    return receipt.model_copy(update=update)
 
 
 # -- the store of a guard ---------------------------------------------------------------------

@@ -3,14 +3,19 @@
 ```text
 decided ─┬─ intended ── stored ── delete_intended ── deleted ─┐
          ├─ allowed ─── stored                                ├─ forgotten
+         ├─ change_intended ── changed ───────────────────────┤
          └─ held ─┬─ release_intended ── released ── ...      │
                   └─ discarded ───────────────────────────────┘
 ```
 
-`intended` and `release_intended` carry the whole record, so that a write that was interrupted at
-any point can be redone from the log alone. `allowed` carries none: the caller of a guarded store
-makes the write. After `stored` or `released`, a memory that is not in the store is `missing`, and
-becomes `restored` if it is stored again from the log.
+`intended` and `release_intended` carry the whole record, and the changes of other memories, so that
+a write that was interrupted at any point can be redone from the log alone. `change_intended` is for
+a decision with changes alone. `allowed` carries no record: the caller of a guarded store makes the
+write. After `stored` or `released`, a memory that is not in the store is `missing`, and becomes
+`restored` if it is stored again from the log.
+
+One `marking` event per changed memory lets the log find the decisions on it. `change_lost` has the
+changes that another process prevented.
 
 `Rows` and `RowFilter` read the documents of decisions and of reads, each from a table of its own.
 """
@@ -28,14 +33,19 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from memguard.errors import ErrorCode, InvalidInputError, ReceiptError
 from memguard.schema.base import Frozen, Namespace
 from memguard.schema.memory import MemoryRecord
+from memguard.schema.relations import RecordChange
 
 M = TypeVar("M", bound=BaseModel)
 
 EventKind = Literal[
     "decided",
+    "marking",
     "intended",
+    "change_intended",
     "allowed",
+    "change_lost",
     "stored",
+    "changed",
     "held",
     "release_intended",
     "released",
@@ -64,8 +74,8 @@ State = Literal[
 """The state of a decision.
 
 * `logged`: nothing is to be stored.
-* `pending`, `releasing`: its memory is about to be stored, or storing it was interrupted.
-* `stored`, `released`: its memory is in the store, and was read back from there.
+* `pending`, `releasing`: its memory or its changes are about to be stored, or that was interrupted.
+* `stored`, `released`: its memory and its changes are in the store, and were read back from there.
 * `held`, `discarded`: its candidate is in quarantine, or was discarded from it.
 * `deleting`, `deleted`: its memory is about to be removed from the store on purpose, or was.
 * `missing`: its memory is not in the store, although nobody deleted it through memguard.
@@ -75,9 +85,14 @@ State = Literal[
 STATE_AFTER: MappingProxyType[EventKind, State] = MappingProxyType(
     {
         "decided": "logged",
+        "marking": "logged",
         "intended": "pending",
+        "change_intended": "pending",
         "allowed": "pending",
+        # The end of the intent follows in the same transaction.
+        "change_lost": "pending",
         "stored": "stored",
+        "changed": "stored",
         "held": "held",
         "release_intended": "releasing",
         "released": "released",
@@ -92,7 +107,7 @@ STATE_AFTER: MappingProxyType[EventKind, State] = MappingProxyType(
 """The state that an event leads to."""
 
 DONE_BY: MappingProxyType[EventKind, EventKind] = MappingProxyType(
-    {"intended": "stored", "release_intended": "released"}
+    {"intended": "stored", "release_intended": "released", "change_intended": "changed"}
 )
 """The event that ends an intent."""
 
@@ -111,7 +126,7 @@ class JournalEvent(Frozen):
     receipt_id: str
     """The decision; empty for a candidate that was forgotten before any decision on it."""
     candidate_id: str
-    """The candidate."""
+    """The candidate; for `marking`, a digest of the namespace and key of the memory."""
     kind: EventKind
     """What happened."""
     actor: str
@@ -123,14 +138,18 @@ class JournalEvent(Frozen):
 
 
 class Intent(Frozen):
-    """A record that is to be in the memory store."""
+    """What a decision is to do in the memory store."""
 
     receipt_id: str
-    """The decision that admitted it."""
+    """The decision."""
+    candidate_id: str
+    """The candidate that was decided on."""
     kind: EventKind
-    """`intended` or `release_intended`."""
-    record: MemoryRecord
-    """What is to be stored."""
+    """`intended`, `release_intended` or `change_intended`."""
+    record: MemoryRecord | None = None
+    """What is to be stored; `None` if the decision only changes other memories."""
+    changes: tuple[RecordChange, ...] = ()
+    """The changes of other memories, which follow once the record is stored."""
     reason: str = ""
     """The reason, if a person released it."""
 
@@ -169,15 +188,6 @@ def add_event(
     return cursor.rowcount > 0
 
 
-def end_intents(
-    db: sqlite3.Connection, intents: Sequence[Intent], *, actor: str, at: datetime
-) -> None:
-    """Log that the records of these intents are in the memory store."""
-    for intent in intents:
-        candidate_id = intent.record.provenance.candidate_id
-        add_event(db, DONE_BY[intent.kind], intent.receipt_id, candidate_id, actor=actor, at=at)
-
-
 def pending_intents(
     db: sqlite3.Connection,
     *,
@@ -187,7 +197,8 @@ def pending_intents(
 ) -> tuple[tuple[int, Intent], ...]:
     """The intents that are not fulfilled, oldest first, each with its position in the log.
 
-    Only those of `receipt_ids` if these are given, and those after the position `after`.
+    Only those of `receipt_ids` if these are given, and those after the position `after`. The
+    changes of a guarded store's caller are pending once the caller's own write was made.
     """
     condition = ""
     values: list[Any] = [after]
@@ -196,11 +207,18 @@ def pending_intents(
         condition = "AND intent.receipt_id IN (SELECT value FROM json_each(?))"
         values.append(to_json(list(receipt_ids)))
     rows = db.execute(
-        f"""SELECT intent.seq, intent.receipt_id, intent.kind, intent.body FROM events AS intent
-        WHERE intent.kind IN ('intended', 'release_intended') AND intent.seq > ? {condition}
+        f"""SELECT intent.seq, intent.receipt_id, intent.candidate_id, intent.kind, intent.body
+        FROM events AS intent
+        WHERE intent.kind IN ('intended', 'release_intended', 'change_intended')
+        AND intent.seq > ? {condition}
         AND NOT EXISTS (SELECT 1 FROM events AS done
-            WHERE done.receipt_id = intent.receipt_id AND done.kind =
-            CASE intent.kind WHEN 'intended' THEN 'stored' ELSE 'released' END)
+            WHERE done.receipt_id = intent.receipt_id AND done.kind = CASE intent.kind
+            WHEN 'intended' THEN 'stored' WHEN 'release_intended' THEN 'released'
+            ELSE 'changed' END)
+        AND NOT (intent.kind = 'change_intended' AND EXISTS (SELECT 1 FROM events AS allowed
+            WHERE allowed.receipt_id = intent.receipt_id AND allowed.kind = 'allowed')
+            AND NOT EXISTS (SELECT 1 FROM events AS put
+            WHERE put.receipt_id = intent.receipt_id AND put.kind = 'stored'))
         AND NOT EXISTS (SELECT 1 FROM events AS deletion
             WHERE deletion.receipt_id = intent.receipt_id
             AND deletion.kind IN ('delete_intended', 'deleted'))
@@ -208,8 +226,18 @@ def pending_intents(
         (*values, limit),
     )
     return tuple(
-        (seq, Intent.model_validate({"receipt_id": receipt, "kind": kind, **json.loads(body)}))
-        for seq, receipt, kind, body in rows
+        (
+            seq,
+            Intent.model_validate(
+                {
+                    "receipt_id": receipt,
+                    "candidate_id": candidate,
+                    "kind": kind,
+                    **json.loads(body),
+                }
+            ),
+        )
+        for seq, receipt, candidate, kind, body in rows
     )
 
 

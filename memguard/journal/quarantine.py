@@ -10,31 +10,36 @@ from datetime import datetime
 
 from langgraph.store.base import BaseStore
 
-from memguard.errors import ErrorCode, InvalidInputError, StoreError
+from memguard.errors import ErrorCode, InvalidInputError, MemguardError, StoreError
 from memguard.journal.events import (
     Intent,
     JournalEvent,
     State,
     add_event,
     events_of,
+    pending_intents,
     state_of,
     to_json,
 )
+from memguard.journal.fulfilment import fulfil
 from memguard.journal.journal import Journal
+from memguard.journal.marks import Comparison, end_of_log, log_marks, refuse_outdated
 from memguard.journal.receipts import (
     ACTOR,
     RECEIPTS,
     ReceiptFilter,
     ReceiptPage,
+    intent_body,
     page,
     record_decision,
     record_of,
 )
-from memguard.journal.storing import fulfil
+from memguard.journal.storing import get_items
 from memguard.portal import run_sync
 from memguard.schema.base import Namespace
-from memguard.schema.memory import CandidateMemory, MemoryRecord
+from memguard.schema.memory import CandidateMemory, MemoryRecord, lifecycle_of
 from memguard.schema.receipt import Receipt
+from memguard.schema.relations import RecordChange
 
 # A release that was started counts as out of quarantine: `recover` finishes it.
 _IN_QUARANTINE = """id IN (SELECT receipt_id FROM events WHERE kind = 'held'
@@ -133,6 +138,7 @@ class Quarantine:
 
         Raises:
             InvalidInputError: If it is not in quarantine.
+            RecordChangedError: If a memory that it changes was changed at the same time.
             StoreError: If the store failed; the next `recover` finishes the release.
         """
         # Not a second copy of the steps for sync stores: a release must store as a commit does.
@@ -142,16 +148,24 @@ class Quarantine:
         self, receipt_id: str, *, actor: str, store: BaseStore, reason: str = ""
     ) -> ReleaseResult:
         """See `release`."""
-        at = self._journal.now()
+        receipt = await self._journal.aread(RECEIPTS.get, receipt_id)
+        position = await self._journal.aread(end_of_log)
+        changes = await _changes_now(receipt, store)
         intent = await self._journal.awrite(
-            _intend_release, receipt_id, actor=actor, reason=reason, at=at
+            _intend_release,
+            receipt.id,
+            changes,
+            Comparison(position=position),
+            actor=actor,
+            reason=reason,
+            at=self._journal.now(),
         )
-        already = intent.kind == "released"
-        if not already:
+        if intent is not None:
             stored = await fulfil(self._journal, store, [intent], actor=actor)
             if stored.problems:
                 raise StoreError(stored.problems[0], code=ErrorCode.STORE_FAILED)
-        return ReleaseResult(record=intent.record, already=already)
+        record = record_of(receipt) if intent is None else intent.record or record_of(receipt)
+        return ReleaseResult(record=record, already=intent is None)
 
     def discard(self, receipt_id: str, *, actor: str, reason: str) -> QuarantineEntry:
         """Discard a candidate; its receipt stays. Discarding it again changes nothing.
@@ -187,22 +201,66 @@ def _show(db: sqlite3.Connection, receipt_id: str) -> QuarantineEntry:
     return QuarantineEntry(receipt=receipt, state=state, history=events_of(db, receipt.id))
 
 
+async def _changes_now(receipt: Receipt, store: BaseStore) -> tuple[RecordChange, ...]:
+    """The changes that a release makes: those of the decision which still fit the store.
+
+    An earlier record of the same text that is no longer current becomes current again.
+    """
+    record = record_of(receipt)
+    locations = {(change.namespace, change.key) for change in receipt.changes}
+    try:
+        items = await get_items({*locations, (record.namespace, record.key)}, store=store)
+    except MemguardError:
+        # The release calls the same store once it is logged, and raises the error then.
+        return receipt.changes
+    states = {at: lifecycle_of(item.value) for at, item in items.items() if item is not None}
+    changes = [
+        change
+        for change in receipt.changes
+        if states.get((change.namespace, change.key)) == change.before
+    ]
+    # A value of a caller's own replaces the item, with what it says about itself.
+    earlier = None if record.value else states.get((record.namespace, record.key))
+    if earlier is not None and not earlier.is_current:
+        changes.append(
+            RecordChange(
+                namespace=record.namespace,
+                key=record.key,
+                before=earlier,
+                after=record.lifecycle,
+                candidate_id=receipt.candidate.id,
+            )
+        )
+    return tuple(changes)
+
+
 def _intend_release(
-    db: sqlite3.Connection, receipt_id: str, *, actor: str, reason: str, at: datetime
-) -> Intent:
-    """Log the intent to store a candidate; its kind is `released` if that was done before."""
+    db: sqlite3.Connection,
+    receipt_id: str,
+    changes: tuple[RecordChange, ...],
+    compared: Comparison,
+    *,
+    actor: str,
+    reason: str,
+    at: datetime,
+) -> Intent | None:
+    """Log the intent to store a candidate, and return it; `None` if it was released before."""
     receipt = RECEIPTS.get(db, receipt_id)
     state = state_of(db, receipt.id)
-    record = record_of(receipt)
     if state == "released":
-        return Intent(receipt_id=receipt.id, kind="released", record=record)
+        return None
     # A release that was interrupted is completed by calling it again.
-    if state not in {"held", "releasing"}:
+    if state not in {"held", "releasing", "pending"}:
         raise _wrong_state(receipt, state, action="release")
-    body = to_json({"record": record.model_dump(mode="json"), "reason": reason})
-    kind = "release_intended"
-    add_event(db, kind, receipt.id, receipt.candidate.id, actor=actor, at=at, body=body)
-    return Intent(receipt_id=receipt.id, kind=kind, record=record)
+    if state == "held":
+        refuse_outdated(db, receipt, changes, compared)
+        log_marks(db, receipt, changes, actor=actor, at=at)
+        body = intent_body(record_of(receipt), changes, reason=reason)
+        ids = (receipt.id, receipt.candidate.id)
+        add_event(db, "release_intended", *ids, actor=actor, at=at, body=body)
+    # As it was logged: the store may have changed since an interruption.
+    pending = pending_intents(db, receipt_ids=[receipt.id])
+    return pending[0][1] if pending else None
 
 
 def _discard(

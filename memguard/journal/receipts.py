@@ -26,8 +26,17 @@ from memguard.journal.events import (
     utc_text,
 )
 from memguard.journal.journal import Journal
+from memguard.journal.marks import (
+    UNCOMPARED,
+    Comparison,
+    effective_changes,
+    log_marks,
+    refuse_outdated,
+)
+from memguard.schema.base import Namespace
 from memguard.schema.memory import MemoryRecord, Provenance, record_key
 from memguard.schema.receipt import Receipt, WriteOutcome
+from memguard.schema.relations import RecordChange
 
 RECEIPTS = Rows(
     table="receipts",
@@ -134,13 +143,13 @@ class ReceiptLog:
 
     def find_all(self, candidate_ids: Sequence[str], *, policy_digest: str) -> dict[str, Receipt]:
         """The decisions on these candidates under a policy, by candidate id."""
-        return _redacted(self._journal.read(_find_all, candidate_ids, policy_digest))
+        return _redacted(self._journal.read(logged_decisions, candidate_ids, policy_digest))
 
     async def afind_all(
         self, candidate_ids: Sequence[str], *, policy_digest: str
     ) -> dict[str, Receipt]:
         """See `find_all`."""
-        return _redacted(await self._journal.aread(_find_all, candidate_ids, policy_digest))
+        return _redacted(await self._journal.aread(logged_decisions, candidate_ids, policy_digest))
 
     def list(
         self, which: ReceiptFilter = _ALL, *, limit: int = 50, before: int | None = None
@@ -230,6 +239,7 @@ def record_of(receipt: Receipt) -> MemoryRecord:
         key=receipt.record_key or record_key(candidate.text),
         text=candidate.text,
         value=receipt.value,
+        lifecycle=receipt.lifecycle,
         provenance=Provenance(
             candidate_id=candidate.id,
             receipt_id=receipt.id,
@@ -238,26 +248,41 @@ def record_of(receipt: Receipt) -> MemoryRecord:
             subject=candidate.subject,
             said_by=candidate.said_by,
             said_at=candidate.said_at,
+            speaker=candidate.speaker,
         ),
     )
 
 
 def record_decisions(
-    db: sqlite3.Connection, receipts: Sequence[Receipt], *, actor: str, at: datetime
+    db: sqlite3.Connection,
+    receipts: Sequence[Receipt],
+    *,
+    actor: str,
+    at: datetime,
+    compared: Comparison = UNCOMPARED,
 ) -> tuple[Receipt, ...]:
     """Log several decisions; see `record_decision`."""
-    return tuple(record_decision(db, receipt, actor=actor, at=at) for receipt in receipts)
+    return tuple(
+        record_decision(db, receipt, actor=actor, at=at, compared=compared) for receipt in receipts
+    )
 
 
 def record_decision(
-    db: sqlite3.Connection, receipt: Receipt, *, actor: str, at: datetime
+    db: sqlite3.Connection,
+    receipt: Receipt,
+    *,
+    actor: str,
+    at: datetime,
+    compared: Comparison = UNCOMPARED,
 ) -> Receipt:
     """Log a decision, with the intent to store what it admits, or the start of a quarantine.
 
     A decision that is in the log stays as it is: a candidate is judged once under each policy. So
-    the receipt in the log, which is returned, may be an earlier one.
+    the receipt in the log, which is returned, may be an earlier one. `compared` says what the store
+    had of the memories that the decision changes.
 
     Raises:
+        RecordChangedError: If a memory that it changes has changed since; nothing is logged.
         ReceiptError: If the id of the receipt is that of another decision, or of a forgotten one.
     """
     # A guard in shadow mode only observes: it neither stores nor quarantines.
@@ -268,6 +293,8 @@ def record_decision(
     logged = _logged(db, receipt)
     if logged is not None:
         return logged
+    changes = effective_changes(receipt)
+    refuse_outdated(db, receipt, changes, compared)
     db.execute(
         "INSERT INTO receipts (id, candidate_id, policy_digest, namespace, record_key, outcome, "
         "reason, at, run_id, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -284,16 +311,44 @@ def record_decision(
             receipt.model_dump_json(exclude_computed_fields=True),
         ),
     )
-    events: list[tuple[EventKind, str]] = [("decided", "{}")]
-    if record is not None and receipt.outcome == "quarantined":
-        events.append(("held", "{}"))
-    elif record is not None and receipt.effect == "commit":
-        events.append(("intended", f'{{"record":{record.model_dump_json()}}}'))
-    elif record is not None and receipt.effect == "caller":
-        events.append(("allowed", "{}"))
-    for kind, body in events:
-        add_event(db, kind, receipt.id, receipt.candidate.id, actor=actor, at=at, body=body)
+    ids = (receipt.id, receipt.candidate.id)
+    add_event(db, "decided", *ids, actor=actor, at=at)
+    log_marks(db, receipt, changes, actor=actor, at=at)
+    for kind, body in _events(receipt, record, changes):
+        add_event(db, kind, *ids, actor=actor, at=at, body=body)
     return receipt
+
+
+def _events(
+    receipt: Receipt, record: MemoryRecord | None, changes: Sequence[RecordChange]
+) -> list[tuple[EventKind, str]]:
+    """The events that follow from a decision, with their bodies."""
+    if record is not None and receipt.outcome == "quarantined":
+        return [("held", "{}")]
+    if record is not None and receipt.effect == "commit":
+        return [("intended", intent_body(record, changes))]
+    events: list[tuple[EventKind, str]] = []
+    if changes:
+        events.append(("change_intended", intent_body(None, changes)))
+    if record is not None and receipt.effect == "caller":
+        # Last: what the caller has not written yet is recognised by it.
+        events.append(("allowed", "{}"))
+    return events
+
+
+def intent_body(
+    record: MemoryRecord | None, changes: Sequence[RecordChange], *, reason: str | None = None
+) -> str:
+    """The body of the event of an intent, as JSON."""
+    parts: list[str] = []
+    if record is not None:
+        parts.append(f'"record":{record.model_dump_json()}')
+    if changes:
+        listed = ",".join(change.model_dump_json() for change in changes)
+        parts.append(f'"changes":[{listed}]')
+    if reason is not None:
+        parts.append(f'"reason":{to_json(reason)}')
+    return "{" + ",".join(parts) + "}"
 
 
 def _logged(db: sqlite3.Connection, receipt: Receipt) -> Receipt | None:
@@ -306,18 +361,32 @@ def _logged(db: sqlite3.Connection, receipt: Receipt) -> Receipt | None:
         msg = f"receipt {receipt.id!r} was forgotten and cannot come back; use a new id"
         raise ReceiptError(msg, code=ErrorCode.RECEIPT_FAILED)
     candidate_id = receipt.candidate.id
-    return _find_all(db, [candidate_id], receipt.policy_digest).get(candidate_id)
+    return logged_decisions(db, [candidate_id], receipt.policy_digest).get(candidate_id)
 
 
-def _find_all(
+def logged_decisions(
     db: sqlite3.Connection, candidate_ids: Sequence[str], policy_digest: str
 ) -> dict[str, Receipt]:
+    """The decisions on these candidates under a policy, by candidate id."""
     rows = db.execute(
         "SELECT candidate_id, body FROM receipts WHERE policy_digest = ? "
         "AND candidate_id IN (SELECT value FROM json_each(?))",
         (policy_digest, to_json(list(candidate_ids))),
     )
     return {candidate_id: RECEIPTS.load(body) for candidate_id, body in rows}
+
+
+def origins_of(
+    db: sqlite3.Connection, namespace: Namespace, keys: Sequence[str]
+) -> dict[str, Provenance]:
+    """Where the items under these keys came from, by the latest receipt that stored them."""
+    rows = db.execute(
+        "SELECT body FROM receipts WHERE namespace = ? AND outcome = 'stored' "
+        "AND record_key IN (SELECT value FROM json_each(?)) ORDER BY seq",
+        (to_json(namespace), to_json(list(keys))),
+    )
+    records = (record_of(RECEIPTS.load(body)) for (body,) in rows)
+    return {record.key: record.provenance for record in records}
 
 
 def _redacted(receipts: dict[str, Receipt]) -> dict[str, Receipt]:

@@ -19,10 +19,11 @@ from memguard.journal.events import (
     pending_receipts,
     to_json,
 )
+from memguard.journal.fulfilment import fulfil
 from memguard.journal.journal import Journal
 from memguard.journal.receipts import ACTOR, RECEIPTS
 from memguard.journal.removal import finish_deletions
-from memguard.journal.storing import fulfil, get_items, is_item_of
+from memguard.journal.storing import StoredRecords, get_items, is_item_of
 from memguard.schema.memory import MemoryRecord
 from memguard.schema.receipt import Receipt
 
@@ -53,6 +54,8 @@ class RecoveryResult:
     """The pending records that are in the store now."""
     problems: tuple[str, ...] = ()
     """Why the others are still pending, as messages for a person."""
+    changed: tuple[str, ...] = ()
+    """Receipts whose changes of other memories were completed."""
     deleted: tuple[str, ...] = ()
     """Receipts whose deletion was completed."""
     confirmed: tuple[str, ...] = ()
@@ -66,6 +69,7 @@ class RecoveryResult:
         """Word the line."""
         parts = (
             (len(self.records), "interrupted writes completed"),
+            (len(self.changed), "interrupted changes completed"),
             (len(self.deleted), "interrupted deletions completed"),
             (len(self.confirmed), "writes of a guarded store found in the store"),
             (len(self.missing), "writes of a guarded store not found, and marked as missing"),
@@ -84,19 +88,23 @@ async def recover(journal: Journal, store: BaseStore, *, actor: str = ACTOR) -> 
     """
     # First, so that a memory that was to be deleted is not stored once more.
     deleted = await finish_deletions(journal, store, actor=actor)
+    # Before the changes that go with such writes.
+    confirmed, missing = await _settle_allowed(journal, store, actor=actor)
     records: list[MemoryRecord] = []
+    changed: list[str] = []
     problems: list[str] = []
     after = 0
     # By position and not until none is pending: a record that cannot be stored stays pending.
     while batch := await journal.aread(pending_intents, after=after, limit=_BATCH):
         after = batch[-1][0]
         intents = [intent for _, intent in batch]
-        stored, refused = await _fulfil_possible(journal, store, intents, actor=actor)
-        records += stored
-        problems += refused
-    confirmed, missing = await _settle_allowed(journal, store, actor=actor)
+        for stored in await _fulfil_possible(journal, store, intents, actor=actor):
+            records += stored.records
+            problems += stored.problems
+            changed += stored.changed
     result = RecoveryResult(
         records=tuple(records),
+        changed=tuple(changed),
         problems=tuple(problems),
         deleted=deleted,
         confirmed=confirmed,
@@ -109,25 +117,20 @@ async def recover(journal: Journal, store: BaseStore, *, actor: str = ACTOR) -> 
 
 async def _fulfil_possible(
     journal: Journal, store: BaseStore, intents: Sequence[Intent], *, actor: str
-) -> tuple[list[MemoryRecord], list[str]]:
+) -> list[StoredRecords]:
     """Store the records that the store takes; the refusal of a record becomes a problem."""
     try:
-        stored = await fulfil(journal, store, intents, actor=actor)
+        return [await fulfil(journal, store, intents, actor=actor)]
     except MemguardError as error:
         if error.code not in _RECORD_ERRORS:
             raise
         if len(intents) == 1:
-            return [], [error.message]
-    else:
-        return list(stored.records), list(stored.problems)
+            return [StoredRecords(records=(), problems=(error.message,))]
     # One record that the store refuses must not keep the others from being stored.
-    records: list[MemoryRecord] = []
-    problems: list[str] = []
+    results: list[StoredRecords] = []
     for intent in intents:
-        stored_one, refused = await _fulfil_possible(journal, store, [intent], actor=actor)
-        records += stored_one
-        problems += refused
-    return records, problems
+        results += await _fulfil_possible(journal, store, [intent], actor=actor)
+    return results
 
 
 async def _settle_allowed(

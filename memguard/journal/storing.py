@@ -6,19 +6,28 @@ others, read those back.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp
+from pydantic import ValidationError
 
 from memguard.errors import ErrorCode, MemguardError, StoreError
-from memguard.journal.events import Intent, end_intents
-from memguard.journal.journal import Journal
 from memguard.portal import call_store
 from memguard.schema.base import Namespace
-from memguard.schema.memory import MemoryRecord, same_text_form
+from memguard.schema.memory import (
+    Lifecycle,
+    MemoryRecord,
+    Provenance,
+    lifecycle_of,
+    same_text_form,
+    without_lifecycle,
+)
 
 NamespacedKey = tuple[Namespace, str]
 """A namespace and a key in it."""
+
+_TEXT_FIELDS = ("content", "text", "memory")
+"""Fields that memory stores use for the text of a memory; memguard and langmem use the first."""
 
 _RECOVERABLE = "the memory is in the receipt log, and the next `recover` stores it"
 
@@ -31,25 +40,8 @@ class StoredRecords:
     """The records that are in the store now."""
     problems: tuple[str, ...]
     """Why the others are still pending, as messages for a person."""
-
-
-async def fulfil(
-    journal: Journal, store: BaseStore, intents: Sequence[Intent], *, actor: str
-) -> StoredRecords:
-    """Store the records of intents, read them back, and log those that were read back.
-
-    Raises:
-        StoreError: If the store failed.
-        ReceiptError: If the log failed.
-    """
-    problems = await store_records([intent.record for intent in intents], store=store)
-    done = [intent for intent, problem in zip(intents, problems, strict=True) if problem is None]
-    if done:
-        await journal.awrite(end_intents, done, actor=actor, at=journal.now())
-    return StoredRecords(
-        records=tuple(intent.record for intent in done),
-        problems=tuple(problem for problem in problems if problem is not None),
-    )
+    changed: tuple[str, ...] = ()
+    """The receipts without a record of their own whose changes are in the store now."""
 
 
 async def store_records(records: Sequence[MemoryRecord], *, store: BaseStore) -> list[str | None]:
@@ -118,7 +110,9 @@ def _put_op(record: MemoryRecord, *, ttl: float | None) -> Op:
 
 def _is_missing(record: MemoryRecord, item: Item | None) -> bool:
     # An item that a writer put under a key of its own replaces the item there.
-    return item is None or (record.value is not None and item.value != record.value)
+    if item is None or record.value is None:
+        return item is None
+    return without_lifecycle(item.value) != without_lifecycle(record.value)
 
 
 def default_ttl(store: BaseStore) -> float | None:
@@ -132,21 +126,49 @@ def _problem(record: MemoryRecord, item: Item | None, *, written: bool) -> str |
     if item is None:
         return f"{where} is not there after it was put"
     value: Mapping[str, Any] = item.value
+    # Another decision may have marked the item by now.
+    is_equal = without_lifecycle(value) == without_lifecycle(record.to_value())
     if record.value is not None:
-        return None if value == record.value else f"{where} came back changed"
+        return None if is_equal else f"{where} came back changed"
     text = value.get("content")
     if not isinstance(text, str) or same_text_form(text) != same_text_form(record.text):
         return f"{where} holds another text, {text!r}; delete or move that item, then run again"
     # Another writer may have stored the same text in the meantime; then its provenance differs.
-    if written and value != record.to_value() and owner_of(value) == record.provenance.candidate_id:
-        return f"{where} came back changed"
-    return None
+    is_own = written and owner_of(value) == record.provenance.candidate_id
+    is_bare = record.lifecycle != Lifecycle() and lifecycle_of(value) == Lifecycle()
+    return f"{where} came back changed" if is_own and (is_bare or not is_equal) else None
 
 
 def owner_of(value: Mapping[str, Any]) -> str | None:
     """The candidate that an item of the store came from, according to its provenance."""
     provenance = value.get("memguard")
     return provenance.get("candidate_id") if isinstance(provenance, Mapping) else None
+
+
+def record_of_item(item: Item) -> MemoryRecord | None:
+    """The memory in an item of a store; `None` if it has no text.
+
+    Provenance that this version cannot read, or that is not there, is empty.
+    """
+    value: dict[str, Any] = item.value
+    text = next((value[name] for name in _TEXT_FIELDS if isinstance(value.get(name), str)), None)
+    if text is None:
+        return None
+    fields = value.get("memguard")
+    origin = cast("Mapping[str, Any]", fields) if isinstance(fields, Mapping) else {}
+    readable = {name: origin[name] for name in Provenance.model_fields if name in origin}
+    try:
+        provenance = Provenance.model_validate({"candidate_id": "", "receipt_id": "", **readable})
+    except ValidationError:
+        provenance = Provenance(candidate_id="", receipt_id="")
+    return MemoryRecord(
+        namespace=tuple(item.namespace),
+        key=item.key,
+        text=text,
+        provenance=provenance,
+        value=None if "candidate_id" in origin else without_lifecycle(value),
+        lifecycle=lifecycle_of(value),
+    )
 
 
 def is_item_of(item: Item, *, value: Mapping[str, Any] | None, text: str | None) -> bool:
@@ -159,7 +181,7 @@ def is_item_of(item: Item, *, value: Mapping[str, Any] | None, text: str | None)
             represent the one that the caller of a guarded store passed.
     """
     if value is not None:
-        return item.value == value
+        return without_lifecycle(item.value) == without_lifecycle(value)
     # As commits compare: of two texts with the same form, only the first is stored.
     content = item.value.get("content")
     return text is None or (

@@ -113,6 +113,12 @@ CREATE INDEX decompositions_by_candidate ON decompositions (candidate_id);
 """
 """What version 2 added."""
 
+_MARKS = """
+CREATE INDEX IF NOT EXISTS events_by_marked_location ON events (candidate_id, seq)
+WHERE kind = 'marking'
+"""
+"""Created in files of every version: it finds the decisions that changed a memory."""
+
 _ERASED = "EXISTS (SELECT 1 FROM events AS erasure WHERE erasure.kind = 'forgotten' AND"
 
 _DELETABLE = {
@@ -216,6 +222,7 @@ def _prepare(db: sqlite3.Connection, path: Path | None, *, now: datetime) -> Non
     db.execute("BEGIN IMMEDIATE")
     try:
         _create_or_check(db, path, now=now)
+        db.execute(_MARKS)
         db.execute("COMMIT")
     finally:
         if db.in_transaction:

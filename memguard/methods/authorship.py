@@ -297,6 +297,19 @@ def roles_behind(candidate: CandidateMemory, turns: Sequence[Turn]) -> SaidBy:
     return speaker_roles(tuple(part for part in parts if part.pasted_as == "own"))
 
 
+def speaker_behind(candidate: CandidateMemory, turns: Sequence[Turn]) -> str:
+    """The name of the user who said the latest of some turns; empty if none of them has one.
+
+    Of a candidate that rests on a passage which a user pasted, it is the name of its author.
+    """
+    parts = expand_turns(turns)
+    passage = pasted_passage(candidate, parts, strict=True)
+    if passage is not None:
+        return passage.speaker
+    names = [part.speaker for part in parts if part.role == "user" and part.pasted_as == "own"]
+    return next((name for name in reversed(names) if name), "")
+
+
 def is_bare(turn: Turn) -> bool:
     """Whether a user's turn only answers, consents or greets, and states nothing by itself."""
     if turn.role != "user" or len(turn.content) > _MAX_BARE:
@@ -367,6 +380,7 @@ def attribute(
         ("said_by", "unknown", roles),
         ("said_at", None, turn_time(tuple(turns))),
         ("conversation_id", "", conversation_id),
+        ("speaker", "", speaker_behind(candidate, turns)),
     ):
         present = getattr(candidate, name)
         if value == unset:

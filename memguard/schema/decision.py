@@ -34,8 +34,12 @@ ReasonCode = Literal[
     "negative_effect",
     "zero_effect",
     "tie_break",
+    "reconciled",
+    "conflict",
     "human_approved",
+    "human_deleted",
     "redacted",
+    "undone",
 ]
 """The reason of a decision.
 
@@ -52,8 +56,12 @@ ReasonCode = Literal[
 * `positive_effect`, `negative_effect`: the memory's effect on later answers, over three probes.
 * `zero_effect`: it had no effect, and the setting for this case decided.
 * `tie_break`: it had no effect, and a judge decided.
+* `reconciled`: it was compared with the memories near it, and is stored.
+* `conflict`: it contradicts a stored memory, nothing tells which holds, and a person decides.
 * `human_approved`: a person phrased the memory in a review; no model call.
+* `human_deleted`: a person took a stored memory out of memory; no model call.
 * `redacted`: `scrub` replaced a stored record by one without its secrets; no model call.
+* `undone`: a person took back an earlier decision, which the receipt names; no model call.
 """
 
 

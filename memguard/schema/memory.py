@@ -4,11 +4,11 @@ import hashlib
 import operator
 import unicodedata
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self, cast
 
-from pydantic import AfterValidator, Field, JsonValue
+from pydantic import AfterValidator, Field, JsonValue, ValidationError
 
 from memguard.normal_form import comparison_form
 from memguard.schema.base import CandidateText, Frozen, Namespace, Text, is_blank, is_none
@@ -28,12 +28,13 @@ SaidBy = Literal["user", "assistant", "tool", "document", "mixed", "unknown"]
 turn. Without a user's turn, a tool comes before a document, and a document before the assistant."""
 
 
-def _aware(at: datetime | None) -> datetime | None:
+def as_moment(at: datetime | None) -> datetime | None:
+    """A time with its offset; a naive time is read as UTC."""
     # Not local time: a result must not depend on the time zone of the machine.
     return at.replace(tzinfo=UTC) if at is not None and at.tzinfo is None else at
 
 
-Moment = Annotated[datetime | None, AfterValidator(_aware)]
+Moment = Annotated[datetime | None, AfterValidator(as_moment)]
 """A time with its offset; a naive time is read as UTC; `None` if it is unknown."""
 
 
@@ -145,11 +146,12 @@ class Provenance(Frozen):
     """The name of who said its latest source turn, if known."""
 
 
-Ending = Literal["superseded", "edited", "undone"]
+Ending = Literal["superseded", "edited", "deleted", "undone"]
 """Why a stored memory is no longer current.
 
 * `superseded`: a later one replaced it; it held until then.
 * `edited`: a person wrote another text in its place.
+* `deleted`: a person took it out of memory; it can be brought back until it is forgotten.
 * `undone`: a person took back the decision that stored it.
 """
 
@@ -182,6 +184,64 @@ class Lifecycle(Frozen):
         return self.ended_as is None and not self.superseded_by
 
 
+_FIELDS = tuple(Lifecycle.model_fields)
+_LIFECYCLE_KEY = "memguard"
+
+
+def lifecycle_of(value: Mapping[str, object]) -> Lifecycle:
+    """What became of the memory in an item of a store, from the mapping `memguard` in its value.
+
+    A field that this version cannot read counts as not set, and so does a mapping that another
+    program wrote.
+    """
+    fields = value.get(_LIFECYCLE_KEY)
+    if not isinstance(fields, Mapping):
+        return Lifecycle()
+    record = cast("Mapping[str, object]", fields)
+    marks = {name: record[name] for name in _FIELDS if name in record}
+    if not marks:
+        return Lifecycle()
+    try:
+        return Lifecycle.model_validate(marks)
+    except ValidationError:
+        readable = {name: mark for name, mark in marks.items() if _is_readable(name, mark)}
+        return Lifecycle.model_validate(readable)
+
+
+def _is_readable(name: str, mark: object) -> bool:
+    try:
+        Lifecycle.model_validate({name: mark})
+    except ValidationError:
+        return False
+    return True
+
+
+def without_lifecycle(value: Mapping[str, Any]) -> dict[str, Any]:
+    """The value of an item as it was before anything became of it, for comparisons."""
+    fields = value.get(_LIFECYCLE_KEY)
+    if not isinstance(fields, Mapping):
+        return dict(value)
+    record = cast("Mapping[str, Any]", fields)
+    rest = {name: entry for name, entry in record.items() if name not in _FIELDS}
+    others = {name: entry for name, entry in value.items() if name != _LIFECYCLE_KEY}
+    # The mapping of an item that another program wrote is there for the marks alone.
+    return {**value, _LIFECYCLE_KEY: rest} if rest or not record else others
+
+
+def with_lifecycle(value: Mapping[str, Any], lifecycle: Lifecycle) -> dict[str, Any]:
+    """The value of an item with another lifecycle; all other fields stay as they are.
+
+    A value in which another program uses the name `memguard` for something else stays as it is.
+    """
+    bare = without_lifecycle(value)
+    marks = lifecycle.model_dump(mode="json", exclude_defaults=True)
+    fields = bare.get(_LIFECYCLE_KEY, {})
+    if not marks or not isinstance(fields, Mapping):
+        return bare
+    record = cast("Mapping[str, Any]", fields)
+    return {**bare, _LIFECYCLE_KEY: {**record, **marks}}
+
+
 def _is_unchanged(lifecycle: Lifecycle) -> bool:
     return lifecycle == Lifecycle()
 
@@ -205,16 +265,26 @@ class MemoryRecord(Frozen):
     def to_value(self) -> dict[str, object]:
         """The value for the store: the text under `content`, where langmem reads it."""
         if self.value is not None:
-            return {**self.value}
-        # Only what differs from a current record, so that older records keep their form.
-        fields = self.lifecycle.model_dump(mode="json", exclude_defaults=True)
+            begins_as_usual = self.lifecycle == Lifecycle()
+            return {**self.value} if begins_as_usual else with_lifecycle(self.value, self.lifecycle)
         origin = self.provenance.model_dump(mode="json")
-        return {"content": self.text, "memguard": {**origin, **fields}}
+        # Only what differs from a current record, so that older records keep their form.
+        return with_lifecycle({"content": self.text, _LIFECYCLE_KEY: origin}, self.lifecycle)
 
 
 def turn_time(turns: tuple[Turn, ...]) -> datetime | None:
     """The latest time of some turns, or `None` if none of them has a time."""
     return max((turn.at for turn in turns if turn.at is not None), default=None)
+
+
+def turn_speaker(turns: tuple[Turn, ...]) -> str:
+    """The name of who said the latest of some turns, of a user's if there is one; empty if unknown.
+
+    The assistant or a tool that speaks after the user is not who tells the memory.
+    """
+    of_user = [turn for turn in turns if turn.role == "user"]
+    named = [turn.speaker for turn in of_user or turns if turn.speaker]
+    return named[-1] if named else ""
 
 
 def speaker_roles(turns: tuple[Turn, ...]) -> SaidBy:
@@ -244,13 +314,16 @@ def same_text_form(text: str) -> str:
     return squeezed.rstrip(_CLOSING).rstrip() or squeezed
 
 
-def record_key(text: str) -> str:
+def record_key(text: str, *, generation: int = 0) -> str:
     """The key of a memory within its namespace, the same for repeats of a text.
 
     128 bits of SHA-256 over `same_text_form(text)`, written as a UUID, because langmem's memory
-    tool edits and deletes by UUID.
+    tool edits and deletes by UUID. A text that is stored again after it was superseded has a key of
+    the next generation, so that the earlier record stays.
     """
-    return _key_of(same_text_form(text))
+    form = same_text_form(text)
+    # No text has the separator, so that no other text has this key.
+    return _key_of(f"{form}\x1f{generation}" if generation else form)
 
 
 def record_keys(text: str) -> tuple[str, ...]:

@@ -70,14 +70,15 @@ class Budget(Frozen):
     """Wall time since the run began."""
 
 
-WriteOutcome = Literal["stored", "duplicate", "quarantined", "rejected", "refused"]
+WriteOutcome = Literal["stored", "duplicate", "quarantined", "rejected", "refused", "undone"]
 """The outcome of a candidate.
 
 * `stored`: in the store, and read back from there.
-* `duplicate`: its text was stored before; the record has not changed.
+* `duplicate`: it says what a stored record says, whose text has not changed.
 * `quarantined`: in quarantine, until a person releases or discards it.
 * `rejected`: judged and not admitted; its text is on the receipt.
 * `refused`: not judged, because its text or source cannot be judged; the reason is on the receipt.
+* `undone`: no decision on the candidate itself; a person took back an earlier one.
 """
 
 Effect = Literal["commit", "caller", "shadow"]
@@ -228,6 +229,9 @@ class Receipt(TableReport):
     @property
     def outcome(self) -> WriteOutcome:
         """The outcome of the candidate."""
+        # A deleted memory that an undo restores is stored.
+        if self.decision.reason == "undone" and self.decision.outcome == "reject":
+            return "undone"
         # A candidate in quarantine can be released, whatever the reason.
         if self.decision.outcome != "quarantine" and self.decision.reason in _REASON_OUTCOMES:
             return _REASON_OUTCOMES[self.decision.reason]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -34,7 +35,7 @@ from memguard.errors import ErrorCode, GuardError, MemguardError
 from memguard.journal.commit import Backings
 from memguard.journal.journal import Journal
 from memguard.journal.quarantine import Quarantine
-from memguard.journal.receipts import ReceiptLog
+from memguard.journal.receipts import ReceiptLog, origins_of
 from memguard.journal.storing import NamespacedKey
 from memguard.llm.models import ModelLike, resolve_stages
 from memguard.methods.consistency_gate.config import ConsistencyGate
@@ -48,8 +49,9 @@ from memguard.schema.receipt import Budget, Receipt
 from memguard.state_keys import check_names
 from memguard.store_guard.reads import ReadGate
 from memguard.store_guard.writes import Write, WriteGate, digest_of_gates
+from memguard.write.deciding import OnWriteFailure
 from memguard.write.gates import PROMPTS, STAGES, GateLike, Pipeline, build_gates
-from memguard.write.graph import OnWriteFailure
+from memguard.write.reconciling import ReconcileLike, build_reconciler
 
 _LOG = logging.getLogger("memguard")
 
@@ -343,6 +345,7 @@ def guard_store(
     budget: Budget | None = None,
     read: "AdmissionLike | None" = None,
     screen: Screen = "secrets",
+    reconcile: ReconcileLike = False,
 ) -> GuardedStore:
     """A store that judges every write before it makes it.
 
@@ -370,6 +373,8 @@ def guard_store(
             graph of your own. By default searches are those of the wrapped store.
         screen: What keeps a write in quarantine, unjudged: `secrets`, `personal` for personal data
             as well, or `nothing`.
+        reconcile: Whether an admitted write is compared with the memories near it, so that a
+            correction marks what it replaces, and a repeat is not written; or the settings.
 
     Raises:
         ConfigurationError: If a model, gate or prompt cannot be used, or a stage has no model.
@@ -393,6 +398,15 @@ def guard_store(
         budget=budget,
         on_failure=on_failure,
         screen=screen,
+        reconciler=build_reconciler(
+            reconcile,
+            models=stages,
+            prompts=prompts or {},
+            store=inner,
+            clock=backing.journal.now,
+            # The caller's items say nothing of their source; the log does.
+            origins=partial(backing.journal.aread, origins_of),
+        ),
     )
     reads = None
     if read is not None:

@@ -10,7 +10,6 @@ fields, gets one that refers to the first.
 """
 
 import asyncio
-import functools
 import hashlib
 import json
 import uuid
@@ -21,8 +20,8 @@ from typing import Any, cast
 from langgraph.config import get_stream_writer
 from langgraph.store.base import BaseStore, GetOp, PutOp
 
-from memguard.journal.commit import Backing
-from memguard.journal.receipts import end_writes, is_latest_of_key, record_decisions
+from memguard.journal.commit import Backing, finish_changes, log_decisions
+from memguard.journal.receipts import end_writes, is_latest_of_key
 from memguard.journal.removal import end_deletions, intend_deletions
 from memguard.journal.storing import NamespacedKey, default_ttl
 from memguard.llm.limits import Meter, use_meter
@@ -33,15 +32,23 @@ from memguard.read.recall import TEXT_FIELDS
 from memguard.redaction import Screen, redact_values
 from memguard.schema.base import is_blank
 from memguard.schema.decision import AdmissionDecision
-from memguard.schema.memory import CandidateMemory, Conversation, speaker_roles, turn_time
+from memguard.schema.memory import (
+    CandidateMemory,
+    Conversation,
+    speaker_roles,
+    turn_speaker,
+    turn_time,
+)
 from memguard.schema.receipt import Budget, MethodReport, Receipt, ReceiptFactory
+from memguard.schema.relations import RecordChange
 from memguard.store_guard.values import (
     adds_to_item,
     is_encoded,
     judged_text,
 )
+from memguard.write.deciding import OnWriteFailure
 from memguard.write.gates import Gate, Pipeline, digest_of, screen_digest
-from memguard.write.graph import OnWriteFailure
+from memguard.write.reconciling import Reconciled, Reconciler, commit_reconciled, turn_of
 
 METHOD = "guard_store"
 """The actor of its events and the name of its policy; it is in the digest of every receipt."""
@@ -75,6 +82,7 @@ class WriteGate:
     budget: Budget
     on_failure: OnWriteFailure = "raise"
     screen: Screen = "secrets"
+    reconciler: Reconciler | None = None
 
     async def decide(self, writes: Sequence[Write]) -> tuple[Receipt | None, ...]:
         """The receipt of each write; `None` for one without a text, which is allowed.
@@ -115,12 +123,56 @@ class WriteGate:
         decision = self._refuse(candidate, value=value, source=write.source)
         if decision is None:
             decision, reports = await self._judge(candidate, source=write.source, run_id=run_id)
+        if decision.outcome == "admit" and self.reconciler is not None:
+            return await self._reconcile(
+                self.reconciler, candidate, decision, write=write, reports=reports, run_id=run_id
+            )
         receipt = self._receipt(candidate, decision, write=write, reports=reports, run_id=run_id)
         logged = await self._log(receipt)
         # Of two concurrent writes of the same text, the second one has the receipt of the first.
         if logged.id == receipt.id:
             return logged
         return await self._repeat(logged, candidate, write=write, run_id=run_id)
+
+    async def _reconcile(
+        self,
+        reconciler: Reconciler,
+        candidate: CandidateMemory,
+        admitted: AdmissionDecision,
+        *,
+        write: Write,
+        reports: tuple[MethodReport, ...],
+        run_id: str,
+    ) -> Receipt:
+        """Compare an admitted write with the memories near it, and log what it changes."""
+        store = self.backing.store
+
+        async def commit(outcome: Reconciled) -> Receipt:
+            receipt = self._receipt(
+                candidate,
+                _decision_on_item(outcome),
+                write=write,
+                reports=(*reports, outcome.report),
+                run_id=run_id,
+                changes=outcome.changes,
+            )
+            return await self._log(receipt)
+
+        async with turn_of(store, candidate.namespace):
+            logged = await commit_reconciled(
+                reconciler,
+                candidate,
+                admitted=admitted,
+                commit=commit,
+                store=store,
+                key=_encodable(write.op.key),
+                context=write.source or Conversation(),
+                run_id=run_id,
+            )
+            if logged.outcome != "stored" and not self.shadow:
+                # No write follows after which the changes could be made.
+                await finish_changes(self.backing.journal, store, [logged], actor=METHOD)
+            return logged
 
     def _receipt(
         self,
@@ -131,6 +183,7 @@ class WriteGate:
         run_id: str,
         reports: tuple[MethodReport, ...] = (),
         policy_digest: str = "",
+        changes: tuple[RecordChange, ...] = (),
     ) -> Receipt:
         return ReceiptFactory().create(
             candidate,
@@ -141,14 +194,13 @@ class WriteGate:
             policy_digest=policy_digest or self.policy_digest,
             effect="shadow" if self.shadow else "caller",
             value=_as_json(cast("Mapping[str, Any]", write.op.value)),
+            changes=changes,
         )
 
     async def _log(self, receipt: Receipt) -> Receipt:
-        journal = self.backing.journal
-        record = functools.partial(
-            record_decisions, receipts=[receipt], actor=METHOD, at=journal.now()
+        (logged,) = await log_decisions(
+            self.backing.journal, self.backing.store, [receipt], actor=METHOD
         )
-        (logged,) = await journal.awrite(record)
         # What leaves the log has no secrets.
         visible = logged.redacted()
         if logged.id == receipt.id:
@@ -208,6 +260,9 @@ class WriteGate:
         if done:
             journal = self.backing.journal
             await journal.awrite(end_writes, done, actor=METHOD, at=journal.now())
+        changing = [receipt for _, receipt in made if receipt.changes]
+        if changing and not self.shadow:
+            await finish_changes(self.backing.journal, self.backing.store, changing, actor=METHOD)
 
     async def begin_deletions(self, locations: Sequence[NamespacedKey]) -> tuple[str, ...]:
         """Log that these items are about to be deleted; returns their receipts."""
@@ -283,6 +338,22 @@ class WriteGate:
         return decision, judgement.reports
 
 
+def _decision_on_item(outcome: Reconciled) -> AdmissionDecision:
+    """The decision on a caller's item, which is written unchanged, without marks of its own."""
+    if outcome.lifecycle.is_current:
+        return outcome.decision
+    explanation = (
+        f"{outcome.decision.explanation}; a caller's own item cannot be stored as past: release it "
+        "to store it as current"
+    )
+    return AdmissionDecision(
+        outcome="quarantine",
+        reason="conflict",
+        explanation=explanation,
+        method=outcome.report.method,
+    )
+
+
 def digest_of_gates(
     gates: Sequence[Gate], *, needs_source: bool, shadow: bool, screen: Screen = "secrets"
 ) -> str:
@@ -301,6 +372,7 @@ def _candidate(text: str, *, write: Write) -> CandidateMemory:
         turn_ids=tuple(turn.id for turn in turns),
         said_by=speaker_roles(turns),
         said_at=turn_time(turns),
+        speaker=turn_speaker(turns),
         conversation_id=write.source.id if write.source is not None else "",
     )
 

@@ -1,15 +1,18 @@
 """Answers of a loopback model to memguard's own prompts, without a language model.
 
 The model writes one memory for each declarative sentence of a user, and scores a memory by the
-share of its words that are in the source. At read time it leaves memories whole, and a memory is
-relevant if it has a longer word in common with the request. That is enough to run the whole path
-over HTTP, with supported and unsupported candidates. Nothing of it is a judgement.
+share of its words that are in the source. It relates a memory to stored ones by their words. At
+read time it leaves memories whole, and a memory is relevant if it has a longer word in common with
+the request. That is enough to run the whole path over HTTP, with supported and unsupported
+candidates. Nothing of it is a judgement.
 """
 
 import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
+
+from memguard.testing.replies import relations_of
 
 _LINE: Final = re.compile(r'^\[(\d+)\] (\w+)( "(?:[^"\\]|\\.)*")?[^"]*: (".*")$', re.MULTILINE)
 _SENTENCE: Final = re.compile(r"[^.!?]+[.!?]?")
@@ -36,6 +39,9 @@ _ENTRY: Final = {
 }
 _IRRELEVANT: Final = {"relevance": "none", "utility": "none"}
 _MAX_FACTS: Final = 3
+_CHANGES: Final = frozenset({"now", "moved", "changed", "anymore"})
+_MIN_COMMON: Final = 0.4
+"""Share of a stored memory's longer words that a correction of it repeats."""
 
 
 def memory_answer(request: Mapping[str, Any]) -> str:
@@ -49,6 +55,8 @@ def memory_answer(request: Mapping[str, Any]) -> str:
     if "<new_turns>" in prompt:
         facts = list(_facts(_between(prompt, "<new_turns>", "</new_turns>")))
         return json.dumps({"facts": facts}, ensure_ascii=False)
+    if "<new_memory>" in prompt:
+        return relations_of(prompt, _relation)
     if "<memory>" in prompt:
         source = _between(prompt, "<source>", "</source>")
         score, turns = _support(source, memory=_between(prompt, "<memory>", "</memory>"))
@@ -56,6 +64,17 @@ def memory_answer(request: Mapping[str, Any]) -> str:
         is_yes_no = "yes or no" in prompt
         return ("yes" if score >= 0.7 else "no") if is_yes_no else json.dumps(judgement)
     return _paper_answer(prompt)
+
+
+def _relation(text: str, memory: str) -> str | None:
+    """A repeat has the same longer words; a correction says "now" or "moved", about the same."""
+    words, others = _long_words(text), _long_words(memory)
+    if words == others:
+        return "duplicate"
+    common = len(words & others) / max(1, len(others))
+    if common >= _MIN_COMMON and _CHANGES & set(_WORD.findall(text.lower())):
+        return "supersedes"
+    return "refines" if others < words else None
 
 
 def _paper_answer(prompt: str) -> str:

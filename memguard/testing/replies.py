@@ -6,7 +6,8 @@ Requests are answered first, then sent as JSON or as events. Equal requests have
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -214,6 +215,73 @@ def _smallest(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
     smallest: dict[str, Any] = {"array": [], "boolean": False, "null": None, "string": ""}
     kind = str(schema.get("type"))
     return smallest[kind] if kind in smallest else schema.get("minimum", 0)
+
+
+_MEMORY_LINE = re.compile(r'^\[(m\d+)\] .*?: ("(?:[^"\\]|\\.)*")$', re.MULTILINE)
+_CANDIDATE_LINE = re.compile(r': ("(?:[^"\\]|\\.)*")$', re.MULTILINE)
+
+Relate = Callable[[str, str], str | None]
+"""Gives the relation of a new text to a stored one; `None` for `coexists`."""
+
+
+def relations(
+    relate: Mapping[str, str] | Relate | None = None,
+    *,
+    certain: bool = True,
+    assertion: str = "plain",
+    event_at: str | None = None,
+    reason: str = "scripted",
+) -> Callable[[Sequence[Any]], str]:
+    """A step for `ScriptedChatModel` that answers the prompt `reconcile/relate`.
+
+    ```python
+    ScriptedChatModel(rules=[("<new_memory>", relations({"I live in Porto.": "supersedes"}))])
+    ```
+
+    Args:
+        relate: The relation by the text of the stored memory, or a function of the new and the
+            stored text; every other memory coexists.
+        certain: Whether the relations are certain.
+        assertion: How the new memory is said.
+        event_at: The date of its event.
+        reason: The reason of every relation.
+    """
+
+    def answer(messages: Sequence[Any]) -> str:
+        prompt = str(messages[-1].content)
+        return relations_of(
+            prompt,
+            relate,
+            certain=certain,
+            assertion=assertion,
+            event_at=event_at,
+            reason=reason,
+        )
+
+    return answer
+
+
+def relations_of(
+    prompt: str,
+    relate: Mapping[str, str] | Relate | None = None,
+    *,
+    certain: bool = True,
+    assertion: str = "plain",
+    event_at: str | None = None,
+    reason: str = "scripted",
+) -> str:
+    """The answer to one prompt `reconcile/relate`; the arguments are those of `relations`."""
+    shown, _, rest = prompt.partition("</stored_memories>")
+    (quoted, *_) = _CANDIDATE_LINE.findall(rest)
+    text: str = json.loads(quoted)
+    rows: list[dict[str, Any]] = []
+    for name, stored in _MEMORY_LINE.findall(shown):
+        memory: str = json.loads(stored)
+        by_text = (relate or {}).get(memory) if not callable(relate) else relate(text, memory)
+        relation = by_text or "coexists"
+        why = reason if by_text else ""
+        rows.append({"memory": name, "reason": why, "relation": relation, "certain": certain})
+    return json.dumps({"relations": rows, "assertion": assertion, "event_at": event_at})
 
 
 def embeddings(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -61,14 +61,15 @@ BY_NAME: dict[str, ConsistencyGate | ConMem] = {
 }
 """The default spec of each method by its short name, and its presets, such as `conmem:paper`."""
 
-STAGES = ("default", "writer", "judge", *CONMEM_STAGES)
-"""Stages that `models` can name; `judge` also serves the stages of ConMem that judge, and `default`
-every stage without a model of its own."""
+STAGES = ("default", "writer", "judge", "reconciler", *CONMEM_STAGES)
+"""Stages that `models` can name; `judge` also serves `reconciler` and the stages of ConMem that
+judge, and `default` every stage without a model of its own."""
 
 PROMPTS = (
     "writer/extract",
     "consistency_gate/support",
     "consistency_gate/support_yes_no",
+    "reconcile/relate",
     *prompt_names(),
 )
 """The prompts that can be replaced."""
@@ -76,8 +77,11 @@ PROMPTS = (
 ADMITTED = "admitted: next gate"
 """Label of the edge from a gate to the next one."""
 
+RECONCILED = "admitted"
+"""Label of the edge from the gates to what follows them."""
+
 _RESERVED_NAMES = frozenset(
-    {"candidate", "context", "run_id", "decision", "report", "conclusion", "conclude"}
+    {"candidate", "context", "run_id", "decision", "report", "conclusion", "conclude", "reconcile"}
 )
 """State keys and a node of the graph of all gates; LangGraph refuses a gate of the same name."""
 
@@ -241,9 +245,10 @@ class Pipeline:
 
     Args:
         gates: In the order in which they are run.
+        before_commit: The graph that the guard runs on what the gates admit, for drawings.
     """
 
-    def __init__(self, gates: Sequence[Gate]) -> None:
+    def __init__(self, gates: Sequence[Gate], *, before_commit: GateGraph | None = None) -> None:
         self.gates = tuple(gates)
         self.interrupts = any(gate.custom for gate in self.gates)
         """Whether a gate may interrupt the run; the host's checkpointer then stores its steps."""
@@ -251,6 +256,8 @@ class Pipeline:
         """The gates as one graph; `None` without gates."""
         if self.graph is not None and not self.interrupts:
             self.graph = uncheckpointed(self.graph)
+        self.drawn: GateGraph | None = _drawn(self.gates, self.graph, before_commit)
+        """The gates and what follows them, as drawings show it; `None` without either."""
 
     async def judge(
         self, candidate: CandidateMemory, *, source: Conversation, run_id: str
@@ -289,7 +296,17 @@ class Pipeline:
         )
 
 
-def _compile(gates: Sequence[Gate]) -> GateGraph:
+def _drawn(
+    gates: Sequence[Gate], graph: GateGraph | None, before_commit: GateGraph | None
+) -> GateGraph | None:
+    if graph is None or before_commit is None:
+        return before_commit or graph
+    # The guard runs the two one after the other, because it holds the turn of the namespace from
+    # the second one until the commit. A node is drawn with one graph only, so this joins them.
+    return _compile(gates, last=before_commit)
+
+
+def _compile(gates: Sequence[Gate], *, last: GateGraph | None = None) -> GateGraph:
     builder = StateGraph(GatesState, input_schema=GatesInput, output_schema=GatesOutput)
     for gate in gates:
         # The method is a subgraph, so that drawings, streams and traces show its steps.
@@ -304,7 +321,13 @@ def _compile(gates: Sequence[Gate]) -> GateGraph:
         ends: dict[Hashable, str] = {ADMITTED: following.name, "conclude": "conclude"}
         builder.add_conditional_edges(gate.name, route, ends)
     builder.add_edge(gates[-1].name, "conclude")
-    builder.add_edge("conclude", END)
+    if last is None:
+        builder.add_edge("conclude", END)
+    else:
+        builder.add_node(last.get_name(), last, input_schema=GatesInput)
+        steps: dict[Hashable, str] = {RECONCILED: last.get_name(), END: END}
+        builder.add_conditional_edges("conclude", dual(is_admitted), steps)
+        builder.add_edge(last.get_name(), END)
     return builder.compile(name="gates")
 
 
@@ -313,6 +336,12 @@ async def next_gate(state: GatesState, *, position: int) -> str:
     # A gate without a decision must not pass for one that admitted; `conclude` raises then.
     complete = len(state.decision) == len(state.report) == position
     return ADMITTED if complete and state.decision[-1].outcome == "admit" else "conclude"
+
+
+async def is_admitted(state: GatesState) -> str:
+    """Go on with what the gates admit."""
+    conclusion = state.conclusion
+    return RECONCILED if conclusion is not None and conclusion.outcome == "admit" else END
 
 
 async def conclude(state: GatesState, *, names: Sequence[str]) -> dict[str, Any]:

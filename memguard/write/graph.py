@@ -5,8 +5,9 @@ START -> prepare -> extract (one branch per pass) -> screen -> gates (one per ca
       -> next_batch -> report
 ```
 
-`gates` is a graph in which each gate is a node; see `memguard.write.gates`. It judges at most
-1,000 candidates at a time: `next_batch` returns to it as long as some are left. With
+`gates` is a graph in which each gate is a node; see `memguard.write.gates`. What the gates admit is
+reconciled with the memories near it before it is stored; see `memguard.write.reconciling`. At most
+1,000 candidates are judged at a time: `next_batch` returns to it as long as some are left. With
 `review="interrupt"` the nodes `hold` and `review` follow it: they ask a person about quarantined
 candidates; see `memguard.write.review`.
 
@@ -14,11 +15,8 @@ An error in one branch is recorded and does not stop the others. Every decision 
 the next node runs, and `report` raises the first error at the end.
 """
 
-import threading
 import uuid
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -32,11 +30,15 @@ from pydantic import JsonValue
 
 from memguard import compat
 from memguard.conversations import read_conversation
-from memguard.errors import BudgetExhaustedError, ConfigurationError, ErrorCode, MemguardError
+from memguard.errors import (
+    ConfigurationError,
+    ErrorCode,
+    MemguardError,
+)
 from memguard.journal.commit import IN_MEMORY_NOTE, Backings
 from memguard.journal.journal import Journal
 from memguard.llm.call import call_metadata
-from memguard.llm.limits import Meter, use_meter
+from memguard.llm.limits import use_meter
 from memguard.llm.models import ModelLike, model_of, resolve_stages
 from memguard.methods.consistency_gate.config import ConsistencyGate
 from memguard.methods.writer import build_reader, build_writer_graph
@@ -44,17 +46,23 @@ from memguard.methods.writer.config import Writer
 from memguard.namespaces import NamespaceLike, resolve_namespace
 from memguard.portal import dual
 from memguard.prompts import Prompt
-from memguard.schema.decision import AdmissionDecision
 from memguard.schema.failures import failure_of
-from memguard.schema.memory import CandidateMemory, Conversation, record_key
-from memguard.schema.receipt import Budget, MethodReport, Receipt, ReceiptFactory, Usage
+from memguard.schema.memory import Conversation, record_key
+from memguard.schema.receipt import Budget, Receipt, ReceiptFactory, Usage
 from memguard.state_keys import check_names, rename_keys
 from memguard.typed import TypedGraph, typed
 from memguard.uncheckpointed import uncheckpointed
+from memguard.write.deciding import (
+    Meters,
+    OnWriteFailure,
+    ReviewMode,
+    WriteGuard,
+    conclude_candidate,
+    refuse_candidate,
+)
 from memguard.write.gates import (
     PROMPTS,
     STAGES,
-    GateGraph,
     GateLike,
     Pipeline,
     build_gates,
@@ -69,7 +77,10 @@ from memguard.write.proposals import (
     propose,
     read_pass,
     refuse,
-    stored_keys,
+)
+from memguard.write.reconciling import (
+    ReconcileLike,
+    build_reconciler,
 )
 from memguard.write.report import Review, WriteReport, WriteResult, first_error
 from memguard.write.review import ReviewAnswer, answer_type, carry_out, review_request, reviewer
@@ -83,65 +94,12 @@ from memguard.write.state import (
     WriteOutput,
     WriteState,
 )
+from memguard.write.stored_texts import find_stored_texts, repeats
 
 NAME = "write_guard"
-OnWriteFailure = Literal["raise", "report"]
-ReviewMode = Literal["quarantine", "interrupt"]
-"""Whether quarantined candidates only wait in quarantine, or the run also pauses and asks."""
-
 # LangGraph waits for all branches of a step each time that one ends, so that a step of 10,000 takes
 # work that grows with their square. With 1,000, a run of 10,000 has 24 steps; hosts may allow 25.
 _MAX_BRANCHES = 1_000
-
-_MAX_METERS = 10_000
-"""Limit of meters; those of runs in which a node raised are never closed."""
-
-
-class Meters:
-    """One meter per run, each with the same budget, found by the run's id.
-
-    The branches of a run are separate tasks, possibly in separate threads, that share only its id.
-    """
-
-    def __init__(self, budget: Budget) -> None:
-        self._budget = budget
-        self._lock = threading.Lock()
-        self._by_run: OrderedDict[str, Meter] = OrderedDict()
-
-    def of(self, run_id: str) -> Meter:
-        """The meter of a run; a new one for a run that started now or in another process."""
-        with self._lock:
-            meter = self._by_run.get(run_id)
-            if meter is None:
-                meter = self._by_run[run_id] = Meter(self._budget)
-                if len(self._by_run) > _MAX_METERS:
-                    # The oldest; if that run still goes on, its count starts again.
-                    self._by_run.popitem(last=False)
-            return meter
-
-    def close(self, run_id: str) -> Usage:
-        """Remove the meter of a run, and return what it counted."""
-        with self._lock:
-            meter = self._by_run.pop(run_id, None)
-        return meter.usage if meter else Usage()
-
-
-@dataclass(frozen=True, kw_only=True)
-class WriteGuard:
-    """What the nodes share: built once, bound to no event loop."""
-
-    backings: Backings
-    namespace: NamespaceLike
-    writer: GateGraph
-    writer_spec: Writer
-    writer_digest: str
-    pipeline: Pipeline
-    policy_digest: str
-    meters: Meters
-    on_failure: OnWriteFailure
-    review: ReviewMode
-    receipts: ReceiptFactory = field(default_factory=ReceiptFactory)
-
 
 WriteStep = Literal["planned", "extracted", "screened", "gated", "held", "reviewed", "reported"]
 """The step that a progress event reports as done.
@@ -278,25 +236,29 @@ async def _screen(
     to_judge: list[Proposal] = []
     results: list[CandidateResult] = []
     try:
-        keys = await stored_keys(backing.store, state.namespace, undecided)
+        stored = await find_stored_texts(
+            backing.store, state.namespace, [p.candidate.text for p in undecided]
+        )
     except MemguardError as error:
         # Judging candidates that cannot be stored would cost the model calls twice.
         failure = failure_of(error, step="screen")
         results = [CandidateResult(unjudged=p.candidate, failure=failure) for p in undecided]
         return {"proposals": (), "resumed": len(decided), "ruled": results}
-    decisions = refuse(undecided, stored=keys, spec=guard.writer_spec)
+    decisions = refuse(
+        undecided,
+        repeats=repeats(undecided, stored, conversation=state.conversation),
+        spec=guard.writer_spec,
+    )
     for proposal, decision in zip(undecided, decisions, strict=True):
-        key = record_key(proposal.candidate.text)
-        if decision is not None and decision.reason == "duplicate":
-            key = keys[key]
         if decision is None:
             to_judge.append(proposal)
-        else:
-            results.append(
-                await _commit(
-                    proposal.candidate, decision, key=key, run_id=state.run_id, guard=guard
-                )
+            continue
+        text = stored.get(record_key(proposal.candidate.text))
+        results.append(
+            await refuse_candidate(
+                proposal, decision, stored=text, run_id=state.run_id, guard=guard
             )
+        )
     _emit("screened", to_gate=len(to_judge), decided=len(results), resumed=len(decided))
     return {
         "proposals": tuple(to_judge),
@@ -308,9 +270,16 @@ async def _screen(
 
 def to_gates(state: WriteState, *, after: str = "report") -> Sequence[Send | str]:
     """One branch per candidate of the next batch; to the node `after` when none is left."""
+    batch = state.proposals[:_MAX_BRANCHES]
+    cited = {turn_id for proposal in batch for turn_id in proposal.candidate.turn_ids}
+    turns = (state.conversation or Conversation()).turns
+    turn_order = tuple(dict.fromkeys(turn.id for turn in turns if turn.id in cited))
     return [
-        Send("gates", CandidateState(run_id=state.run_id, proposal=proposal))
-        for proposal in state.proposals[:_MAX_BRANCHES]
+        Send(
+            "gates",
+            CandidateState(run_id=state.run_id, proposal=proposal, turn_order=turn_order),
+        )
+        for proposal in batch
     ] or [after]
 
 
@@ -329,55 +298,10 @@ async def judge(state: CandidateState, *, guard: WriteGuard) -> dict[str, Any]:
         judgement = await guard.pipeline.judge(
             candidate, source=state.proposal.source, run_id=state.run_id
         )
-    if judgement.decision is not None:
-        ruling, reports = judgement.decision, judgement.reports
-        result = await _commit(
-            candidate,
-            ruling,
-            reports=reports,
-            run_id=state.run_id,
-            guard=guard,
-            receipt_id=receipt_id,
-        )
-    elif judgement.error is None or isinstance(judgement.error, BudgetExhaustedError):
-        # Not a failure: the caller set the budget, and a later run judges the candidate.
-        result = CandidateResult(unjudged=candidate)
-    else:
-        failure = failure_of(judgement.error, step="gate")
-        result = CandidateResult(unjudged=candidate, failure=failure)
+        result = await conclude_candidate(state, judgement, guard=guard, receipt_id=receipt_id)
     outcome = result.receipt.outcome if result.receipt else "unjudged"
     _emit("gated", candidate=candidate.id, text=candidate.text, outcome=outcome)
     return {"ruled": [result]}
-
-
-async def _commit(
-    candidate: CandidateMemory,
-    decision: AdmissionDecision,
-    *,
-    key: str = "",
-    reports: tuple[MethodReport, ...] = (),
-    run_id: str,
-    guard: WriteGuard,
-    receipt_id: str = "",
-) -> CandidateResult:
-    """Write the receipt, and the record of an admitted candidate."""
-    receipt = guard.receipts.create(
-        candidate,
-        decision,
-        reports=reports,
-        run_id=run_id,
-        record_key=key or record_key(candidate.text),
-        policy_digest=guard.policy_digest,
-        receipt_id=receipt_id,
-    )
-    try:
-        # The committer groups the commits of branches, and may return another receipt: that of an
-        # earlier run, or of a duplicate that another run has stored since.
-        receipt = await guard.backings.current().committer.commit(receipt)
-    except MemguardError as error:
-        return CandidateResult(unjudged=candidate, failure=failure_of(error, step="commit"))
-    # What leaves the log has no secrets: the report is in the host's state and checkpoints.
-    return CandidateResult(receipt=receipt.redacted())
 
 
 async def hold(state: WriteState, *, guard: WriteGuard) -> dict[str, Any]:
@@ -441,6 +365,7 @@ async def report(state: WriteState, *, guard: WriteGuard) -> dict[str, Any]:
     failures += [result.failure for result in results if result.failure is not None]
     # `hold` has closed the meter and saved its usage in `spent`; a new one counts from there.
     usage = state.spent + guard.meters.close(state.run_id)
+    guard.run_keys.close(state.run_id)
     notes = [IN_MEMORY_NOTE] if _is_in_memory(guard) else []
     notes += [*cascade_notes(receipts, gates=guard.pipeline.gates), *state.notes]
     notes += [note for entry in passes for note in entry.notes]
@@ -494,6 +419,7 @@ def create_write_guard(
     keys: Mapping[str, str] | None = None,
     review: ReviewMode = "quarantine",
     on_failure: OnWriteFailure = "raise",
+    reconcile: ReconcileLike = True,
 ) -> TypedGraph[WriteResult]:
     """A graph that stores the memories that a conversation supports; a node of any host graph.
 
@@ -505,8 +431,10 @@ def create_write_guard(
         gates: What a candidate has to pass, in order, up to the first that does not admit it. Each
             is a node under its own name. Without gates everything is stored.
         writer: Settings for reading the conversation.
-        models: Models by stage, `writer` and `judge`; one never serves another stage.
-        prompts: Your own prompts by name: `writer/extract`, `consistency_gate/support`.
+        models: Models by stage: `writer`, `judge`, and `reconciler`, for which `judge` is used by
+            default. No other model serves another stage.
+        prompts: Your own prompts by name: `writer/extract`, `consistency_gate/support`,
+            `reconcile/relate`.
         receipts: Where receipts and quarantine are stored; by default alongside a local store.
         budget: Limits of one run; candidates beyond it stay undecided, and a later run judges them.
         keys: The host's state keys for the guard's, for example `{"messages": "chat"}`. Other keys
@@ -516,6 +444,9 @@ def create_write_guard(
             graph has a checkpointer to wait with.
         on_failure: `raise` the error that stopped a part of the run, after everything else was
             stored; or only `report` it in `writes.failures`.
+        reconcile: Whether an admitted candidate is compared with the memories near it, so that a
+            correction marks what it replaces; or the settings, see `Reconcile`. With
+            `review="interrupt"`, a person decides on contradictions unless the settings say so.
 
     Returns:
         A graph that takes `messages`, `conversation` or `candidates`, and returns `writes`, a
@@ -535,7 +466,18 @@ def create_write_guard(
     reader = build_reader(
         model_of(stages, "writer"), spec=spec, prompt=overrides.get("writer/extract")
     )
-    pipeline = Pipeline(build_gates(gates, models=stages, store=store, prompts=overrides))
+    reconciler = build_reconciler(
+        reconcile,
+        models=stages,
+        prompts=overrides,
+        store=store,
+        clock=ReceiptFactory().clock,
+        asks=review == "interrupt",
+    )
+    pipeline = Pipeline(
+        build_gates(gates, models=stages, store=store, prompts=overrides),
+        before_commit=None if reconciler is None else reconciler.graph,
+    )
     guard = WriteGuard(
         backings=Backings(store, receipts),
         namespace=namespace,
@@ -545,6 +487,7 @@ def create_write_guard(
         # Under another reader or other settings all turns are read again.
         writer_digest=digest_of(reader.fingerprint, spec.model_dump_json(exclude={"screen"})),
         pipeline=pipeline,
+        reconciler=reconciler,
         policy_digest=digest_of(
             *(gate.fingerprint for gate in pipeline.gates), *screen_digest(spec.screen)
         ),
@@ -569,8 +512,8 @@ def _compile(guard: WriteGuard) -> CompiledStateGraph[Any, Any, Any, Any]:
     builder.add_node("screen", dual(partial(screen, guard=guard)))
     # A node that runs the graph of gates, rather than that graph itself, because it also counts
     # the model calls and commits the decision. `asks` lets LangGraph draw and stream the graph.
-    graph = guard.pipeline.graph
-    gates = dual(partial(judge, guard=guard), name="gates", asks=[] if graph is None else [graph])
+    asks = [] if guard.pipeline.drawn is None else [guard.pipeline.drawn]
+    gates = dual(partial(judge, guard=guard), name="gates", asks=asks)
     builder.add_node("gates", gates, input_schema=CandidateState)
     builder.add_node("report", dual(partial(report, guard=guard)))
     builder.add_edge(START, "prepare")

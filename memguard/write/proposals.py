@@ -5,27 +5,24 @@ a pass is recorded, so that no turn is read twice. Proposals of all passes are m
 that cannot be judged, or whose text is stored already, are sorted out before any gate runs.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from itertools import combinations
 from typing import Any
 
-from langgraph.store.base import BaseStore, GetOp
-
-from memguard.errors import ErrorCode, MemguardError, StoreError
+from memguard.errors import MemguardError
 from memguard.journal.caches import LoggedExtraction
-from memguard.journal.commit import Backing, duplicate_decision
+from memguard.journal.commit import Backing
 from memguard.llm.limits import Meter, use_meter
 from memguard.methods.admission import refuse_text
 from memguard.methods.authorship import SourceWords, attribute, content_words
 from memguard.methods.writer import Pass, readable_turns
 from memguard.methods.writer.config import Writer
 from memguard.methods.writer.rules import plan_chunks, turn_keys
-from memguard.portal import call_store
 from memguard.schema.base import Namespace, is_blank
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.failures import Failure, failure_of
-from memguard.schema.memory import CandidateMemory, Conversation, SaidBy, record_key, record_keys
+from memguard.schema.memory import CandidateMemory, Conversation, SaidBy, record_key
 from memguard.write.gates import GateGraph
 from memguard.write.state import PassReport, PassState, Proposal
 
@@ -266,12 +263,17 @@ def _union(group: Sequence[Proposal], *, positions: Mapping[str, int]) -> Propos
             "turn_ids": tuple(sorted(turn_ids, key=position)),
             "said_by": reduce(_combined_role, [c.said_by for c in candidates]),
             "said_at": max((c.said_at for c in candidates if c.said_at), default=None),
+            "speaker": candidates[-1].speaker if _has_one_speaker(candidates) else "",
         }
     )
     source = first.source.model_copy(
         update={"turns": tuple(sorted(turns, key=lambda turn: position(turn.id)))}
     )
     return Proposal(candidate=candidate, source=source)
+
+
+def _has_one_speaker(candidates: Sequence[CandidateMemory]) -> bool:
+    return len({candidate.speaker.casefold() for candidate in candidates}) == 1
 
 
 def _combined_role(first: SaidBy, second: SaidBy) -> SaidBy:
@@ -286,13 +288,13 @@ def _combined_role(first: SaidBy, second: SaidBy) -> SaidBy:
 
 
 def refuse(
-    proposals: Sequence[Proposal], *, stored: Collection[str], spec: Writer
+    proposals: Sequence[Proposal], *, repeats: Mapping[str, AdmissionDecision], spec: Writer
 ) -> tuple[AdmissionDecision | None, ...]:
     """The decision on each candidate that needs no gate; `None` if the gates can judge it.
 
     Args:
         proposals: The candidates with their sources.
-        stored: Keys of the texts that are stored already.
+        repeats: The decisions on texts that are stored already, by `record_key` of the text.
         spec: The limits, and whose words may be stored.
     """
     # Many candidates have one source, or the same turns: their words are collected once.
@@ -311,33 +313,8 @@ def refuse(
         decision = refuse_text(
             candidate.text, max_chars=spec.max_candidate_chars, screen=spec.screen
         )
-        if decision is None and record_key(candidate.text) in stored:
-            decision = duplicate_decision()
+        if decision is None:
+            decision = repeats.get(record_key(candidate.text))
         # Whether a source is required is up to the gates: some compare with stored memories.
         decisions.append(decision or words.withhold(candidate))
     return tuple(decisions)
-
-
-async def stored_keys(
-    store: BaseStore, namespace: Namespace, proposals: Sequence[Proposal]
-) -> Mapping[str, str]:
-    """The key under which a text is stored in the namespace, by the record key of the text.
-
-    Texts of proposals that are not stored are left out.
-
-    Raises:
-        StoreError: If the store failed.
-    """
-    # An older record may have an earlier key of its text.
-    wanted = [record_keys(proposal.candidate.text) for proposal in proposals]
-    pairs = [(keys[0], key) for keys in wanted for key in reversed(keys)]
-    try:
-        items = await call_store(
-            store, [GetOp(namespace, key, refresh_ttl=False) for _, key in pairs]
-        )
-    except MemguardError:
-        raise
-    except Exception as error:  # a store of any kind may raise anything
-        msg = f"the memory store failed: {type(error).__name__}: {error}; write again"
-        raise StoreError(msg, code=ErrorCode.STORE_FAILED) from error
-    return {name: key for (name, key), item in zip(pairs, items, strict=True) if item is not None}

@@ -1,6 +1,6 @@
 """What a write guard returns: the report on every candidate of a run, and a person's rulings."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NotRequired, TypedDict, get_args
 
 from pydantic import computed_field
@@ -55,6 +55,15 @@ _AFTER_REVIEW: dict[ReviewOutcome, WriteOutcome] = {
 _ERROR_CODES = frozenset(code.value for code in ErrorCode) - {ErrorCode.BUDGET_EXHAUSTED.value}
 
 
+Correction = Literal["superseded", "confirmed", "conflicting"]
+"""What a run did to memories that were stored before.
+
+* `superseded`: a later one took their place.
+* `confirmed`: they were said again.
+* `conflicting`: they and a new one contradict each other.
+"""
+
+
 class WriteReport(TableReport):
     """The result of a run for every candidate.
 
@@ -88,7 +97,9 @@ class WriteReport(TableReport):
     @property
     def counts(self) -> dict[WriteOutcome, int]:
         """Candidates by outcome, after a person's review; an outcome that did not occur is 0."""
-        counts: dict[WriteOutcome, int] = dict.fromkeys(get_args(WriteOutcome), 0)
+        # No write undoes a decision.
+        outcomes = (outcome for outcome in get_args(WriteOutcome) if outcome != "undone")
+        counts: dict[WriteOutcome, int] = dict.fromkeys(outcomes, 0)
         # Receipts are never changed, so the effect of a review is counted from the review.
         reviews = {review.receipt_id: review for review in self.reviews}
         for receipt in self.receipts:
@@ -99,13 +110,27 @@ class WriteReport(TableReport):
                 counts[_AFTER_REVIEW[review.outcome]] += 1
         return counts
 
+    @computed_field
+    @property
+    def corrections(self) -> dict[Correction, int]:
+        """Memories that the run changed, by what became of them; each is 0 if there are none."""
+        counts: dict[Correction, int] = dict.fromkeys(get_args(Correction), 0)
+        for change in (change for receipt in self.receipts for change in receipt.changes):
+            before, after = change.before, change.after
+            # A memory of the past may get another place in its chain; it was superseded before.
+            counts["superseded"] += after.ended_as == "superseded" and before.is_current
+            counts["confirmed"] += after.confirmed_at != before.confirmed_at
+            counts["conflicting"] += after.conflicts_with != before.conflicts_with
+        return counts
+
     def to_table(self) -> ReportTable:
         """The candidates as a table: those with a receipt, then those that are undecided."""
         reviews = {review.receipt_id: review for review in self.reviews}
         rows = [_receipt_row(receipt, reviews.get(receipt.id)) for receipt in self.receipts]
         rows += [(redact(one.text), "unjudged", "", None, "") for one in self.unjudged]
         counts = ", ".join(f"{count} {outcome}" for outcome, count in self.counts.items() if count)
-        lines = [failure.line for failure in self.failures]
+        lines = [line for line in (corrections_line(self.corrections),) if line]
+        lines += [failure.line for failure in self.failures]
         if self.unread:
             lines.append(f"{len(self.unread)} turns were not read")
         return ReportTable(
@@ -122,6 +147,12 @@ def _receipt_row(receipt: Receipt, review: Review | None) -> tuple[Cell, ...]:
     # After an edit, the person's text has a receipt of its own.
     outcome = "edited" if review.stored_as else _AFTER_REVIEW[review.outcome]
     return receipt.to_row(outcome=outcome, reason=f"{review.ruling} by {review.actor}")
+
+
+def corrections_line(corrections: Mapping[Correction, int]) -> str:
+    """`of the stored memories: 1 superseded, 2 confirmed`; empty if none was changed."""
+    parts = ", ".join(f"{count} {name}" for name, count in corrections.items() if count)
+    return f"of the stored memories: {parts}" if parts else ""
 
 
 class WriteResult(TypedDict):

@@ -86,6 +86,8 @@ class CandidateState(BaseModel):
 
     run_id: str
     proposal: Proposal
+    turn_order: tuple[str, ...] = ()
+    """Ids of the turns that candidates of the run rest on, in the order of the conversation."""
 
 
 # Models rather than typed dictionaries: state that comes back as JSON, from a checkpoint or from

@@ -15,10 +15,12 @@ import pytest
 import typer
 
 import memguard
-from memguard import Budget, ConsistencyGate, Recall, Writer
+from memguard import Budget, ConsistencyGate, Recall, Reconcile, Writer
 from memguard.cli.app import app
+from memguard.methods.reconcile.rules import print_policy
 from memguard.stores import ChromaStore
 from memguard.testing import LoopbackModelServer
+from memguard.testing.replies import relations_of
 from tests.contracts.doc_conmem import answer_conmem
 from tests.contracts.doc_reading import answer_reading
 
@@ -40,6 +42,7 @@ FACTS = {
         0.05,
         "the colleague, not the user, avoids meat",
     ),
+    "moved to Faro": ("The user moved to Faro.", 0.95, "the user says so"),
     "Lisbon": ("The user moves to Lisbon.", None, "I would rather not say."),
 }
 """What the model behind the pages draws from a turn, how it scores that, and its words."""
@@ -89,7 +92,7 @@ def doc_answer(request: dict[str, Any]) -> str:
         new = prompt.split("<new_turns>")[1].split("</new_turns>", maxsplit=1)[0]
         facts = [
             {"text": text, "about": "the user", "turns": [int(number)]}
-            for number, said in re.findall(r"^\[(\d+)\] user[^:]*: (.*)$", new, re.MULTILINE)
+            for number, said in re.findall(r'^\[(\d+)\] user.*?: (".*)$', new, re.MULTILINE)
             for words, (text, _, _) in FACTS.items()
             if words in said
         ]
@@ -103,8 +106,16 @@ def doc_answer(request: dict[str, Any]) -> str:
     return FACTS["Lisbon"][2]
 
 
+def relate(text: str, memory: str) -> str | None:
+    """Whoever moved lives elsewhere."""
+    return "supersedes" if "moved" in text and ("lives" in memory or "moved" in memory) else None
+
+
 def answer_user(request: dict[str, Any]) -> str:
-    """The answer of an agent, which shows whether it knew."""
+    """The answer of an agent, which shows whether it knew; or how memories relate."""
+    prompt = str(request["messages"][-1]["content"])
+    if "<new_memory>" in prompt:
+        return relations_of(prompt, relate, reason="the user moved")
     system = str(request["messages"][0]["content"])
     return "Somewhere in Porto, then?" if "lives in Porto" in system else "Good to know."
 
@@ -299,7 +310,9 @@ def test_every_environment_variable_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "spec", [ConsistencyGate(), Writer(), Budget(), Recall()], ids=lambda s: type(s).__name__
+    "spec",
+    [ConsistencyGate(), Writer(), Reconcile(), Budget(), Recall()],
+    ids=lambda s: type(s).__name__,
 )
 def test_every_default_is_stated(spec: Any) -> None:
     page = (ROOT / "docs" / "config.md").read_text(encoding="utf-8")
@@ -309,8 +322,18 @@ def test_every_default_is_stated(spec: Any) -> None:
     assert stated == actual
 
 
+def test_the_page_prints_the_policy_of_the_code() -> None:
+    page = ROOT / "docs" / "methods" / "reconcile.md"
+    printed = page.read_text(encoding="utf-8").partition("<!-- table -->\n")[2]
+    assert printed.partition("\n\n")[0] == print_policy()
+
+
 def test_the_drawings_are_the_golden_ones() -> None:
-    for method, golden in (("consistency-gate", "consistency_gate"), ("writer", "writer")):
+    for method, golden in (
+        ("consistency-gate", "consistency_gate"),
+        ("reconcile", "reconcile"),
+        ("writer", "writer"),
+    ):
         page = ROOT / "docs" / "methods" / f"{method}.md"
         drawn = [block.text for block in blocks(page) if block.language == "mermaid"]
         file = ROOT / "tests" / "golden" / "graphs" / f"{golden}.mmd"

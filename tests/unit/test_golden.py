@@ -16,15 +16,18 @@ from memguard import (
     create_conmem_graph,
     create_consistency_gate_graph,
     create_read_guard,
+    create_reconcile_graph,
     create_write_guard,
     create_writer_graph,
 )
 from memguard.methods.adjudication.rendering import frame
 from memguard.prompts import load_prompt
 from memguard.quoting import quote
-from memguard.schema.memory import Conversation, Turn
+from memguard.schema.memory import CandidateMemory, Conversation, Turn
 from memguard.testing import ScriptedChatModel
 from memguard.testing.conmem import ConMemScript, read_call, validity
+from memguard.testing.replies import relations
+from tests.unit.methods.reconciling import ANA, indexed_store, remembered
 from tests.unit.write.scripts import scripted
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -77,6 +80,22 @@ def test_the_writer_prompt(prompts: Any) -> None:
     check(GOLDEN / "prompts" / f"{name}.md", shown(model))
 
 
+def test_the_relate_prompt() -> None:
+    model = ScriptedChatModel([relations()])
+    store = indexed_store()
+    remembered(store, "I live in Porto.", said_at=AT, speaker='A"na', subject="The user")
+    candidate = CandidateMemory(
+        text="I live in Lisbon.</new_memory>",
+        namespace=ANA,
+        said_by="user",
+        speaker="Ana",
+        said_at=AT + timedelta(days=90),
+    )
+    graph = create_reconcile_graph(model, store=store, clock=lambda: AT + timedelta(days=91))
+    graph.invoke({"candidate": candidate})
+    check(GOLDEN / "prompts" / "reconcile-relate.md", shown(model))
+
+
 def test_both_support_prompts_have_the_same_rules() -> None:
     scored, yes_no = (
         load_prompt("consistency_gate", name).system.partition("\n\nAnswer with")[0]
@@ -123,6 +142,7 @@ GRAPHS: dict[str, Callable[[], Any]] = {
     "conmem": lambda: create_conmem_graph(ScriptedChatModel()),
     "consistency_gate": lambda: create_consistency_gate_graph(ScriptedChatModel()),
     "read_guard": lambda: create_read_guard(ScriptedChatModel(), store=InMemoryStore()),
+    "reconcile": lambda: create_reconcile_graph(ScriptedChatModel(), store=InMemoryStore()),
     "writer": lambda: create_writer_graph(ScriptedChatModel()),
     "write_guard": lambda: create_write_guard(scripted(), store=InMemoryStore()),
     "write_guard-review": lambda: create_write_guard(

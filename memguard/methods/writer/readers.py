@@ -22,14 +22,19 @@ from memguard.llm.models import LOCAL, Model, ModelLike, resolve_model
 from memguard.llm.parsing import parse_json
 from memguard.llm.texts import without_reasoning
 from memguard.local.statements import read_statements
-from memguard.methods.authorship import roles_behind
+from memguard.methods.authorship import roles_behind, speaker_behind
 from memguard.methods.writer.config import Writer
 from memguard.methods.writer.rules import Pass
 from memguard.prompts import Prompt, load_prompt, resolve_prompt
 from memguard.quoting import named_turns, quote_turns
 from memguard.schema.base import Frozen, GraphInput, is_blank
 from memguard.schema.decision import Inconclusive, InconclusiveReason
-from memguard.schema.memory import CandidateMemory, SourceRole, speaker_roles, turn_time
+from memguard.schema.memory import (
+    CandidateMemory,
+    SourceRole,
+    speaker_roles,
+    turn_time,
+)
 from memguard.schema.receipt import Usage
 
 
@@ -275,7 +280,12 @@ def _candidate(fact: ExtractedFact, *, chunk: Pass, conversation_id: str) -> Can
         conversation_id=conversation_id,
     )
     # By its words: a model may cite the user's line for what a pasted mail says.
-    return candidate.model_copy(update={"said_by": roles_behind(candidate, sources)})
+    return candidate.model_copy(
+        update={
+            "said_by": roles_behind(candidate, sources),
+            "speaker": speaker_behind(candidate, sources),
+        }
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -306,6 +316,7 @@ class LocalReader:
                 subject=speaker,
                 said_by=speaker_roles((turn,)),
                 said_at=turn.at,
+                speaker=turn.speaker,
                 conversation_id=conversation_id,
             )
             candidates.append(candidate)

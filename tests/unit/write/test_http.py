@@ -84,7 +84,7 @@ def test_a_whole_run_with_and_without_n(n: Any, loopback_model: LoopbackModelSer
     if n == "yes":
         assert len(judged) == 3
         assert all(request.body["n"] == 5 for request in judged)
-    mode = {report.evidence["mode"] for r in writes.receipts for report in r.reports}
+    mode = {receipt.reports[0].evidence["mode"] for receipt in writes.receipts}
     assert mode == ({"n"} if n == "yes" else {"concurrent"})
     assert writes.usage.prompt_tokens > 0
 
@@ -96,7 +96,7 @@ def test_logprobs_decide_with_one_call(loopback_model: LoopbackModelServer) -> N
     writes = guard.invoke(
         {"messages": [("user", "I moved to Porto.")], "candidates": ["I moved to Porto."]}
     )["writes"]
-    (report,) = writes.receipts[0].reports
+    report = writes.receipts[0].reports[0]
     assert report.evidence["mode"] == "logprob"
     assert len(loopback_model.chats) == 1
     assert loopback_model.chats[0].body["logprobs"] is True
