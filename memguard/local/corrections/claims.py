@@ -49,6 +49,7 @@ _SPEAKER = re.compile(
     r"\b(?:i|we|user|ich|wir|nutzer(?:in)?|yo|nosotros|usuari[oa]|je|j'|nous|on|utilisat\w{3,5}|"
     r"he|me|nos|hemos)\b"
 )
+_CHILDREN = frozenset(["baby", "child", "son", "daughter"])
 _PETS = frozenset(["dog", "cat", "pet", "horse", "rabbit", "bird"])
 _CUT = ("ended", "now", "change", "also", "not")
 _NOON = 12
@@ -136,7 +137,9 @@ def _names_relation(claim: ClaimText) -> bool:
     sets = kinds()
     rest = claim.content - sets["person"]
     is_name = bool(rest) and rest <= claim.names and not rest & claim.governed
-    return bool(claim.content & (sets["event"] | {"nativelanguage"})) or is_name
+    is_birth = "birth" in claim.content and claim.content & sets["person"] <= _CHILDREN
+    is_own = bool(claim.content & (sets["event"] | {"nativelanguage"})) or is_birth
+    return is_own or is_name
 
 
 def _language(text: str, default: Language) -> Language:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from memguard.local.adjudicator.people import relations_in
 from memguard.local.corrections.claims import ClaimText, parts_of
 from memguard.local.corrections.lexicon import concepts, kinds, wider
+from memguard.local.owners.words import NAMES
 from memguard.schema.memory import same_text_form
 from memguard.schema.relations import Relation
 
@@ -25,6 +26,10 @@ _MAX_REST = 3
 _MAX_VALUE = 2
 """Words of a value that is not in the table of attributes."""
 _MIN_SHARED = 2
+_MIN_ALIKE = 5
+"""Letters that two words begin with, to be of one family."""
+_MIN_ALIKE_SHARE = 0.6
+"""Share of the longer one that this must be."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,7 @@ def _same_content(pair: _ClaimPair) -> RelationSign | None:
         return None
     if pair.has_sign or "ended" in new.flags | old.flags:
         return RelationSign("supersedes", certain=True, reason="one says that it changed")
-    return RelationSign("contradicts", reason="one denies what the other says")
+    return RelationSign("contradicts", certain=True, reason="one denies what the other says")
 
 
 def _differ_in_person(pair: _ClaimPair) -> bool:
@@ -125,8 +130,23 @@ def _same_order(pair: _ClaimPair) -> RelationSign | None:
 
 def _equal(first: frozenset[str], second: frozenset[str]) -> bool:
     """Whether two contents are the same, apart from what says little beside their value."""
-    different = first ^ second
-    return bool(first & second) and different <= kinds()["generic"]
+    if not first & second:
+        return False
+    left, right = first - second - kinds()["generic"], second - first - kinds()["generic"]
+    # "A stamp collection" and "I collect stamps".
+    return len(left) == len(right) and all(any(_akin(a, b) for b in right) for a in left)
+
+
+def _akin(first: str, second: str) -> bool:
+    """Whether two words that are in no table begin alike."""
+    words = first, second
+    if any(word in concepts() or word in NAMES or not word.isalpha() for word in words):
+        return False
+    shared = next(
+        (at for at, (a, b) in enumerate(zip(first, second, strict=False)) if a != b),
+        min(map(len, words)),
+    )
+    return shared >= _MIN_ALIKE and shared >= _MIN_ALIKE_SHARE * max(map(len, words))
 
 
 def _replaced(pair: _ClaimPair) -> RelationSign | None:
@@ -204,7 +224,7 @@ def _other_value(pair: _ClaimPair) -> RelationSign | None:
         if all(len(value) == 1 for value in values) and values[0] != values[1]:
             certain = pair.has_sign or name == "marital"
             return _changed(name, certain=certain)
-    return _eats_again(pair) or _other_detail(pair)
+    return _opposite(pair) or _other_detail(pair)
 
 
 def _same_attribute(pair: _ClaimPair) -> bool:
@@ -265,11 +285,13 @@ def _is_named(claim: ClaimText, value: Collection[str]) -> bool:
     return is_plain and (claim.language == "zh" or bool(set(unknown) & claim.names))
 
 
-def _eats_again(pair: _ClaimPair) -> RelationSign | None:
-    """Whether one keeps a diet without meat, and the other eats meat."""
+def _opposite(pair: _ClaimPair) -> RelationSign | None:
+    """Whether one keeps a diet without meat and the other eats meat, and the like."""
     for first, second in ((pair.new, pair.old), (pair.old, pair.new)):
         if first.content & {"vegetarian", "vegan"} and {"eat", "meat"} <= second.content:
             return _changed("diet", certain=pair.has_sign)
+        if "pregnant" in first.content and "birth" in second.content:
+            return _changed("pregnancy", certain=True)
     return None
 
 
@@ -285,14 +307,17 @@ def _other_detail(pair: _ClaimPair) -> RelationSign | None:
     is_vague = "indefinite" in new.flags | old.flags and not pair.has_sign
     if not (single or fixed or is_told) or (shared & sets["event"] and is_vague):
         return None
-    values = new.content - shared - sets["generic"], old.content - shared - sets["generic"]
+    beside = sets["generic"] | (sets["event"] if pair.has_sign else frozenset[str]())
+    values = new.content - shared - beside, old.content - shared - beside
     kind = "time" if not any(values) else _kind(new, values[0])
     is_dated = bool(shared & (sets["event"] | sets["fixed"])) and new.times and old.times
     is_other = is_dated and new.times != old.times if kind == "time" else new.times == old.times
     if not kind or not is_other or (kind != "time" and kind != _kind(old, values[1])):
         return None
     # Who starts another language may go on with the first.
-    if kind.startswith("name") and not single and not fixed and not is_changing:
+    is_named_twice = kind.startswith("name") and not single and not fixed
+    is_vague = "indefinite" in new.flags | old.flags
+    if is_named_twice and (not is_changing or is_vague):
         return None
     return _changed("its value", certain=pair.has_sign or not fixed)
 
@@ -317,6 +342,9 @@ def _kind(claim: ClaimText, value: frozenset[str]) -> str:
 def _refines(pair: _ClaimPair) -> RelationSign | None:
     new, old = pair.new, pair.old
     extra = new.content - old.content
+    # What ended or changed is no detail.
+    if "ended" in new.flags ^ old.flags or (new.changes and new.changes != old.changes):
+        return None
     if not old.content < new.content or len(extra) > _MAX_EXTRA or new.denied or old.denied:
         return None
     if "plural" in new.flags ^ old.flags or (old.times and new.times != old.times):

@@ -20,6 +20,9 @@ _REPEATED: tuple[tuple[str, str], ...] = (
     ("speak", "can language"),
     ("nativelanguage", "language speak"),
     ("birthday", "year"),
+    ("pregnant", "baby child"),
+    ("vegetarian", "eat home diet food"),
+    ("vegan", "eat home diet food"),
 )
 """Concepts, and what says nothing more beside them: who lives somewhere lives in a place."""
 
@@ -38,7 +41,7 @@ def without_repeats(
     for concept, repeated in _REPEATED:
         if concept in keys:
             keys -= frozenset(repeated.split())
-    if keys & sets["occupation"] and "employer" not in slots:
+    if (keys & sets["occupation"] or "job" in slots) and "employer" not in slots:
         keys.discard("work")
     if keys & sets["person"]:
         keys.discard("name")
