@@ -18,7 +18,7 @@ from memguard.local.corrections.repeats import without_repeats
 from memguard.local.event_times import ahead_in, cut_times
 from memguard.local.languages import CHINESE, Language, language_of
 from memguard.local.owners import UNKNOWN, USER, WORLD, owner_of
-from memguard.local.owners.words import word_set
+from memguard.local.owners.words import NAME_AND_WORD, NAMES, word_set
 from memguard.normal_form import comparison_form
 
 _TOKEN = re.compile(
@@ -393,21 +393,24 @@ class _Reader:
         plain = folded(token)
         # Before the stem, since that of `hermano` is that of `hermana`.
         is_name = self._is_name(token, at)
-        forms = [token, plain]
+        if token in words.exact or token in words.light:
+            return words.exact.get(token, "")
+        forms = [plain]
         if not is_name:
             forms += [token.removesuffix("s"), plain.removesuffix("s"), plain.removesuffix("es")]
         for form in forms:
             if form in words.exact:
                 return words.exact[form]
-        if token in words.light or is_name:
+        if is_name:
             return ""
         return words.concepts.get(key, "") or _SYMBOLS.get(token, "")
 
     def _is_name(self, token: str, at: int) -> bool:
         """Whether a word is a name, though its stem may be that of another word."""
         plain = folded(token)
-        is_inside = at > 0 and len(token) > 1
-        return is_inside and self._language != "de" and plain in self._inner_capitals
+        is_inside = at > 0 and len(token) > 1 and plain in self._inner_capitals
+        is_first = plain in self._capitals and bool({token, plain} & (NAMES - NAME_AND_WORD))
+        return self._language != "de" and (is_inside or is_first)
 
     def _number(self, tokens: list[str], at: int) -> tuple[str, int] | None:
         token = tokens[at]

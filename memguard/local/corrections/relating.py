@@ -25,6 +25,7 @@ _MAX_REST = 3
 """Words that a claim may have besides what ended."""
 _MAX_VALUE = 2
 """Words of a value that is not in the table of attributes."""
+_CHILDREN = frozenset(["baby", "child", "son", "daughter"])
 _MIN_SHARED = 2
 _MIN_ALIKE = 5
 """Letters that two words begin with, to be of one family."""
@@ -166,7 +167,7 @@ def _names_change(new: ClaimText, old: ClaimText) -> bool:
     """Whether a claim names an old and a new value, and the other one is about the old."""
     for before, after in new.changes:
         value = before - kinds()["relational"]
-        if not value or not value <= old.content or after & old.content - kinds()["relational"]:
+        if not value or not value <= old.content or after <= old.content:
             continue
         rest = old.content - before - kinds()["relational"] - kinds()["generic"]
         if rest <= new.content | kinds()["daypart"]:
@@ -176,21 +177,23 @@ def _names_change(new: ClaimText, old: ClaimText) -> bool:
 
 def _ended(new: ClaimText, old: ClaimText) -> RelationSign | None:
     """Whether a claim says that what the other one states has ended."""
-    if "ended" not in new.flags or "ended" in old.flags or not new.content:
+    # "From" says of what, as in "resigned from Bosch".
+    content = new.content - {"from"}
+    if "ended" not in new.flags or "ended" in old.flags or not content:
         return None
     sets = kinds()
-    rest = old.content - new.content
-    narrower = frozenset[str]().union(*(wider().get(key, frozenset()) for key in new.content))
-    is_job = new.content == frozenset({"work"}) and bool(old.slots.keys() & {"job", "employer"})
-    if is_job or (narrower & old.content and len(new.content) == 1):
+    rest = old.content - content
+    narrower = frozenset[str]().union(*(wider().get(key, frozenset()) for key in content))
+    is_job = content == frozenset({"work"}) and bool(old.slots.keys() & {"job", "employer"})
+    if is_job or (narrower & old.content and len(content) == 1):
         return RelationSign("supersedes", certain=not old.is_joint, reason="all of it ended")
-    if not new.content <= old.content or len(rest) > _MAX_REST:
+    if not content <= old.content or len(rest) > _MAX_REST:
         return None
     # Who has no dog any more may still be allergic to dogs.
     if any(key in concepts() for key in rest - sets["relational"] - _beside()):
         return None
     # Who no longer drinks may still drink water.
-    if new.content <= sets["relational"] and not rest <= _beside() | sets["relational"]:
+    if content <= sets["relational"] and not rest <= _beside() | sets["relational"]:
         return None
     # What is joined to it may still hold.
     certain = not (old.is_joint and rest)
@@ -211,6 +214,9 @@ def _other_value(pair: _ClaimPair) -> RelationSign | None:
     is_time_denied = len(new.times) > len(old.times) > 0
     if old.denied or (new.denied and not is_time_denied):
         return None
+    opposite = _opposite(pair)
+    if opposite is not None:
+        return opposite
     sets = kinds()
     # A brother's job is not the user's, even if nothing else tells whose it is.
     if (new.content ^ old.content) & sets["person"] and not _same_attribute(pair):
@@ -224,7 +230,7 @@ def _other_value(pair: _ClaimPair) -> RelationSign | None:
         if all(len(value) == 1 for value in values) and values[0] != values[1]:
             certain = pair.has_sign or name == "marital"
             return _changed(name, certain=certain)
-    return _opposite(pair) or _other_detail(pair)
+    return _other_detail(pair)
 
 
 def _same_attribute(pair: _ClaimPair) -> bool:
@@ -290,7 +296,9 @@ def _opposite(pair: _ClaimPair) -> RelationSign | None:
     for first, second in ((pair.new, pair.old), (pair.old, pair.new)):
         if first.content & {"vegetarian", "vegan"} and {"eat", "meat"} <= second.content:
             return _changed("diet", certain=pair.has_sign)
-        if "pregnant" in first.content and "birth" in second.content:
+        persons = (first.content | second.content) & kinds()["person"]
+        is_birth = "birth" in second.content and persons <= _CHILDREN
+        if "pregnant" in first.content and is_birth:
             return _changed("pregnancy", certain=True)
     return None
 
