@@ -399,8 +399,8 @@ class _Reader:
         if not is_name:
             forms += [token.removesuffix("s"), plain.removesuffix("s"), plain.removesuffix("es")]
         for form in forms:
-            if form in words.exact:
-                return words.exact[form]
+            if form in words.folded:
+                return words.folded[form]
         if is_name:
             return ""
         return words.concepts.get(key, "") or _SYMBOLS.get(token, "")

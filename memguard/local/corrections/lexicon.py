@@ -33,7 +33,9 @@ class CorrectionWords:
     longest: int
     """Words of the longest phrase; characters in Chinese."""
     exact: Mapping[str, str]
-    """What words mean, as they are in the table, with and without accents."""
+    """What words mean, as written: `préféré` is a favourite, and `préfère` prefers."""
+    folded: Mapping[str, str]
+    """The same without accents."""
     light: frozenset[str]
     """Words without content of their own, and their keys."""
     numbers: Mapping[str, int]
@@ -111,6 +113,7 @@ def _compile(language: Language, lines: Iterable[str], at: int) -> CorrectionWor
     data = _data()
     meanings: dict[str, str] = {}
     exact: dict[str, str] = {}
+    plain: dict[str, str] = {}
     for line in lines:
         name, _, entries = line.partition(":")
         for phrase in entries.split("|")[at].split(","):
@@ -118,9 +121,8 @@ def _compile(language: Language, lines: Iterable[str], at: int) -> CorrectionWor
             # Of two meanings, the first one in the table counts.
             if key:
                 meanings.setdefault(key, name.strip())
-                # With accents first: `préféré` is a favourite, and `préfère` prefers.
-                for form in (phrase.strip(), folded(phrase.strip())):
-                    exact.setdefault(form, name.strip())
+                exact.setdefault(phrase.strip(), name.strip())
+                plain.setdefault(folded(phrase.strip()), name.strip())
     chinese = language == "zh"
     cues: dict[str, Any] = data["cues"][language]
     light = data["light"][language].split()
@@ -128,6 +130,7 @@ def _compile(language: Language, lines: Iterable[str], at: int) -> CorrectionWor
         concepts=meanings,
         longest=max(len(key) if chinese else len(key.split()) for key in meanings),
         exact=exact,
+        folded=plain,
         light=frozenset(key_of_word(word, language) for word in light) | frozenset(light),
         numbers=_numbers(data["numbers"][language].split(), data["tens"][language].split()),
         phrases=tuple((re.compile(source), target) for source, target in cues["phrases"]),
