@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -103,6 +104,16 @@ class ClaimText:
     """Keys of words right after a preposition."""
     is_joint: bool = False
     """Whether it joins clauses or values."""
+
+    def without_soft(self, keys: AbstractSet[str]) -> frozenset[str]:
+        """Some of its keys without those that say little."""
+        soft = words_of(self.language).soft
+        generic = kinds()["generic"]
+        if self.language == "zh":
+            hard = (key for key in keys if key in concepts() or not soft.issuperset(key))
+        else:
+            hard = (key for key in keys if key not in soft or key in self.names)
+        return frozenset(key for key in hard if key not in generic)
 
     @property
     def numbers(self) -> tuple[str, ...]:

@@ -38,6 +38,8 @@ class CorrectionWords:
     """The same without accents."""
     light: frozenset[str]
     """Words without content of their own, and their keys."""
+    soft: frozenset[str]
+    """Keys of words that one of two texts may have without saying more; characters in Chinese."""
     numbers: Mapping[str, int]
     """Numbers in words, in small letters."""
     phrases: tuple[tuple[re.Pattern[str], str], ...]
@@ -132,6 +134,11 @@ def _compile(language: Language, lines: Iterable[str], at: int) -> CorrectionWor
         exact=exact,
         folded=plain,
         light=frozenset(key_of_word(word, language) for word in light) | frozenset(light),
+        soft=frozenset(
+            data["soft"][language]
+            if chinese
+            else (key_of_word(word, language) for word in data["soft"][language].split())
+        ),
         numbers=_numbers(data["numbers"][language].split(), data["tens"][language].split()),
         phrases=tuple((re.compile(source), target) for source, target in cues["phrases"]),
         flags={name: _whole(cues[name], chinese=chinese) for name in _WHOLE},

@@ -101,7 +101,7 @@ def _same_content(pair: _ClaimPair) -> RelationSign | None:
     """Whether both say the same, or one denies what the other says."""
     new, old = pair.new, pair.old
     is_meant_alike = new.flags & _MEANT == old.flags & _MEANT and new.times == old.times
-    if not _equal(new.content, old.content) or not is_meant_alike or _differ_in_person(pair):
+    if not _equal(new, old) or not is_meant_alike or _differ_in_person(pair):
         return None
     if new.denied == old.denied:
         return _same_order(pair)
@@ -129,11 +129,12 @@ def _same_order(pair: _ClaimPair) -> RelationSign | None:
     return RelationSign("duplicate", certain=True, reason="the same in other words")
 
 
-def _equal(first: frozenset[str], second: frozenset[str]) -> bool:
+def _equal(new: ClaimText, old: ClaimText) -> bool:
     """Whether two contents are the same, apart from what says little beside their value."""
-    if not first & second:
+    shared = new.content & old.content
+    if not shared:
         return False
-    left, right = first - second - kinds()["generic"], second - first - kinds()["generic"]
+    left, right = new.without_soft(new.content - shared), old.without_soft(old.content - shared)
     # "A stamp collection" and "I collect stamps".
     return len(left) == len(right) and all(any(_akin(a, b) for b in right) for a in left)
 
@@ -349,11 +350,17 @@ def _kind(claim: ClaimText, value: frozenset[str]) -> str:
 
 def _refines(pair: _ClaimPair) -> RelationSign | None:
     new, old = pair.new, pair.old
-    extra = new.content - old.content
+    extra = new.without_soft(new.content - old.content)
     # What ended or changed is no detail.
     if "ended" in new.flags ^ old.flags or (new.changes and new.changes != old.changes):
         return None
-    if not old.content < new.content or len(extra) > _MAX_EXTRA or new.denied or old.denied:
+    if (
+        not extra
+        or not old.content < new.content
+        or len(extra) > _MAX_EXTRA
+        or new.denied
+        or old.denied
+    ):
         return None
     if "plural" in new.flags ^ old.flags or (old.times and new.times != old.times):
         return None
