@@ -250,6 +250,8 @@ class _Reader:
         if "ended" in flags:
             negations = 1
         names = self._named(content)
+        if content == {"birth"} and times:
+            content = frozenset({"birthday"})
         driven = content - {"drive"}
         if "drive" in content and driven and driven <= names - governed:
             content = driven | {"car"}
@@ -277,7 +279,10 @@ class _Reader:
         if self._language == "zh":
             return frozenset(key for key in content if key not in concepts() and key[0] != "#")
         capitals = self._capitals - {folded(name) for name in self._names}
-        return content & {key_of_word(word, self._language) for word in capitals}
+        inner = {key_of_word(word, self._language) for word in self._inner_capitals & capitals}
+        # At the beginning, a word that says little is no name.
+        first = {key_of_word(word, self._language) for word in capitals} - self._words.soft
+        return content & (inner | first)
 
     def _flags(self, plain: str, timeless: str) -> frozenset[str]:
         flags = {
@@ -414,7 +419,10 @@ class _Reader:
                 return words.folded[form]
         if is_name:
             return ""
-        return words.concepts.get(key, "") or _SYMBOLS.get(token, "")
+        concept = words.concepts.get(key, "")
+        # Names of days have no other forms: `Luna` is not `lunes`.
+        is_day = concept in kinds()["weekday"] | kinds()["month"]
+        return "" if is_day else concept or _SYMBOLS.get(token, "")
 
     def _is_name(self, token: str, at: int) -> bool:
         """Whether a word is a name, though its stem may be that of another word."""

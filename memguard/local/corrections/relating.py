@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from memguard.local.adjudicator.people import relations_in
 from memguard.local.corrections.claims import ClaimText, parts_of
 from memguard.local.corrections.lexicon import concepts, kinds, wider
+from memguard.local.owners import USER
 from memguard.local.owners.words import NAMES
 from memguard.schema.memory import same_text_form
 from memguard.schema.relations import Relation
@@ -72,15 +73,26 @@ def relate(new: ClaimText, old: ClaimText, *, names: frozenset[str]) -> Relation
     """The relation of a claim to an earlier one; `names` are those of the user, case-folded."""
     if _same_text(new.text, old.text):
         return RelationSign("duplicate", certain=True, reason="the same text")
-    if "other" in {new.language, old.language} or new.owner != old.owner:
-        return _NONE
     pair = _ClaimPair(new, old, names)
+    if "other" in {new.language, old.language} or not _same_person(pair):
+        return _NONE
     same = _same_content(pair)
+    if new.owner != old.owner:
+        return same if same is not None and same.relation == "duplicate" else _NONE
     if same is not None or not pair.is_settled:
         return same or _NONE
     # A second home, job or pet says nothing of the first.
     change = _change(pair) if "also" not in new.flags | old.flags else None
     return change or _refines(pair) or _NONE
+
+
+def _same_person(pair: _ClaimPair) -> bool:
+    """Whether both are about one person: "my brother Paul", and "I have a brother, Paul, who"."""
+    new, old = pair.new, pair.old
+    persons = new.content & kinds()["person"]
+    is_introduced = USER in {new.owner, old.owner} and bool(new.names & old.names)
+    is_same = persons == old.content & kinds()["person"] and len(persons) == 1
+    return new.owner == old.owner or (is_introduced and is_same)
 
 
 def _change(pair: _ClaimPair) -> RelationSign | None:
@@ -122,6 +134,7 @@ def _same_order(pair: _ClaimPair) -> RelationSign | None:
     new, old = pair.new, pair.old
     # "Two cats and three dogs" has the words of "three cats and two dogs".
     is_ordered = len(new.numbers) > 1 or new.content & kinds()["unlike"] or new.changes
+    is_ordered = is_ordered or len(new.content & kinds()["person"]) > 1
     is_ranking = "prefer" in new.content
     if (is_ordered or is_ranking) and new.order != old.order:
         # "I prefer tea to coffee" is not "I prefer coffee to tea".
@@ -134,7 +147,10 @@ def _equal(new: ClaimText, old: ClaimText) -> bool:
     shared = new.content & old.content
     if not shared:
         return False
-    left, right = new.without_soft(new.content - shared), old.without_soft(old.content - shared)
+    slots = new.slots.keys() | old.slots.keys()
+    beside = ({"work"} if "job" in slots else set()) | (set() if "home" in slots else {"home"})
+    left = new.without_soft(new.content - shared - beside)
+    right = old.without_soft(old.content - shared - beside)
     # "A stamp collection" and "I collect stamps".
     return len(left) == len(right) and all(any(_akin(a, b) for b in right) for a in left)
 
@@ -142,6 +158,8 @@ def _equal(new: ClaimText, old: ClaimText) -> bool:
 def _akin(first: str, second: str) -> bool:
     """Whether two words that are in no table begin alike."""
     words = first, second
+    if first.removesuffix("s") == second.removesuffix("s"):
+        return True
     if any(word in concepts() or word in NAMES or not word.isalpha() for word in words):
         return False
     shared = next(

@@ -21,6 +21,11 @@ _REPEATED: tuple[tuple[str, str], ...] = (
     ("nativelanguage", "language speak"),
     ("birthday", "year"),
     ("pregnant", "baby child"),
+    ("child", "mother father parent"),
+    ("twin", "mother father parent child"),
+    ("son", "mother father parent"),
+    ("daughter", "mother father parent"),
+    ("allergy", "from eat"),
     ("vegetarian", "eat home diet food"),
     ("vegan", "eat home diet food"),
 )
