@@ -41,6 +41,11 @@ _QUOTATION = re.compile('["\u201c\u201e\u00ab\u300c].{3,400}["\u201d\u201c\u00bb
 _PREPOSITIONS = word_set("""
     in at near from for with bei aus für mit im am en para con à chez pour avec au aux
 """)
+_HEADS = word_set("""
+    a an the my our his her their of and or ein eine einen einem einer der die das den dem mein
+    meine meinen meinem meiner und oder un una unos unas el la los las mi mis de y o une des le les du mon
+    ma mes et ou l' d'
+""")
 _OF_SUBJECT = frozenset(["home", "job", "employer"])
 _THING = re.compile(
     r"\b(?:my|our|the|mein\w{0,2}|unser\w{0,2}|der|die|das|mis?|nuestr\w{1,2}|el|la|mon|ma|mes|"
@@ -102,6 +107,8 @@ class ClaimText:
     """Keys of words with a capital letter that are no concepts."""
     governed: frozenset[str] = frozenset()
     """Keys of words right after a preposition."""
+    headed: frozenset[str] = frozenset()
+    """Keys of words right after a preposition, an article or a possessive: nouns."""
     is_joint: bool = False
     """Whether it joins clauses or values."""
 
@@ -250,7 +257,7 @@ class _Reader:
         if "ended" in flags:
             negations = 1
         names = self._named(content)
-        if content == {"birth"} and times:
+        if content == frozenset({"birth"}) and times:
             content = frozenset({"birthday"})
         driven = content - {"drive"}
         if "drive" in content and driven and driven <= names - governed:
@@ -271,6 +278,7 @@ class _Reader:
             changes=self._changes(timeless),
             names=names,
             governed=governed,
+            headed=governed | {key for key, before in tokens if before in _HEADS},
             is_joint=words.joint.search(rest) is not None,
         )
 

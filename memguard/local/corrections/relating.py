@@ -90,7 +90,10 @@ def _same_person(pair: _ClaimPair) -> bool:
     """Whether both are about one person: "my brother Paul", and "I have a brother, Paul, who"."""
     new, old = pair.new, pair.old
     persons = new.content & kinds()["person"]
-    is_introduced = USER in {new.owner, old.owner} and bool(new.names & old.names)
+    introduced = [one for one in (new, old) if one.owner == USER]
+    is_introduced = len(introduced) == 1 and bool(
+        new.names & old.names or "indefinite" in introduced[0].flags
+    )
     is_same = persons == old.content & kinds()["person"] and len(persons) == 1
     return new.owner == old.owner or (is_introduced and is_same)
 
@@ -132,14 +135,23 @@ def _differ_in_person(pair: _ClaimPair) -> bool:
 
 def _same_order(pair: _ClaimPair) -> RelationSign | None:
     new, old = pair.new, pair.old
-    # "Two cats and three dogs" has the words of "three cats and two dogs".
-    is_ordered = len(new.numbers) > 1 or new.content & kinds()["unlike"] or new.changes
-    is_ordered = is_ordered or len(new.content & kinds()["person"]) > 1
+    sets = kinds()
     is_ranking = "prefer" in new.content
-    if (is_ordered or is_ranking) and new.order != old.order:
+    is_ordered = is_ranking or len(new.content & sets["person"]) > 1
+    if is_ordered and new.order != old.order:
         # "I prefer tea to coffee" is not "I prefer coffee to tea".
         return _changed("rank", certain=pair.has_sign) if is_ranking else None
+    # "Two cats and three dogs" has the words of "three cats and two dogs".
+    if (len(new.numbers) > 1 or new.content & sets["unlike"]) and _bonds(new) != _bonds(old):
+        return None
     return RelationSign("duplicate", certain=True, reason="the same in other words")
+
+
+def _bonds(claim: ClaimText) -> frozenset[tuple[str, str]]:
+    """The numbers and directions of a claim, each with the word that follows."""
+    unlike = kinds()["unlike"]
+    following = zip(claim.order, (*claim.order[1:], ""), strict=True)
+    return frozenset((key, after) for key, after in following if key[0] == "#" or key in unlike)
 
 
 def _equal(new: ClaimText, old: ClaimText) -> bool:
@@ -151,8 +163,18 @@ def _equal(new: ClaimText, old: ClaimText) -> bool:
     beside = ({"work"} if "job" in slots else set()) | (set() if "home" in slots else {"home"})
     left = new.without_soft(new.content - shared - beside)
     right = old.without_soft(old.content - shared - beside)
+    if len(left | right) == 1 and len(shared) >= _MIN_SHARED and not new.denied:
+        claim, (word,) = (new, left) if left else (old, right)
+        return _is_passing(claim, word)
     # "A stamp collection" and "I collect stamps".
     return len(left) == len(right) and all(any(_akin(a, b) for b in right) for a in left)
+
+
+def _is_passing(claim: ClaimText, word: str) -> bool:
+    """Whether a word is likely to be a verb or an adverb, which adds no detail by itself."""
+    if word in concepts() or word in claim.names | claim.headed or not word.isalpha():
+        return claim.language == "zh" and word not in concepts() and len(word) == 1
+    return True
 
 
 def _akin(first: str, second: str) -> bool:
