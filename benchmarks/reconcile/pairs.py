@@ -10,6 +10,7 @@ from benchmarks.reconcile.sets import NOW, CandidateState, MemoryState, TextPair
 from benchmarks.reconcile.storing import PastMemory, store_memories
 from memguard.journal.journal import Journal
 from memguard.local import LocalEmbeddings
+from memguard.methods.reconcile import create_reconcile_graph
 from memguard.schema.memory import CandidateMemory, Conversation, Turn
 from memguard.schema.receipt import ReceiptFactory
 
@@ -41,7 +42,6 @@ async def measure_pairs(pairs: Sequence[TextPair]) -> list[PairResult]:
     """Reconcile the new memory of every pair with the stored one, in a namespace of its own."""
     store = InMemoryStore(index={"dims": 384, "embed": LocalEmbeddings()})
     journal = Journal.memory()
-    from memguard.methods.reconcile import create_reconcile_graph
 
     graph = create_reconcile_graph("local", store=store, clock=lambda: NOW)
     results: list[PairResult] = []
