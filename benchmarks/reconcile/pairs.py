@@ -14,6 +14,16 @@ from memguard.methods.reconcile import create_reconcile_graph
 from memguard.schema.memory import CandidateMemory, Conversation, Turn
 from memguard.schema.receipt import ReceiptFactory
 
+_THIRD_PERSON = (
+    "the user",
+    "der nutzer",
+    "die nutzerin",
+    "el usuario",
+    "la usuaria",
+    "l'utilisat",
+    "用户",
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class PairResult:
@@ -38,8 +48,13 @@ class PairResult:
         return self.new == "not_stored"
 
 
-async def measure_pairs(pairs: Sequence[TextPair]) -> list[PairResult]:
-    """Reconcile the new memory of every pair with the stored one, in a namespace of its own."""
+async def measure_pairs(pairs: Sequence[TextPair], *, speaker: str = "") -> list[PairResult]:
+    """Reconcile the new memory of every pair with the stored one, in a namespace of its own.
+
+    Args:
+        pairs: The pairs.
+        speaker: A name that said both; the writer without a model puts it before each text.
+    """
     store = InMemoryStore(index={"dims": 384, "embed": LocalEmbeddings()})
     journal = Journal.memory()
 
@@ -47,17 +62,19 @@ async def measure_pairs(pairs: Sequence[TextPair]) -> list[PairResult]:
     results: list[PairResult] = []
     for pair in pairs:
         namespace = ("memories", pair.id)
-        stored = [PastMemory(pair.stored, pair.stored_at)]
+        before, after = (_labelled(text, speaker) for text in (pair.stored, pair.new))
+        stored = [PastMemory(before, pair.stored_at, speaker=speaker)]
         await store_memories(journal, store, namespace, stored)
         candidate = CandidateMemory(
-            text=pair.new,
+            text=after,
+            speaker=speaker,
             namespace=namespace,
             turn_ids=("1",),
             said_by="user",
             said_at=pair.new_at,
             conversation_id=pair.id,
         )
-        turn = Turn(id="1", role="user", content=pair.new, at=pair.new_at)
+        turn = Turn(id="1", role="user", content=pair.new, at=pair.new_at, speaker=speaker)
         output = await graph.ainvoke(
             {
                 "candidate": candidate,
@@ -84,6 +101,12 @@ async def measure_pairs(pairs: Sequence[TextPair]) -> list[PairResult]:
         )
     await journal.aclose()
     return results
+
+
+def _labelled(text: str, speaker: str) -> str:
+    # A text about "the user" was written by a model, which names nobody before it.
+    is_own = not text.casefold().startswith(_THIRD_PERSON)
+    return f"{speaker}: {text}" if speaker and is_own else text
 
 
 @dataclass(frozen=True, kw_only=True)
