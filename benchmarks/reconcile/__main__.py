@@ -73,7 +73,7 @@ async def report_policy(report: Report) -> None:
         )
 
 
-WRITER_LABELS = ("The user", "Ana")
+WRITER_LABELS = (pairs.UNNAMED, "Ana")
 """What the writer without a model puts before the words of a speaker."""
 
 
@@ -91,7 +91,7 @@ async def report_pairs(report: Report) -> None:
             ("traps left alone", figures.traps_safe, ""),
         ]
         for label in WRITER_LABELS:
-            labelled = pairs.pair_figures(await pairs.measure_pairs(rows_of_set, speaker=label))
+            labelled = pairs.pair_figures(await pairs.measure_pairs(rows_of_set, label=label))
             rows += [
                 (f"said by {label!r}: wrongly superseded", labelled.wrongly_superseded, "<= 2 %"),
                 (f"said by {label!r}: duplicates found", labelled.duplicates_found, ""),

@@ -14,6 +14,8 @@ from memguard.methods.reconcile import create_reconcile_graph
 from memguard.schema.memory import CandidateMemory, Conversation, Turn
 from memguard.schema.receipt import ReceiptFactory
 
+UNNAMED = "The user"
+"""The label of a speaker without a name."""
 _THIRD_PERSON = (
     "the user",
     "der nutzer",
@@ -48,13 +50,15 @@ class PairResult:
         return self.new == "not_stored"
 
 
-async def measure_pairs(pairs: Sequence[TextPair], *, speaker: str = "") -> list[PairResult]:
+async def measure_pairs(pairs: Sequence[TextPair], *, label: str = "") -> list[PairResult]:
     """Reconcile the new memory of every pair with the stored one, in a namespace of its own.
 
     Args:
         pairs: The pairs.
-        speaker: A name that said both; the writer without a model puts it before each text.
+        label: What the writer without a model puts before each text: the name of the speaker, or
+            `The user` for one without a name.
     """
+    speaker = "" if label == UNNAMED else label
     store = InMemoryStore(index={"dims": 384, "embed": LocalEmbeddings()})
     journal = Journal.memory()
 
@@ -62,7 +66,7 @@ async def measure_pairs(pairs: Sequence[TextPair], *, speaker: str = "") -> list
     results: list[PairResult] = []
     for pair in pairs:
         namespace = ("memories", pair.id)
-        before, after = (_labelled(text, speaker) for text in (pair.stored, pair.new))
+        before, after = (_labelled(text, label) for text in (pair.stored, pair.new))
         stored = [PastMemory(before, pair.stored_at, speaker=speaker)]
         await store_memories(journal, store, namespace, stored)
         candidate = CandidateMemory(
@@ -103,10 +107,10 @@ async def measure_pairs(pairs: Sequence[TextPair], *, speaker: str = "") -> list
     return results
 
 
-def _labelled(text: str, speaker: str) -> str:
+def _labelled(text: str, label: str) -> str:
     # A text about "the user" was written by a model, which names nobody before it.
     is_own = not text.casefold().startswith(_THIRD_PERSON)
-    return f"{speaker}: {text}" if speaker and is_own else text
+    return f"{label}: {text}" if label and is_own else text
 
 
 @dataclass(frozen=True, kw_only=True)
