@@ -28,7 +28,7 @@ from memguard.memories.values import (
     MemoryPage,
 )
 from memguard.portal import run_sync
-from memguard.schema.base import Namespace
+from memguard.schema.base import Namespace, clean_text
 from memguard.schema.forgetting import ForgetReport, ForgetSelection
 from memguard.schema.receipt import Receipt, ReceiptFactory
 
@@ -267,6 +267,8 @@ class Memories:
         self, text: str, *, actor: str = USER, said_at: datetime | None = None
     ) -> Receipt:
         """See `add`."""
+        # Before it is looked up: the key of a text is that of the cleaned one.
+        text = clean_text(text)
         changes.check_text(text)
         await self._recover()
         now = self.journal.now()
@@ -308,6 +310,7 @@ class Memories:
         self, memory_id: str, text: str, *, actor: str = USER, reason: str = ""
     ) -> Receipt:
         """See `edit`."""
+        text = clean_text(text)
         changes.check_text(text)
         await self._recover()
         old = await lookup.find_item(self._store, self._namespace, memory_id)
