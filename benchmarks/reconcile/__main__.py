@@ -73,10 +73,15 @@ async def report_policy(report: Report) -> None:
         )
 
 
+WRITER_LABELS = (pairs.UNNAMED, "Ana")
+"""What the writer without a model puts before the words of a speaker."""
+
+
 async def report_pairs(report: Report) -> None:
     """What the path without a model does to pairs of memories."""
     for name in sets.PAIR_SETS:
-        results = await pairs.measure_pairs(sets.pairs(name))
+        rows_of_set = sets.pairs(name)
+        results = await pairs.measure_pairs(rows_of_set)
         figures = pairs.pair_figures(results)
         rows: Rows = [
             ("wrongly superseded, of all pairs", figures.wrongly_superseded, "<= 2 %"),
@@ -85,6 +90,13 @@ async def report_pairs(report: Report) -> None:
             ("corrections found", figures.supersedes_found, ""),
             ("traps left alone", figures.traps_safe, ""),
         ]
+        for label in WRITER_LABELS:
+            labelled = pairs.pair_figures(await pairs.measure_pairs(rows_of_set, label=label))
+            rows += [
+                (f"said by {label!r}: wrongly superseded", labelled.wrongly_superseded, "<= 2 %"),
+                (f"said by {label!r}: duplicates found", labelled.duplicates_found, ""),
+                (f"said by {label!r}: corrections found", labelled.supersedes_found, ""),
+            ]
         for language in sets.LANGUAGES:
             own = pairs.pair_figures([r for r in results if r.pair.language == language])
             rows += [

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.reconcile.sets import SensitiveMemory
+from memguard.local.sensitivity import sensitive_topic
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +27,6 @@ class AudienceResult:
 
 async def measure_audience(memories: Sequence[SensitiveMemory]) -> list[AudienceResult]:
     """Apply the rule to every memory."""
-    from memguard.local.sensitivity import sensitive_topic
-
     return [
         AudienceResult(memory=memory, topic=sensitive_topic(memory.text)) for memory in memories
     ]

@@ -14,6 +14,7 @@ from benchmarks.reconcile.sets import NOW
 from benchmarks.reconcile.storing import PastMemory, store_memories
 from memguard import create_write_guard
 from memguard.journal.journal import Journal
+from memguard.methods.reconcile import create_reconcile_graph
 from memguard.schema.memory import CandidateMemory, Conversation, Turn
 from memguard.testing import HashEmbeddings, ScriptedChatModel
 
@@ -64,7 +65,6 @@ async def _graph_times(journal: Journal) -> tuple[list[float], int, int]:
     await store_memories(
         journal, store, namespace, [PastMemory(_near(n), NOW) for n in range(_NEIGHBOURS)]
     )
-    from memguard.methods.reconcile import create_reconcile_graph
 
     graph = create_reconcile_graph(model, store=store, clock=lambda: NOW)
     seconds: list[float] = []

@@ -10,8 +10,21 @@ from benchmarks.reconcile.sets import NOW, CandidateState, MemoryState, TextPair
 from benchmarks.reconcile.storing import PastMemory, store_memories
 from memguard.journal.journal import Journal
 from memguard.local import LocalEmbeddings
+from memguard.methods.reconcile import create_reconcile_graph
 from memguard.schema.memory import CandidateMemory, Conversation, Turn
 from memguard.schema.receipt import ReceiptFactory
+
+UNNAMED = "The user"
+"""The label of a speaker without a name."""
+_THIRD_PERSON = (
+    "the user",
+    "der nutzer",
+    "die nutzerin",
+    "el usuario",
+    "la usuaria",
+    "l'utilisat",
+    "用户",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,27 +50,35 @@ class PairResult:
         return self.new == "not_stored"
 
 
-async def measure_pairs(pairs: Sequence[TextPair]) -> list[PairResult]:
-    """Reconcile the new memory of every pair with the stored one, in a namespace of its own."""
+async def measure_pairs(pairs: Sequence[TextPair], *, label: str = "") -> list[PairResult]:
+    """Reconcile the new memory of every pair with the stored one, in a namespace of its own.
+
+    Args:
+        pairs: The pairs.
+        label: What the writer without a model puts before each text: the name of the speaker, or
+            `The user` for one without a name.
+    """
+    speaker = "" if label == UNNAMED else label
     store = InMemoryStore(index={"dims": 384, "embed": LocalEmbeddings()})
     journal = Journal.memory()
-    from memguard.methods.reconcile import create_reconcile_graph
 
     graph = create_reconcile_graph("local", store=store, clock=lambda: NOW)
     results: list[PairResult] = []
     for pair in pairs:
         namespace = ("memories", pair.id)
-        stored = [PastMemory(pair.stored, pair.stored_at)]
+        before, after = (_labelled(text, label) for text in (pair.stored, pair.new))
+        stored = [PastMemory(before, pair.stored_at, speaker=speaker)]
         await store_memories(journal, store, namespace, stored)
         candidate = CandidateMemory(
-            text=pair.new,
+            text=after,
+            speaker=speaker,
             namespace=namespace,
             turn_ids=("1",),
             said_by="user",
             said_at=pair.new_at,
             conversation_id=pair.id,
         )
-        turn = Turn(id="1", role="user", content=pair.new, at=pair.new_at)
+        turn = Turn(id="1", role="user", content=pair.new, at=pair.new_at, speaker=speaker)
         output = await graph.ainvoke(
             {
                 "candidate": candidate,
@@ -84,6 +105,12 @@ async def measure_pairs(pairs: Sequence[TextPair]) -> list[PairResult]:
         )
     await journal.aclose()
     return results
+
+
+def _labelled(text: str, label: str) -> str:
+    # A text about "the user" was written by a model, which names nobody before it.
+    is_own = not text.casefold().startswith(_THIRD_PERSON)
+    return f"{label}: {text}" if label and is_own else text
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,9 @@ from benchmarks.reconcile.sets import (
 )
 from benchmarks.reconcile.storing import PastMemory, store_memories
 from memguard.journal.commit import commit
+from memguard.journal.current_keys import current_keys
 from memguard.journal.journal import Journal
+from memguard.methods.reconcile import create_reconcile_graph
 from memguard.schema.base import Namespace
 from memguard.schema.memory import (
     CandidateMemory,
@@ -42,6 +44,8 @@ class PolicyResult:
     """Names of the memories that are current; `new` is the candidate."""
     recalled: frozenset[str]
     """Names of the memories that the reader was shown."""
+    lifecycles: dict[str, Lifecycle]
+    """What became of each memory, by its name."""
 
     @property
     def wrong(self) -> tuple[str, ...]:
@@ -118,8 +122,6 @@ async def run_case(
         ],
     )
     model = exact_reader(case)
-    from memguard.journal.current_keys import current_keys
-    from memguard.methods.reconcile import create_reconcile_graph
 
     graph = create_reconcile_graph(model, store=store, clock=lambda: NOW)
     candidate = _candidate(case).located(namespace)
@@ -161,6 +163,7 @@ async def run_case(
         candidate=state,
         current=frozenset(current),
         recalled=frozenset(m.name for m in case.memories if m.text in shown),
+        lifecycles=after,
     )
 
 

@@ -10,6 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from benchmarks.reconcile import lookups, pairs, policy, scripts, sets
+from memguard.chroma.store import ChromaStore
 from memguard.schema.decision import Inconclusive
 from memguard.schema.memory import CandidateMemory, Lifecycle
 from memguard.schema.read import UnitVerdict
@@ -123,6 +124,44 @@ def test_a_case_with_a_name_that_is_not_there_is_refused() -> None:
         sets.PolicyCase.model_validate({**case.model_dump(), "memories": [memory.model_dump()]})
 
 
+# -- what follows from right answers ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("case_id", sorted(CASES))
+async def test_a_policy_case_ends_as_labelled(case_id: str) -> None:
+    case = CASES[case_id]
+    result = await policy.run_case(case)
+    assert result.wrong == ()
+    assert case.current <= result.current
+    ended = {memory.name for memory in case.memories if memory.after == ("superseded",)}
+    assert not ended & result.current
+
+
+async def test_a_correction_ends_the_old_value_when_the_event_happened() -> None:
+    case = CASES["en-16"]
+    result = await policy.run_case(case)
+    after = result.lifecycles["m1"]
+    assert after.ended_as == "superseded"
+    assert after.valid_until == sets.start_of_day(case.candidate.event_at)
+    assert after.reason
+
+
+@pytest.mark.parametrize("case_id", ["en-01", "de-16", "x-04", "fr-18", "zh-12"])
+async def test_a_policy_case_ends_the_same_on_chroma(case_id: str) -> None:
+    async with ChromaStore.memory(embed=scripts.OneDirection()) as store:
+        result = await policy.run_case(CASES[case_id], store=store)
+    assert result.wrong == ()
+
+
+async def test_look_ups_with_an_exact_adjudicator_get_what_they_need() -> None:
+    rows = [row for row in sets.lookups() if row.language in ("en", "zh")]
+    results = await lookups.measure_lookups(rows, adjudicator="exact")
+    answers = lookups.answers_wholly(results)
+    # A code that reads like a password is shown without its figures.
+    assert sum(answers.values()) >= 0.95 * len(answers)
+    assert not any(r.is_present for r in results if r.memory.label == "must_not")
+
+
 # -- how they are counted ---------------------------------------------------------------------
 
 
@@ -183,6 +222,7 @@ def test_a_policy_result_says_what_is_wrong() -> None:
         candidate="current",
         current=frozenset({"new"}),
         recalled=frozenset({"m1"}),
+        lifecycles={},
     )
     assert result.wrong == ("m1 is superseded, not unchanged",)
     assert result.wrongly_superseded == ("m1",)
