@@ -18,9 +18,8 @@ from memguard.schema.memory import Conversation, Lifecycle, Turn, lifecycle_of, 
 from memguard.testing import ScriptedChatModel
 from memguard.testing.replies import relations
 from tests.unit.methods.reconciling import ANA, JULY, JUNE, MAY, indexed_store
-from tests.unit.write.scripts import JUDGES, WRITES, scripted
+from tests.unit.write.scripts import JUDGES, RELATES, WRITES, scripted
 
-RELATES = "<new_memory>"
 HOMES = ("Porto", "Lisbon", "Rome", "Berlin")
 ONE = ConsistencyGate(k=1)
 
