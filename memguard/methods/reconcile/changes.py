@@ -91,10 +91,13 @@ def confirm(
     # Turns of a conversation without an id have the names of those of any other such.
     if names and not turns and candidate.conversation_id:
         return None
-    times = [time for time in (before.confirmed_at, at) if time is not None]
+    said_at, confirmed_at = neighbour.said_at, before.confirmed_at
+    # An older statement, imported late, confirms nothing after the memory itself.
+    if at is not None and (said_at is None or at > said_at):
+        confirmed_at = at if confirmed_at is None else max(confirmed_at, at)
     return _change(
         neighbour,
-        confirmed_at=max(times, default=None),
+        confirmed_at=confirmed_at,
         # The latest, since a client may send the same turn under ever new ids.
         confirmed_by=(*before.confirmed_by, *turns)[-MAX_CONFIRMATIONS:],
     )

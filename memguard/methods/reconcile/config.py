@@ -20,8 +20,9 @@ class Reconcile(Frozen):
     k: Annotated[int, Field(ge=1, le=50)] = 8
     """How many near memories the candidate is compared with."""
     # Measured with the built-in embedder; the page of the method has the figures.
-    min_score: UnitInterval = 0.3
-    """The similarity from which a memory counts as near. With another embedder, measure it."""
+    min_score: UnitInterval = 0.2
+    """The similarity from which a memory counts as near, in another language from half of it. With
+    another embedder, measure it."""
     on_conflict: OnConflict = "both"
     """What happens to a candidate in conflict with a stored memory."""
     duplicates: Literal["confirm", "store"] = "confirm"
