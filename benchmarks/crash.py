@@ -16,7 +16,8 @@ child starts from what was left. After each kill another process recovers and ch
 
 The kinds of work are: `write` (the write guard), `release` (from quarantine), `delete` (of
 memories, half of them with their text in the log), `store` (puts, updates and deletions of a
-guarded store) and `cache` (the units of memories, and extractions).
+guarded store), `correct` (a chain of corrections, some of which are undone) and `cache` (the units
+of memories, and extractions).
 """
 
 import argparse
@@ -38,13 +39,18 @@ from typing import Any
 
 from memguard.journal.audit import audit
 from memguard.journal.caches import DecompositionLog, ExtractionLog, LoggedExtraction
+from memguard.journal.commit import commit
 from memguard.journal.journal import Journal
 from memguard.journal.quarantine import Quarantine
 from memguard.journal.receipts import ReceiptFilter, ReceiptLog
 from memguard.journal.recovery import recover
 from memguard.journal.removal import delete_memory, forget_memory
+from memguard.journal.undo import undo
 from memguard.methods.consistency_gate.config import ConsistencyGate
-from memguard.schema.memory import CandidateMemory, record_key
+from memguard.schema.decision import AdmissionDecision
+from memguard.schema.memory import CandidateMemory, Lifecycle, lifecycle_of, record_key
+from memguard.schema.receipt import Receipt, ReceiptFactory
+from memguard.schema.relations import RecordChange
 from memguard.schema.units import Pieces
 from memguard.store_guard.store import guard_store
 from memguard.stores import ChromaStore
@@ -56,6 +62,7 @@ NAMESPACE = ("memories", "crash")
 _BATCH = 10
 _KEYS = 7
 _LATE_MODULES = ("memguard.chroma.repair", "memguard.chroma.writing")
+_PAGE = 500
 _LIVES = 4
 """Kills on one folder, one after the other."""
 
@@ -157,6 +164,54 @@ async def _store(store: ChromaStore, journal: Journal, say: Say, chance: random.
         say(done=key)
 
 
+async def _correct(store: ChromaStore, journal: Journal, say: Say, chance: random.Random) -> None:
+    """Correct a memory again and again, and undo some corrections."""
+    life = chance.getrandbits(60)
+    old: Receipt | None = None
+    for number in itertools.count():
+        receipt = _correction(f"Fact {life} step {number} holds.", old)
+        # Not acknowledged: a correction that was interrupted leaves both current until recovery.
+        say(chain=f"Fact {life} step")
+        receipt = (await commit(journal, store, [receipt])).receipts[0]
+        say(here=receipt.candidate.text)
+        if old is not None and chance.random() < 0.3:
+            await undo(journal, store, receipt.id, actor="crash")
+            say(here=old.candidate.text)
+        else:
+            old = receipt
+
+
+def _correction(text: str, old: Receipt | None) -> Receipt:
+    candidate = CandidateMemory(text=text, namespace=NAMESPACE)
+    decision = AdmissionDecision(outcome="admit", reason="no_gate", explanation="a test")
+    changes: tuple[RecordChange, ...] = ()
+    if old is not None:
+        after = Lifecycle(superseded_by=record_key(text), ended_as="superseded")
+        change = RecordChange(
+            namespace=NAMESPACE, key=old.record_key, before=Lifecycle(), after=after
+        )
+        changes = (change,)
+    return ReceiptFactory().create(
+        candidate, decision, record_key=record_key(text), changes=changes
+    )
+
+
+async def _count_broken_chains(store: ChromaStore, said: list[dict[str, Any]]) -> int:
+    """Chains of corrections without a current memory, or with more than one."""
+    chains = {line["chain"] for line in said if "chain" in line}
+    if not chains:
+        return 0
+    current: Counter[str] = Counter()
+    for offset in itertools.count(step=_PAGE):
+        items = await store.asearch(NAMESPACE, limit=_PAGE, offset=offset)
+        for item in items:
+            chain = " ".join(str(item.value["content"]).split()[:3])
+            current[chain] += lifecycle_of(item.value).is_current
+        if len(items) < _PAGE:
+            break
+    return sum(count != 1 for chain, count in current.items() if chain in chains)
+
+
 async def _cache(store: ChromaStore, journal: Journal, say: Say, chance: random.Random) -> None:
     """Cache the units of memories, and extractions."""
     del store
@@ -179,6 +234,7 @@ WORK: dict[str, Callable[[ChromaStore, Journal, Say, random.Random], Awaitable[N
     "release": _release,
     "delete": _delete,
     "store": _store,
+    "correct": _correct,
     "cache": _cache,
 }
 
@@ -199,6 +255,8 @@ async def _check(folder: Path, said: list[dict[str, Any]]) -> Checked:
             apart=len(found.without_receipt)
             + len(found.without_record)
             + len(found.altered)
+            + len(found.unmarked)
+            + await _count_broken_chains(store, said)
             + len(found.pending)
             + len(first.problems),
             again=int(bool(second.line)),

@@ -227,6 +227,7 @@ async def _check(
         *report.without_receipt,
         *report.without_record,
         *report.altered,
+        *report.unmarked,
         *report.pending,
     )
     return {

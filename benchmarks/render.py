@@ -17,9 +17,10 @@ from typing import get_args
 from rich.console import Console
 from rich.table import Table
 
+from memguard.methods.adjudication.ledger import compile_ledger
 from memguard.methods.adjudication.permissions import PS_COLUMNS
 from memguard.methods.adjudication.rendering import render_memories
-from memguard.methods.adjudication.ruling import compile_ledger, rule_on_units
+from memguard.methods.adjudication.ruling import rule_on_units
 from memguard.methods.adjudication.steps import costs_of
 from memguard.schema.read import (
     Adjudication,

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from memguard.conversations import load_conversation, read_conversation
     from memguard.errors import ConfigurationError, ErrorCode, GuardError, MemguardError
     from memguard.llm.models import resolve_model
+    from memguard.memories.memories import Memories
+    from memguard.memories.tools import create_memory_tools
     from memguard.methods.conmem.config import ConMem
     from memguard.methods.conmem.graph import create_conmem_graph
     from memguard.methods.consistency_gate import create_consistency_gate_graph
@@ -32,9 +34,9 @@ if TYPE_CHECKING:
         PermissionSemantic,
         ReadReport,
         Recall,
-        RelevanceGate,
     )
     from memguard.schema.receipt import Budget, Receipt, Usage
+    from memguard.schema.relevance_gate import RelevanceGate
     from memguard.store_guard.store import guard_store, use_source
     from memguard.write.graph import create_write_guard
     from memguard.write.report import WriteReport
@@ -53,6 +55,7 @@ __all__ = [
     "Inconclusive",
     "MemguardError",
     "MemguardMiddleware",
+    "Memories",
     "MemoryRecord",
     "PermissionSemantic",
     "ReadReport",
@@ -69,6 +72,7 @@ __all__ = [
     "create_consistency_gate_graph",
     "create_factor_compiled_graph",
     "create_memory_agent",
+    "create_memory_tools",
     "create_permission_semantic_graph",
     "create_read_guard",
     "create_reconcile_graph",
@@ -88,6 +92,8 @@ _NAMES = {
     "conversations": ("load_conversation", "read_conversation"),
     "errors": ("ConfigurationError", "ErrorCode", "GuardError", "MemguardError"),
     "llm.models": ("resolve_model",),
+    "memories.memories": ("Memories",),
+    "memories.tools": ("create_memory_tools",),
     "methods.conmem.config": ("ConMem",),
     "methods.conmem.graph": ("create_conmem_graph",),
     "methods.consistency_gate": ("create_consistency_gate_graph",),
@@ -107,9 +113,9 @@ _NAMES = {
         "PermissionSemantic",
         "ReadReport",
         "Recall",
-        "RelevanceGate",
     ),
     "schema.receipt": ("Budget", "Receipt", "Usage"),
+    "schema.relevance_gate": ("RelevanceGate",),
     "store_guard.store": ("guard_store", "use_source"),
     "write.graph": ("create_write_guard",),
     "write.report": ("WriteReport",),

@@ -36,6 +36,7 @@ from memguard.namespaces import NamespaceLike
 from memguard.portal import dual
 from memguard.prompts import Prompt
 from memguard.read.admission import AdmissionLike
+from memguard.schema.audience import Audience
 from memguard.schema.read import ReadReport, Recall
 from memguard.typed import TypedGraph, typed
 from memguard.uncheckpointed import Graph, run_uncheckpointed
@@ -51,6 +52,10 @@ class AgentContext(TypedDict, total=False):
 
     user_id: str
     """The user, who never sees the memories of another user."""
+    audience: Audience
+    """Who reads the answer; `private` when left out."""
+    participants: Any
+    """Names or ids of those who read it, or a mapping of ids to names."""
 
 
 class AgentInput(BaseModel):
@@ -155,6 +160,7 @@ def create_memory_agent(
     reconcile: ReconcileLike | None = None,
     admission: AdmissionLike | None = None,
     recall: Recall | None = None,
+    audience: Audience | None = None,
     models: Mapping[str, ModelLike] | None = None,
     prompts: Mapping[str, Prompt] | None = None,
     read: Graph | Literal[False] | None = None,
@@ -182,6 +188,8 @@ def create_memory_agent(
             by default.
         admission: Method that admits recalled memories, as in `create_read_guard`.
         recall: Which memories are recalled; see `Recall`.
+        audience: Who reads the answers: `"private"`, the default, or `"group"`; the keys `audience`
+            and `participants` of the run's context decide for one run.
         models: Other models by stage, of both guards: `writer`, `judge`, `reconciler`, the stages
             of ConMem, `adjudicator` and `decomposer`. The argument `judge` is used for the other
             stages.
@@ -218,6 +226,7 @@ def create_memory_agent(
         reconcile=reconcile,
         admission=admission,
         recall=recall,
+        audience=audience,
         models=models,
         prompts=prompts,
     )

@@ -18,7 +18,8 @@ from memguard.methods.adjudication.rendering import (
 from memguard.methods.relevance_gate import gate_by_relevance
 from memguard.quoting import FIXED_SENTENCE
 from memguard.schema.base import is_blank
-from memguard.schema.read import Ledger, RecalledMemory, RelevanceGate
+from memguard.schema.read import Ledger, RecalledMemory
+from memguard.schema.relevance_gate import RelevanceGate
 from memguard.schema.units import Unit
 
 SEEDS = (0, 1, 2, 3, 4)

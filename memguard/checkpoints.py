@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from memguard.methods.adjudication.steps import ReadState
+from memguard.methods.adjudication.state import ReadState
 from memguard.methods.conmem.state import ConMemState
 from memguard.methods.consistency_gate.judges import SupportState
 from memguard.methods.writer.readers import WriterPassState, WriterState

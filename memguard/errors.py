@@ -45,6 +45,8 @@ class ErrorCode(StrEnum):
     NAMESPACE_INVALID = "namespace-invalid"
     NAMESPACE_UNRESOLVED = "namespace-unresolved"
     INPUT_INVALID = "input-invalid"
+    MEMORY_NOT_FOUND = "memory-not-found"
+    IMPORT_CONFLICT = "import-conflict"
     FILE_UNREADABLE = "file-unreadable"
     STORE_MISSING = "store-missing"
     STORE_PATH = "store-path"

@@ -15,6 +15,7 @@ from memguard.prompts import Prompt
 from memguard.read import admission as reading
 from memguard.read.admission import AdmissionLike
 from memguard.read.graph import create_read_guard
+from memguard.schema.audience import Audience
 from memguard.schema.failures import failure_of
 from memguard.schema.read import Recall
 from memguard.state_keys import check_names
@@ -86,6 +87,7 @@ def create_guards(
     recall: Recall | None,
     models: Mapping[str, ModelLike] | None,
     prompts: Mapping[str, Prompt] | None,
+    audience: Audience | None = None,
     **shared: Any,
 ) -> tuple[Graph | None, Graph | None]:
     """The read and the write guard of a host; `None` for one that is turned off.
@@ -107,10 +109,11 @@ def create_guards(
     settings = {
         "admission": admission,
         "recall": recall,
+        "audience": audience,
         "gates": gates,
         "reconcile": reconcile,
     }
-    for_read = _only(settings, ("admission", "recall"))
+    for_read = _only(settings, ("admission", "recall", "audience"))
     for_write = _only(settings, ("gates", "reconcile"))
     _check_effect(read, for_read, parameter="read")
     _check_effect(write, for_write, parameter="write")

@@ -30,6 +30,7 @@ from memguard.namespaces import NamespaceLike, user_settings
 from memguard.portal import run_sync
 from memguard.prompts import Prompt
 from memguard.read.admission import AdmissionLike
+from memguard.schema.audience import Audience
 from memguard.schema.read import ReadReport, Recall
 from memguard.uncheckpointed import Graph
 from memguard.write.gates import GateLike
@@ -158,6 +159,7 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
         reconcile: ReconcileLike | None = None,
         admission: AdmissionLike | None = None,
         recall: Recall | None = None,
+        audience: Audience | None = None,
         models: Mapping[str, ModelLike] | None = None,
         prompts: Mapping[str, Prompt] | None = None,
         read: Graph | Literal[False] | None = None,
@@ -178,6 +180,8 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
                 do by default.
             admission: Method that admits recalled memories, as in `create_read_guard`.
             recall: Which memories are recalled; see `Recall`.
+            audience: Who reads the answers: `"private"`, the default, or `"group"`; the keys
+                `audience` and `participants` of the run's context decide for one run.
             models: Other models by stage, of both guards: `writer`, `judge`, `reconciler`, the
                 stages of ConMem, `adjudicator` and `decomposer`.
             prompts: Your own prompts by name, of both guards.
@@ -207,6 +211,7 @@ class MemguardMiddleware(AgentMiddleware[MemguardState, Any, Any]):
             reconcile=reconcile,
             admission=admission,
             recall=recall,
+            audience=audience,
             models=models,
             prompts=prompts,
         )

@@ -83,6 +83,25 @@ def user_settings(configurable: Mapping[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in configurable.items() if not str(k).startswith(_INTERNAL)}
 
 
+def run_values() -> dict[str, Any]:
+    """The values of the run in progress: its `context`, and before it `configurable`.
+
+    Returns:
+        No values outside of a run.
+    """
+    try:
+        return _values(get_runtime())
+    except RuntimeError:
+        return {}
+
+
+def owned_by_user(template: NamespaceLike) -> bool:
+    """Whether a template is filled with the id of the run's user, `{user_id}`."""
+    if callable(template):
+        return False
+    return any("{user_id}" in label for label in _labels(template))
+
+
 def _values(runtime: Runtime[Any]) -> dict[str, Any]:
     context = runtime.context
     if context is None:

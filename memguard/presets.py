@@ -17,10 +17,9 @@ from memguard.read.admission import AdmissionSpec
 from memguard.schema.read import (
     FACTOR_COMPILED_PRESETS,
     PERMISSION_SEMANTIC_PRESETS,
-    RELEVANCE_GATE_PRESETS,
-    RelevanceGate,
     Rendering,
 )
+from memguard.schema.relevance_gate import RELEVANCE_GATE_PRESETS, RelevanceGate
 
 GateSpec = ConsistencyGate | ConMem
 

@@ -13,12 +13,15 @@ import typer
 import memguard
 from memguard.cli import (
     calibrate,
+    changes,
     chat,
     check,
     demo,
     doctor,
+    exchange,
     explain,
     graph,
+    memories,
     models,
     presets,
     quarantine,
@@ -78,6 +81,15 @@ app.command("check")(check.check)
 app.command("chat")(chat.chat)
 app.command("recall")(recall.recall)
 app.command("search")(search.search)
+app.command("list")(memories.list_memories)
+app.command("show")(memories.show)
+app.command("history")(memories.history)
+app.command("add")(changes.add)
+app.command("edit")(changes.edit)
+app.command("delete")(changes.delete)
+app.command("undo")(changes.undo)
+app.command("export")(exchange.export)
+app.command("import")(exchange.import_file)
 app.add_typer(receipts.app, name="receipts")
 app.add_typer(quarantine.app, name="quarantine")
 app.command("rescore")(rescore.rescore)

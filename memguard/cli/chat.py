@@ -1,44 +1,52 @@
-"""`memguard chat`: talk to an agent with memory, and inspect and correct what it remembers."""
+"""`memguard chat`: talk to an agent with memory, and inspect and correct what it remembers.
+
+Without a model there is no answer: each line is stored by the local path, and what an answer would
+use is printed with the reasons.
+"""
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from memguard.cli import options
+from memguard.cli.memories import print_detail, print_entries, print_history
 from memguard.cli.opening import create_journal, open_store, pick_model
 from memguard.cli.options import actor_of, namespace_of, template_of
-from memguard.cli.output import (
-    console,
-    counts_line,
-    print_decisions,
-    print_table,
-    provenance_of,
-)
-from memguard.cli.show import print_read
-from memguard.errors import ErrorCode, GuardError, InvalidInputError, ModelConfigurationError
+from memguard.cli.output import console, counts_line, print_decisions
+from memguard.cli.show import print_read, print_units
+from memguard.errors import ErrorCode, GuardError, InvalidInputError
 
 if TYPE_CHECKING:
-    from memguard.journal.journal import Journal
-    from memguard.schema.base import Namespace
+    from memguard.llm.models import Model
+    from memguard.memories.memories import Memories
+    from memguard.memories.values import MemoryEntry
     from memguard.schema.read import ReadReport
-    from memguard.stores import ChromaStore
     from memguard.uncheckpointed import Graph
     from memguard.write.report import WriteReport
 
 _QUIT = ("/quit", "/exit")
-_MAX_LISTED = 100
+_MAX_LISTED = 200
 """Memories that `/memories` prints, and that the other commands can number."""
+_MAX_CHANGES = 20
+"""Decisions that `/history` prints without a memory."""
 _HELP = """\
-/why            what the last answer used, what was withheld, and what was remembered
-/memories       the stored memories, numbered
-/forget N       erase memory N, from the store and from the log; cannot be undone
-/edit N TEXT    replace memory N by your own text
-/undo           delete what the last turn or edit stored
-/quit           end"""
+/why              what the last answer used, what was withheld, and what was remembered
+/memories         all memories, numbered; those that were replaced or deleted are marked
+/history [N]      how memory N came to be; without N the latest decisions
+/edit N TEXT      put your own text in the place of memory N
+/delete N         take memory N out of use
+/forget N         erase memory N, from the store and from the log; cannot be undone
+/undo [RECEIPT]   take back the last turn or change, or the decision of a receipt
+/export FILE      write all memories with their receipts to a file
+/quit             end"""
+
+AnswerTurn = Callable[[str], dict[str, Any]]
+"""Answers a line of the person, prints the answer, and returns `read` and `writes`."""
 
 
 def chat(
@@ -61,72 +69,72 @@ def chat(
 ) -> None:
     """Talk to an agent with memory.
 
-    `/why` prints what the last answer used and what was remembered. `/help` lists all commands.
+    Without a model, what an answer would use is printed instead, and your lines are remembered by
+    the local path. `/why` prints what the last answer used and what was remembered. `/help` lists
+    all commands.
     """
-    from langgraph.checkpoint.memory import InMemorySaver
-
-    from memguard.agent import create_memory_agent
-    from memguard.llm.models import MODEL_HINT
+    from memguard.memories.memories import Memories
     from memguard.presets import choose_admission, choose_gates, split_presets
 
     answering = pick_model(model, base_url=base_url)
-    # `pick_model` falls back to "local", which can judge but not answer.
-    if isinstance(answering, str):
-        msg = f"chat needs a model that answers; {MODEL_HINT}"
-        raise ModelConfigurationError(msg, code=ErrorCode.MODEL_MISSING)
     gates = gate or ["consistency"]
     for_gates, for_admission = split_presets(preset or (), gates=gates, admission=admission)
     labels = namespace_of(user, namespace)
+    judging = None if judge is None else pick_model(judge, base_url=base_url)
+    settings: dict[str, Any] = {
+        "gates": choose_gates(gates, presets=for_gates),
+        "admission": choose_admission(admission, presets=for_admission),
+        "namespace": template_of(labels),
+    }
     with open_store(store, embed=embed) as opened, create_journal(store) as journal:
-        agent = create_memory_agent(
-            answering,
-            judge=None if judge is None else pick_model(judge, base_url=base_url),
-            gates=choose_gates(gates, presets=for_gates),
-            admission=choose_admission(admission, presets=for_admission),
-            store=opened,
-            namespace=template_of(labels),
-            receipts=journal,
-            system=system,
-            # The conversation ends with the program; only memories outlast it.
-            checkpointer=InMemorySaver(),
+        settings |= {"store": opened, "receipts": journal}
+        # `pick_model` falls back to "local", which can judge but not answer.
+        answer_turn = (
+            _without_model("local" if judging is None else judging, settings)
+            if isinstance(answering, str)
+            else _with_model(answering, judge=judging, system=system, settings=settings)
         )
-        session = _ChatSession(agent=agent, store=opened, journal=journal, namespace=labels)
-        _talk(session, thread=uuid.uuid4().hex)
+        memories = Memories(opened, namespace=labels, receipts=journal)
+        if isinstance(answering, str):
+            console().print("no model answers: what an answer would use is printed instead")
+        _talk(_ChatSession(answer_turn=answer_turn, memories=memories))
 
 
-def _talk(session: "_ChatSession", *, thread: str) -> None:
-    out = console()
-    out.print(f"memories of {' / '.join(session.namespace)}; /help lists the commands, /quit ends")
-    for line in _lines():
-        if line in _QUIT:
-            return
-        try:
-            if line.startswith("/"):
-                if not session.command(line):
-                    out.print(_HELP)
-            else:
-                _turn(session, line, thread=thread)
-        except (GuardError, InvalidInputError) as error:
-            # One failure must not end the conversation, which exists in this process only.
-            out.print(f"not done: {error.message}")
+def _with_model(model: "Model", *, judge: Any, system: str, settings: dict[str, Any]) -> AnswerTurn:
+    """Turns of an agent, whose answer is printed while it is streamed."""
+    from langgraph.checkpoint.memory import InMemorySaver
+
+    from memguard.agent import create_memory_agent
+
+    agent = create_memory_agent(
+        model,
+        judge=judge,
+        system=system,
+        # The conversation ends with the program; only memories outlast it.
+        checkpointer=InMemorySaver(),
+        **settings,
+    )
+    return partial(_stream_turn, agent, thread=uuid.uuid4().hex)
 
 
-def _lines() -> Iterator[str]:
-    """The lines that the person types, until the end of the input."""
-    while True:
-        try:
-            line = console().input("\nyou  ").strip()
-        except EOFError:
-            return
-        if line:
-            yield line
+def _without_model(judge: Any, settings: dict[str, Any]) -> AnswerTurn:
+    """Turns that only read and write memory."""
+    from memguard.read.graph import create_read_guard
+    from memguard.write.graph import create_write_guard
+
+    shared = {name: settings[name] for name in ("store", "namespace", "receipts")}
+    reader = create_read_guard(judge, admission=settings["admission"], **shared)
+    # A line that cannot be remembered must not end the conversation.
+    writer = create_write_guard(judge, gates=settings["gates"], on_failure="report", **shared)
+    # The turns of this conversation: the writer reads each once, and the reader takes the earlier
+    # ones as the dialogue.
+    return partial(_local_turn, [], reader=reader, writer=writer)
 
 
-def _turn(session: "_ChatSession", text: str, *, thread: str) -> None:
-    """Run one turn and print the answer while it is streamed."""
+def _stream_turn(agent: "Graph", text: str, *, thread: str) -> dict[str, Any]:
     out = console()
     out.print("agent ", end="")
-    stream: Any = session.agent.stream(
+    stream: Any = agent.stream(
         {"messages": [("user", text)]},
         {"configurable": {"thread_id": thread}},
         stream_mode=["messages", "values"],
@@ -144,17 +152,49 @@ def _turn(session: "_ChatSession", text: str, *, thread: str) -> None:
             is_streamed = True
     # A model that cannot stream sends its whole answer with the state.
     out.print("" if is_streamed else state["messages"][-1].text)
-    session.record(state)
+    return state
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Change:
-    """A change that `/undo` can take back."""
+def _local_turn(
+    messages: list[Any], text: str, *, reader: "Graph", writer: "Graph"
+) -> dict[str, Any]:
+    messages.append(("user", text))
+    read: ReadReport = reader.invoke({"messages": messages})["read"]
+    if read.admitted:
+        print_units(read, read.admitted, title="      an answer would use:")
+    else:
+        console().print("      an answer would use no memory")
+    # Read before written: what is said now must not be its own memory.
+    writes: WriteReport = writer.invoke({"messages": messages})["writes"]
+    return {"read": read, "writes": writes}
 
-    stored: tuple[str, ...]
-    """Ids of the receipts of what was stored."""
-    replaced: str = ""
-    """The text of the memory that was replaced."""
+
+def _talk(session: "_ChatSession") -> None:
+    out = console()
+    labels = " / ".join(session.memories.namespace)
+    out.print(f"memories of {labels}; /help lists the commands, /quit ends")
+    for line in _lines():
+        if line in _QUIT:
+            return
+        try:
+            if not line.startswith("/"):
+                session.turn(line)
+            elif not session.command(line):
+                out.print(_HELP)
+        except (GuardError, InvalidInputError) as error:
+            # One failure must not end the conversation, which exists in this process only.
+            out.print(f"not done: {error.message}")
+
+
+def _lines() -> Iterator[str]:
+    """The lines that the person types, until the end of the input."""
+    while True:
+        try:
+            line = console().input("\nyou  ").strip()
+        except EOFError:
+            return
+        if line:
+            yield line
 
 
 @dataclass(kw_only=True)
@@ -164,26 +204,30 @@ class _ChatSession:
     The methods named like commands run them; `command` finds the one that a line names.
     """
 
-    agent: "Graph"
-    store: "ChromaStore"
-    journal: "Journal"
-    namespace: "Namespace"
+    answer_turn: AnswerTurn
+    memories: "Memories"
     read: "ReadReport | None" = None
     writes: "WriteReport | None" = None
-    changes: list[_Change] = field(default_factory=list[_Change])
+    changes: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
+    """The receipts of each turn and command that changed something, for `/undo`."""
 
-    def record(self, state: dict[str, Any]) -> None:
-        """Record the reports of a turn, and print them in one line."""
+    def turn(self, text: str) -> None:
+        """Answer a line, and print in one line what memory did."""
         from rich.text import Text
 
+        state = self.answer_turn(text)
         self.read, self.writes = state.get("read"), state.get("writes")
         parts: list[str] = []
         if self.read is not None and (self.read.admitted or self.read.withheld):
             parts.append(f"used {len(self.read.admitted)}, withheld {len(self.read.withheld)}")
         if self.writes is not None:
-            stored = tuple(r.id for r in self.writes.receipts if r.outcome == "stored")
-            if stored:
-                self.changes.append(_Change(stored=stored))
+            changed = tuple(
+                receipt.id
+                for receipt in self.writes.receipts
+                if receipt.outcome == "stored" or receipt.changes
+            )
+            if changed:
+                self.changes.append(changed)
             if self.writes.receipts:
                 parts.append(counts_line(dict(self.writes.counts)))
             parts.extend(f"not done: {failure.message}" for failure in self.writes.failures)
@@ -201,9 +245,12 @@ class _ChatSession:
         commands = {
             "/why": self.why,
             "/memories": self.list_memories,
-            "/forget": partial(self.forget, rest.strip()),
+            "/history": partial(self.history, rest.strip()),
             "/edit": partial(self.edit, rest.strip()),
-            "/undo": self.undo,
+            "/delete": partial(self.delete, rest.strip()),
+            "/forget": partial(self.forget, rest.strip()),
+            "/undo": partial(self.undo, rest.strip()),
+            "/export": partial(self.export, rest.strip()),
         }
         if name not in commands:
             return False
@@ -221,99 +268,89 @@ class _ChatSession:
             print_decisions(self.writes.receipts, title=title)
 
     def list_memories(self) -> None:
-        """Print what is stored, with the numbers that `/forget` and `/edit` take."""
-        items = self._items()
-        if not items:
+        """Print all memories, with the numbers that the other commands take."""
+        entries = self._entries()
+        if entries:
+            print_entries(entries, numbered=True)
+        else:
             console().print("nothing is stored")
+
+    def history(self, name: str) -> None:
+        """Print the chain of corrections of a memory, or the latest decisions."""
+        from memguard.stores import ReceiptFilter, ReceiptLog
+
+        log = ReceiptLog(self.memories.journal)
+        if name:
+            entry = self._entry(name)
+            print_detail(self.memories.show(entry.id))
+            console().print("\nHistory", style="bold")
+            print_history(self.memories.history(entry.id), log=log)
             return
-        rows = [(str(n), str(item.value.get("content", ""))) for n, item in enumerate(items, 1)]
-        print_table("", ("", "memory"), rows)
+        page = log.list(ReceiptFilter(namespace=self.memories.namespace), limit=_MAX_CHANGES)
+        print_decisions(page.receipts, title="The latest decisions, newest first")
 
-    def forget(self, number: str) -> None:
+    def edit(self, arguments: str) -> None:
+        """Put a text of the person in the place of a memory."""
+        name, _, rest = arguments.partition(" ")
+        entry, text = self._entry(name), rest.strip()
+        if not text:
+            _refuse("an edit needs the new text: /edit 2 I live in Porto now.")
+        receipt = self.memories.edit(entry.id, text, actor=actor_of(), reason="")
+        self.changes.append((receipt.id,))
+        console().print("stored in your words")
+
+    def delete(self, name: str) -> None:
+        """Take a memory out of use."""
+        receipt = self.memories.delete(self._entry(name).id, actor=actor_of())
+        self.changes.append((receipt.id,))
+        console().print("deleted; /undo brings it back, /forget erases it")
+
+    def forget(self, name: str) -> None:
         """Erase a memory from the store, and its text from the log."""
-        from memguard.stores import forget_memory
-
-        item = self._item(number)
-        self._remove(forget_memory, _receipt_of(item), item=item, reason="asked in the chat")
+        entry = self._entry(name)
+        self.memories.forget(entry.id, actor=actor_of(), reason="asked in the chat")
         # An undo could store the erased text again.
         self.changes.clear()
         console().print("forgotten")
 
-    def edit(self, arguments: str) -> None:
-        """Replace a memory by a text of the person."""
-        number, _, rest = arguments.partition(" ")
-        item, text = self._item(number), rest.strip()
-        if not text:
-            _refuse("an edit needs the new text: /edit 2 I live in Porto now.")
-        old = str(item.value.get("content", ""))
-        # Stored before the old one is deleted: if this fails, the old one is still there.
-        receipt = self._store_text(text, replaced=old)
-        # The key of a memory is derived from its text: deleting an unchanged one would delete both.
-        if text != old:
-            self._delete(_receipt_of(item), item=item)
-            self.changes.append(_Change(stored=(receipt,), replaced=old))
-        console().print("stored in your words")
-
-    def undo(self) -> None:
-        """Delete what the last turn or edit stored, and restore what an edit replaced."""
+    def undo(self, receipt_id: str) -> None:
+        """Take back a decision, or all decisions of the last turn or command."""
+        if receipt_id:
+            self.memories.undo(receipt_id, actor=actor_of())
+            console().print("taken back: 1")
+            return
         if not self.changes:
             _refuse("there is nothing to undo")
-        last = self.changes.pop()
-        for receipt in last.stored:
-            self._delete(receipt)
-        if last.replaced:
-            self._store_text(last.replaced, replaced="")
-        console().print(f"taken back: {len(last.stored)}")
+        # The last first: a later decision of a turn may build on an earlier one.
+        receipt_ids = self.changes[-1]
+        for last in reversed(receipt_ids):
+            self.memories.undo(last, actor=actor_of())
+        self.changes.pop()
+        console().print(f"taken back: {len(receipt_ids)}")
 
-    def _store_text(self, text: str, *, replaced: str) -> str:
-        """Store what a person wrote, without a judge; returns the id of the receipt."""
-        from memguard.portal import run_sync
-        from memguard.write.review import store_wording
+    def export(self, file: str) -> None:
+        """Write all memories to a file that does not exist yet."""
+        if not file:
+            _refuse("an export needs a file: /export memories.jsonl")
+        if Path(file).exists():
+            _refuse(f"{file!r} exists: name a new file")
+        report = self.memories.export(file)
+        console().print(f"{report.memories} memories and {report.receipts} receipts in {file}")
 
-        stored = store_wording(
-            self.journal,
-            self.store,
-            text,
-            namespace=self.namespace,
-            actor=actor_of(),
-            instead_of=replaced,
-        )
-        return run_sync(stored).id
+    def _entries(self) -> "Sequence[MemoryEntry]":
+        """All memories, oldest first, so that a number means the same in the next command."""
+        page = self.memories.list(limit=_MAX_LISTED, include_superseded=True)
+        return sorted(page.memories, key=lambda entry: (entry.stored_at, entry.id))
 
-    def _delete(self, receipt: str, *, item: Any = None) -> None:
-        from memguard.stores import delete_memory
-
-        self._remove(delete_memory, receipt, item=item, reason="changed in the chat")
-
-    def _remove(self, remove: Any, receipt: str, *, item: Any, reason: str) -> None:
-        from memguard.portal import run_sync
-
-        if receipt:
-            run_sync(remove(self.journal, self.store, receipt, actor=actor_of(), reason=reason))
-        elif item is not None:
-            # Another program stored the item, so the log does not contain its text.
-            self.store.delete(tuple(item.namespace), item.key)
-
-    def _items(self) -> list[Any]:
-        """The items of exactly this namespace, oldest first."""
-        from memguard.paging import search_exactly
-        from memguard.portal import run_sync
-
-        items = run_sync(search_exactly(self.store, self.namespace, limit=_MAX_LISTED))
-        # A fixed order, so that a number means the same memory in the next command.
-        return sorted(items, key=lambda item: (item.created_at, item.key))
-
-    def _item(self, number: str) -> Any:
-        items = self._items()
-        if not number.isdecimal() or not 1 <= int(number) <= len(items):
-            advice = f"use a number from 1 to {len(items)}" if items else "nothing is stored"
-            _refuse(f"{number!r} is not the number of a memory: {advice}; see /memories")
-        return items[int(number) - 1]
-
-
-def _receipt_of(item: Any) -> str:
-    """The id of the receipt of an item; empty for an item of another program."""
-    return str(provenance_of(item.value).get("receipt_id", ""))
+    def _entry(self, name: str) -> "MemoryEntry":
+        entries = self._entries()
+        if name.isdecimal() and 1 <= int(name) <= len(entries):
+            return entries[int(name) - 1]
+        matches = [entry for entry in entries if name and entry.id.startswith(name)]
+        if len(matches) == 1:
+            return matches[0]
+        advice = f"use a number from 1 to {len(entries)}" if entries else "nothing is stored"
+        return _refuse(f"{name!r} is not the number of a memory: {advice}; see /memories")
 
 
 def _refuse(message: str) -> NoReturn:

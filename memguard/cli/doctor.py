@@ -203,6 +203,7 @@ def _memories(store: str, *, embed: str | None) -> Result:
     counts = (
         (len(found.without_record), "in the receipts and not in the store"),
         (len(found.altered), "with another text than in the receipts"),
+        (len(found.unmarked), "whose change of another memory is not in the store"),
         (len(found.pending), "whose write or deletion was interrupted"),
     )
     amiss = ", ".join(f"{count} {what}" for count, what in counts if count)

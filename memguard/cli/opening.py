@@ -1,13 +1,17 @@
 """Open the store, the journal and the model that the options of a command name."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memguard.cli.options import namespace_of
 from memguard.errors import ErrorCode, InvalidInputError
 
 if TYPE_CHECKING:
     from memguard.journal.journal import Journal
     from memguard.llm.models import Model
+    from memguard.memories.memories import Memories
     from memguard.stores import ChromaStore
 
 JOURNAL_FILE = "memguard.sqlite3"
@@ -111,3 +115,35 @@ def server_address(store: str) -> tuple[str, int] | None:
     if not colon or not port.isdecimal() or "/" in host or "\\" in host or not host:
         return None
     return host, int(port)
+
+
+@contextmanager
+def open_memories(
+    store: str,
+    *,
+    embed: str | None,
+    user: str | None,
+    namespace: list[str] | None,
+    create: bool = False,
+) -> "Generator[Memories]":
+    """The memories of the namespace that the options name; the store is closed at the end.
+
+    Args:
+        store: The folder of the store, or host and port.
+        embed: The embedding model; `None` for the built-in one.
+        user: The user, as in `namespace_of`.
+        namespace: The labels, as in `namespace_of`.
+        create: Whether to create a folder that does not exist.
+
+    Raises:
+        InvalidInputError: If a label is blank, or there is no store and none is to be created.
+    """
+    from memguard.memories.memories import Memories
+
+    labels = namespace_of(user, namespace)
+    # The path and not an open journal: a command that only looks at the store creates no file.
+    with (
+        open_store(store, embed=embed, create=create) as opened,
+        Memories(opened, namespace=labels, receipts=journal_path(store)) as memories,
+    ):
+        yield memories

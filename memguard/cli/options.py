@@ -1,6 +1,7 @@
 """Options that several commands share. A value on the command line overrides the environment."""
 
 import getpass
+import shlex
 from typing import Annotated
 
 import typer
@@ -78,6 +79,13 @@ ConversationOption = Annotated[
 ActorOption = Annotated[
     str | None, typer.Option("--actor", help="Name for the log; your login name by default.")
 ]
+MemoryArgument = Annotated[
+    str, typer.Argument(help="Id of the memory, or its first characters.", metavar="ID")
+]
+ReasonOption = Annotated[
+    str, typer.Option("--reason", help="Why, for the history; it stays in the log.")
+]
+YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask before it is done.")]
 ReceiptArgument = Annotated[
     str, typer.Argument(help="Id of the receipt, or its first characters.", metavar="ID")
 ]
@@ -96,6 +104,19 @@ def namespace_of(user: str | None, namespace: list[str] | None) -> tuple[str, ..
         msg = f"the namespace {labels!r} has a blank label: give --user and --namespace a value"
         raise InvalidInputError(msg, code=ErrorCode.NAMESPACE_INVALID)
     return labels
+
+
+def same_place(store: str, user: str | None, namespace: list[str] | None) -> str:
+    """The options of a command that is about the same namespace, for a hint; begins with a space.
+
+    Options with their default are left out.
+    """
+    words = ["--store", store] if store != "memory" else []
+    if namespace:
+        words += [word for label in namespace for word in ("--namespace", label)]
+    elif user is not None:
+        words += ["--user", user]
+    return "".join(f" {shlex.quote(word)}" for word in words)
 
 
 def template_of(namespace: tuple[str, ...]) -> tuple[str, ...]:

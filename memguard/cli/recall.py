@@ -12,6 +12,8 @@ from memguard.cli.show import print_read
 from memguard.errors import ErrorCode, InvalidInputError
 
 if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+
     from memguard.read.admission import AdmissionSpec
     from memguard.schema.read import Recall
 
@@ -52,6 +54,13 @@ def recall(
     latest: Annotated[
         bool, typer.Option("--latest", help="Recall the latest memories instead of the nearest.")
     ] = False,
+    audience: Annotated[
+        str,
+        typer.Option(
+            help="Who reads the answer: private, or group (sensitive memories, and those of other "
+            "owners, are withheld)."
+        ),
+    ] = "private",
     superseded: Annotated[
         bool, typer.Option("--superseded", help="Include memories that a later one superseded.")
     ] = False,
@@ -62,8 +71,10 @@ def recall(
     Also prints what is withheld, and the exact section of the prompt. Without a model, rules and
     the built-in embedder judge. They need no key and no network, and are weaker.
     """
+    from memguard.read.audience import check_audience
     from memguard.read.graph import create_read_guard
 
+    readers = check_audience(audience)
     settings = _recall(limit, since=since, until=until, latest=latest, superseded=superseded)
     spec = _admission(admission, rendering=rendering, preset=preset)
     labels, documents = namespace_of(user, namespace), _evidence(evidence)
@@ -83,8 +94,11 @@ def recall(
             # Seconds. No user waits for an answer here, and the first read loads the models.
             deadline=300.0,
             on_failure="raise",
+            audience=readers,
         )
-        read = guard.invoke({"query": query, "evidence": documents})["read"]
+        # The user of the command asks; without one, nobody is known to.
+        config: RunnableConfig = {"configurable": {"user_id": user} if user else {}}
+        read = guard.invoke({"query": query, "evidence": documents}, config)["read"]
     if as_json:
         print_json(read)
         return

@@ -108,8 +108,8 @@ def print_read(read: "ReadReport", *, whole: bool = False) -> None:
     out.print(f"{namespaces}: {read.query}", style="bold")
     out.print(f"  {_situation(read)}")
     out.print(f"  receipt {read.id}, {read.at:%Y-%m-%d %H:%M} UTC")
-    _print_units(read, read.admitted, title=f"\nMay be used: {len(read.admitted)}")
-    _print_units(read, read.withheld, title=f"\nWithheld: {len(read.withheld)}")
+    print_units(read, read.admitted, title=f"\nMay be used: {len(read.admitted)}")
+    print_units(read, read.withheld, title=f"\nWithheld: {len(read.withheld)}")
     out.print("\nThe section, exactly as it goes into the prompt", style="bold")
     # Not with `print`, which would wrap lines that are not wrapped in the prompt.
     out.out(read.memory_context or "(nothing: no section is added)", highlight=False)
@@ -279,7 +279,8 @@ def _situation(read: "ReadReport") -> str:
     return f"{read.method}: what the query asks for was not judged{detail}"
 
 
-def _print_units(read: "ReadReport", verdicts: Sequence["UnitVerdict"], *, title: str) -> None:
+def print_units(read: "ReadReport", verdicts: Sequence["UnitVerdict"], *, title: str) -> None:
+    """Print units by permission, with the row and the reason that decided about each."""
     from rich.text import Text
 
     out = console()

@@ -13,10 +13,13 @@ from langgraph.store.base import BaseStore, GetOp, Item, SearchOp
 
 from memguard.journal.events import pending_intents, pending_receipts, to_json
 from memguard.journal.journal import Journal
+from memguard.journal.marks import location_id, logged_changes, marks_of, state_digest
 from memguard.journal.receipts import ReceiptFilter
-from memguard.journal.storing import is_item_of
+from memguard.journal.storing import NamespacedKey, is_item_of
 from memguard.portal import call_store
 from memguard.schema.base import Namespace
+from memguard.schema.memory import Lifecycle, lifecycle_of
+from memguard.schema.relations import RecordChange
 
 _BATCH = 500
 
@@ -58,15 +61,18 @@ class Audit:
     """Receipts whose key contains another text now."""
     pending: tuple[str, ...]
     """Receipts whose write or deletion was interrupted; `recover` completes it."""
-    checked_records: int
+    unmarked: tuple[str, ...] = ()
+    """Receipts whose change of another memory is not in the store, though that memory is."""
+    checked_records: int = 0
     """Number of items of the store that were compared."""
-    checked_receipts: int
+    checked_receipts: int = 0
     """Number of receipts that were compared."""
 
     @property
     def agrees(self) -> bool:
         """Whether there is no difference."""
-        return not (self.without_receipt or self.without_record or self.altered or self.pending)
+        missing = self.without_receipt or self.without_record or self.unmarked
+        return not (missing or self.altered or self.pending)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,6 +94,7 @@ async def audit(journal: Journal, store: BaseStore, *, namespace: Namespace = ()
         MemguardError: If the log or the store cannot be read.
     """
     missing, altered, receipts = await _check_receipts(journal, store, namespace)
+    unmarked = await missing_marks(journal, store, namespace=namespace)
     unaccounted, records = await _check_records(journal, store, namespace)
     # Last: writes that end during the audit are not reported as interrupted.
     pending = await journal.aread(_pending, namespace)
@@ -95,6 +102,7 @@ async def audit(journal: Journal, store: BaseStore, *, namespace: Namespace = ()
         without_receipt=unaccounted,
         without_record=missing,
         altered=altered,
+        unmarked=tuple(dict.fromkeys(mark.receipt_id for mark in unmarked)),
         pending=pending,
         checked_records=records,
         checked_receipts=receipts,
@@ -140,6 +148,94 @@ async def _check_records(
         unaccounted.extend(location for location in locations if location not in accounted)
         if len(locations) < _BATCH:
             return tuple(unaccounted), offset
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MissingMark:
+    """A change that is in the log and not in the store."""
+
+    receipt_id: str
+    """The last decision on the memory."""
+    change: RecordChange
+    """From the state that the store has to the one that the log has."""
+
+
+async def missing_marks(
+    journal: Journal, store: BaseStore, *, namespace: Namespace = ()
+) -> tuple[MissingMark, ...]:
+    """The changes of memories that the store has lost, below a namespace.
+
+    A memory that the store has in a state which the log does not know was changed by another
+    process, and is left out.
+
+    Raises:
+        MemguardError: If the log or the store cannot be read.
+    """
+    missing: list[MissingMark] = []
+    after = 0
+    while marked := await journal.aread(_marked, namespace, after=after):
+        after = marked[-1].seq
+        locations = [GetOp(*mark.location, refresh_ttl=False) for mark in marked]
+        items = await call_store(store, locations)
+        for mark, item in zip(marked, items, strict=True):
+            state = None if item is None else lifecycle_of(item.value)
+            if state is None or state == mark.state or state_digest(state) not in mark.earlier:
+                continue
+            labels, key = mark.location
+            change = RecordChange(namespace=labels, key=key, before=state, after=mark.state)
+            missing.append(MissingMark(receipt_id=mark.receipt_id, change=change))
+    return tuple(missing)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Marked:
+    seq: int
+    receipt_id: str
+    location: NamespacedKey
+    state: Lifecycle
+    """The last state that the log has."""
+    earlier: frozenset[str]
+    """Digests of the states before."""
+
+
+def _marked(db: sqlite3.Connection, namespace: Namespace, *, after: int) -> list[_Marked]:
+    """The memories that decisions have changed, each at its last change."""
+    rows = db.execute(
+        """SELECT max(seq) AS last, receipt_id, candidate_id FROM events WHERE kind = 'marking'
+        GROUP BY candidate_id HAVING last > ? ORDER BY last LIMIT ?""",
+        (after, _BATCH),
+    ).fetchall()
+    marked: list[_Marked] = []
+    for seq, receipt_id, digest in rows:
+        for change in logged_changes(db, receipt_id):
+            if location_id(change.namespace, change.key) != digest:
+                continue
+            marks = marks_of(db, change.namespace, change.key)
+            is_settled = bool(marks) and marks[-1].seq == seq and marks[-1].settled
+            is_below = change.namespace[: len(namespace)] == namespace
+            if is_settled and is_below and not _is_replaced(db, change, seq):
+                marked.append(
+                    _Marked(
+                        seq=seq,
+                        receipt_id=receipt_id,
+                        location=(change.namespace, change.key),
+                        state=change.after,
+                        earlier=frozenset(mark.before for mark in marks),
+                    )
+                )
+    return marked
+
+
+def _is_replaced(db: sqlite3.Connection, change: RecordChange, seq: int) -> bool:
+    """Whether the caller of a guarded store has put another item under the key since."""
+    row = db.execute(
+        """SELECT 1 FROM receipts CROSS JOIN events AS put
+        ON put.receipt_id = receipts.id AND put.kind IN ('stored', 'released')
+        WHERE namespace = ? AND record_key = ? AND put.seq > ?
+        AND json_extract(receipts.body, '$.value') IS NOT NULL LIMIT 1""",
+        (to_json(change.namespace), change.key, seq),
+    ).fetchone()
+    return row is not None
 
 
 def _expected(db: sqlite3.Connection, namespace: Namespace, *, after: int) -> tuple[_Expected, ...]:

@@ -245,7 +245,7 @@ class Committer:
                     owners.setdefault((receipt.namespace, key), choice.owner)
             if owners.setdefault((receipt.namespace, key), candidate_id) != candidate_id:
                 receipt = _as_duplicate(receipt)
-            entry.receipt = receipt.model_copy(update={"record_key": key})
+            entry.receipt = _under_key(receipt, key)
         # Once only: after an interrupted commit, a memory would be compared with itself.
         for entry in batch:
             entry.compared = True
@@ -293,6 +293,24 @@ def _resolve(entry: _QueuedCommit, result: Receipt | Exception) -> None:
 def _is_memory(receipt: Receipt) -> bool:
     # The key of a memory follows from its text; an item of a guarded store has its writer's key.
     return receipt.outcome == "stored" and receipt.effect == "commit" and receipt.value is None
+
+
+def _under_key(receipt: Receipt, key: str) -> Receipt:
+    """The receipt with the key of its record, also where its changes name that record."""
+    assumed = receipt.record_key or record_key(receipt.candidate.text)
+    changes = receipt.changes
+    if key != assumed:
+        changes = tuple(
+            change.model_copy(update={"after": _renamed(change.after, assumed, key)})
+            for change in changes
+        )
+    return receipt.model_copy(update={"record_key": key, "changes": changes})
+
+
+def _renamed(lifecycle: Lifecycle, old: str, new: str) -> Lifecycle:
+    successor = new if lifecycle.superseded_by == old else lifecycle.superseded_by
+    conflicts = tuple(new if key == old else key for key in lifecycle.conflicts_with)
+    return lifecycle.model_copy(update={"superseded_by": successor, "conflicts_with": conflicts})
 
 
 def _as_duplicate(receipt: Receipt) -> Receipt:

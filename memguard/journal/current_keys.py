@@ -85,15 +85,15 @@ def _keys(text: str, generations: range) -> tuple[str, ...]:
 async def _items(
     store: BaseStore, pairs: Sequence[tuple[Namespace, str]], keys: Sequence[Sequence[str]]
 ) -> dict[tuple[Namespace, str], Item | None]:
-    places = list(
+    locations = list(
         dict.fromkeys(
             (namespace, key)
             for (namespace, _), candidates in zip(pairs, keys, strict=True)
             for key in candidates
         )
     )
-    ops = [GetOp(*place, refresh_ttl=False) for place in places]
-    return dict(zip(places, await call_or_advise(store, ops, advice=_ADVICE), strict=True))
+    ops = [GetOp(*location, refresh_ttl=False) for location in locations]
+    return dict(zip(locations, await call_or_advise(store, ops, advice=_ADVICE), strict=True))
 
 
 def _choose(

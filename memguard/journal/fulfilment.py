@@ -3,11 +3,14 @@
 The new record comes first, so that no reader finds the old memory retired and its successor
 missing. A memory store has no transaction and no conditional write. A change is therefore read,
 written and read back. Where several processes may share the store, it is read once more after
-`SETTLE_SECONDS`, which is longer than another writer takes between its own read and write.
+`SETTLE_SECONDS`, which is longer than another writer takes between its own read and write. A writer
+that then finds another state has lost: its record stays, and its record and that of the winner name
+each other as in conflict.
 """
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -41,7 +44,7 @@ from memguard.schema.receipt import Receipt
 from memguard.schema.relations import RecordChange
 
 SETTLE_SECONDS = 0.25
-"""How long a change is watched in a store that several processes may share."""
+"""How long a change is watched in a store that several processes may share, at least."""
 
 _RECOVERABLE = "the change is in the receipt log, and the next `recover` makes it"
 _DELETED = "the memory is not in the store any more"
@@ -170,11 +173,11 @@ async def _apply_changes(journal: Journal, store: BaseStore, intents: Sequence[I
     """Make the changes of some intents, in their order; doing it again changes nothing."""
     applied = _Applied()
     places = {(change.namespace, change.key) for intent in intents for change in intent.changes}
-    # A later decision on the same memory began with the result of this one, so this one was made.
+    # A later decision on the same memory began with the result of this one, so it was made.
     overtaken = await journal.aread(_overtaken, intents)
     items = await get_items(places, store=store)
     states = {at: lifecycle_of(item.value) for at, item in items.items() if item is not None}
-    made: list[tuple[Intent, RecordChange]] = []
+    changes: list[tuple[Intent, RecordChange]] = []
     for intent in intents:
         for change in intent.changes:
             at = (change.namespace, change.key)
@@ -183,7 +186,7 @@ async def _apply_changes(journal: Journal, store: BaseStore, intents: Sequence[I
             if states.get(at) == change.before:
                 states[at] = change.after
             if states.get(at) == change.after:
-                made.append((intent, change))
+                changes.append((intent, change))
             else:
                 applied.lose(intent, change, items[at])
     lifecycles = {
@@ -192,7 +195,7 @@ async def _apply_changes(journal: Journal, store: BaseStore, intents: Sequence[I
         if item is not None and states[at] != lifecycle_of(item.value)
     }
     if lifecycles:
-        await _put_and_watch(journal, store, items, lifecycles, made=made, applied=applied)
+        await _put_and_watch(journal, store, items, lifecycles, changes=changes, applied=applied)
     if applied.lost:
         await _mark_conflicts(store, intents, applied)
     return applied
@@ -204,14 +207,16 @@ async def _put_and_watch(
     items: Mapping[NamespacedKey, Item | None],
     lifecycles: Mapping[NamespacedKey, Lifecycle],
     *,
-    made: Sequence[tuple[Intent, RecordChange]],
+    changes: Sequence[tuple[Intent, RecordChange]],
     applied: _Applied,
 ) -> None:
     """Put items with their new lifecycles, and see whether they stay."""
+    start = time.monotonic()
     await _put(journal, store, items, lifecycles)
     readings = [await get_items(lifecycles, store=store)]
     if is_shared(store):
-        await asyncio.sleep(SETTLE_SECONDS)
+        # Where an exchange takes long, it takes long for the other writer as well.
+        await asyncio.sleep(max(SETTLE_SECONDS, 2 * (time.monotonic() - start)))
         readings.append(await get_items(lifecycles, store=store))
     lost: dict[NamespacedKey, Item | None] = {}
     ignored: set[NamespacedKey] = set()
@@ -224,7 +229,7 @@ async def _put_and_watch(
                 ignored.add(at)
             elif lifecycle_of(item.value) != lifecycles[at]:
                 lost.setdefault(at, item)
-    for intent, change in made:
+    for intent, change in changes:
         at = (change.namespace, change.key)
         if at in lost:
             applied.lose(intent, change, lost[at])
@@ -260,6 +265,19 @@ async def _put(
             )
         )
     await call_or_advise(store, ops, advice=_RECOVERABLE)
+
+
+async def repeat_changes(
+    journal: Journal, store: BaseStore, changes: Sequence[RecordChange]
+) -> None:
+    """Make changes again that the store has lost; the caller has compared it with the log.
+
+    Raises:
+        StoreError: If the store failed.
+    """
+    lifecycles = {(change.namespace, change.key): change.after for change in changes}
+    items = await get_items(lifecycles, store=store)
+    await _put(journal, store, items, lifecycles)
 
 
 async def _mark_conflicts(store: BaseStore, intents: Sequence[Intent], applied: _Applied) -> None:
@@ -310,15 +328,15 @@ def _overtaken(db: sqlite3.Connection, intents: Sequence[Intent]) -> set[tuple[s
     for intent in intents:
         for change in intent.changes:
             marks = marks_of(db, change.namespace, change.key)
-            own = [mark.seq for mark in marks if mark.receipt_id == intent.receipt_id]
+            first = [mark.seq for mark in marks if mark.receipt_id == intent.receipt_id]
             later = (
                 mark
                 for mark in marks
-                if own and mark.seq > own[0] and mark.settled and mark.receipt_id not in batch
+                if first and mark.seq > first[0] and mark.settled and mark.receipt_id not in batch
             )
             if any(later):
-                place = location_id(change.namespace, change.key)
-                overtaken.add((intent.receipt_id, place))
+                digest = location_id(change.namespace, change.key)
+                overtaken.add((intent.receipt_id, digest))
     return overtaken
 
 

@@ -80,8 +80,8 @@ async def lineage(
     following = {key}
     while following:
         locations = [(namespace, name) for name in sorted(following)]
-        found = await get_items(locations, store=store)
-        items |= {name: item for (_, name), item in found.items()}
+        fetched = await get_items(locations, store=store)
+        items |= {name: item for (_, name), item in fetched.items()}
         links |= await journal.aread(_links_of, namespace, tuple(following))
         related: set[str] = set()
         for name in following:

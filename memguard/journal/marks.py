@@ -91,14 +91,14 @@ def log_marks(
 ) -> None:
     """Log which memories a decision changes."""
     for change in changes:
-        place = location_id(change.namespace, change.key)
+        digest = location_id(change.namespace, change.key)
         body = to_json({"before": state_digest(change.before), "after": state_digest(change.after)})
-        add_event(db, "marking", receipt.id, place, actor=actor, at=at, body=body)
+        add_event(db, "marking", receipt.id, digest, actor=actor, at=at, body=body)
 
 
 def marks_of(db: sqlite3.Connection, namespace: Namespace, key: str) -> tuple[Mark, ...]:
     """The logged changes of a memory, oldest first, without those that were lost."""
-    place = location_id(namespace, key)
+    digest = location_id(namespace, key)
     rows = db.execute(
         f"""SELECT mark.seq, mark.receipt_id, mark.body,
             EXISTS (SELECT 1 FROM events AS done WHERE done.receipt_id = mark.receipt_id
@@ -109,11 +109,11 @@ def marks_of(db: sqlite3.Connection, namespace: Namespace, key: str) -> tuple[Ma
                 AND unmade.kind IN ('discarded', 'missing'))
         FROM events AS mark WHERE mark.kind = 'marking' AND mark.candidate_id = ?
         ORDER BY mark.seq""",  # noqa: S608 - a constant
-        (place,),
+        (digest,),
     )
     marks: list[Mark] = []
     for seq, receipt_id, body, settled, loss, unmade in rows:
-        if unmade or place in _places(loss):
+        if unmade or digest in _places(loss):
             continue
         states = json.loads(body)
         marks.append(
@@ -195,9 +195,9 @@ def changed_error(change: RecordChange, how: str) -> RecordChangedError:
 
 def changed_message(change: RecordChange, how: str) -> str:
     """What happened to a memory, and what to do."""
-    said = "" if change.said_at is None else f", said {change.said_at:%Y-%m-%d}"
+    when = "" if change.said_at is None else f", said {change.said_at:%Y-%m-%d}"
     return (
-        f"the memory {change.key!r} in namespace {change.namespace!r}{said} was changed {how} "
+        f"the memory {change.key!r} in namespace {change.namespace!r}{when} was changed {how} "
         "since this decision was made, so nothing was stored; write the candidate again, to have "
         "it compared with the memory as it is now"
     )

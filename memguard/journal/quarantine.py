@@ -219,7 +219,8 @@ async def _changes_now(receipt: Receipt, store: BaseStore) -> tuple[RecordChange
         for change in receipt.changes
         if states.get((change.namespace, change.key)) == change.before
     ]
-    earlier = states.get((record.namespace, record.key))
+    # A value of a caller's own replaces the item, with what it says about itself.
+    earlier = None if record.value else states.get((record.namespace, record.key))
     if earlier is not None and not earlier.is_current:
         changes.append(
             RecordChange(

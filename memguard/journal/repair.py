@@ -1,8 +1,9 @@
 """Brings the memory store in line with the log, on a person's request.
 
 `repair` completes what was interrupted, and then stores again what the receipts say is in the store
-and is not there. What cannot be restored is marked as missing, so that no receipt claims it. Items
-that were deleted past memguard come back, too: delete with `delete_memory`, which is logged.
+and is not there: memories, and what became of them. What cannot be restored is marked as missing,
+so that no receipt claims it. Items that were deleted past memguard come back, too: delete with
+`delete_memory`, which is logged.
 
 A database file that is damaged is set aside and never changed. `salvage_journal` copies the rows of
 a damaged log that can be read.
@@ -18,8 +19,9 @@ from typing import Any
 
 from langgraph.store.base import BaseStore
 
-from memguard.journal.audit import audit
+from memguard.journal.audit import audit, missing_marks
 from memguard.journal.events import EventKind, add_event, events_of, to_json
+from memguard.journal.fulfilment import repeat_changes
 from memguard.journal.journal import Journal
 from memguard.journal.receipts import RECEIPTS, record_of
 from memguard.journal.recovery import RecoveryResult, recover
@@ -57,6 +59,8 @@ class RepairResult:
     """What had been interrupted."""
     restored: tuple[str, ...]
     """Receipts whose memory was stored again."""
+    marked: tuple[str, ...]
+    """Receipts whose change of another memory was made again."""
     missing: tuple[str, ...]
     """Receipts whose memory could not be restored, and which are marked as missing."""
     problems: tuple[str, ...]
@@ -69,7 +73,8 @@ class RepairResult:
             f"{len(self.restored)} memories restored from the receipts, {len(self.missing)} marked "
             "as missing"
         )
-        return "; ".join(filter(None, (self.recovery.line, done, *self.problems)))
+        marked = f"{len(self.marked)} changes of memories made again" if self.marked else ""
+        return "; ".join(filter(None, (self.recovery.line, done, marked, *self.problems)))
 
 
 async def repair(journal: Journal, store: BaseStore, *, actor: str = ACTOR) -> RepairResult:
@@ -85,30 +90,37 @@ async def repair(journal: Journal, store: BaseStore, *, actor: str = ACTOR) -> R
     lost = (await audit(journal, store)).without_record
     for start in range(0, len(lost), _BATCH):
         ids = lost[start : start + _BATCH]
-        receipts = [await journal.aread(RECEIPTS.get, each) for each in ids]
+        receipts = [await journal.aread(RECEIPTS.get, receipt_id) for receipt_id in ids]
         reasons = [
-            await journal.aread(_why_not, each, ttl=default_ttl(store), now=journal.now())
-            for each in receipts
+            await journal.aread(_why_not, receipt, ttl=default_ttl(store), now=journal.now())
+            for receipt in receipts
         ]
         gone: list[_Event] = [
-            (each, "missing", to_json({"reason": reason}))
-            for each, reason in zip(receipts, reasons, strict=True)
+            (receipt, "missing", to_json({"reason": reason}))
+            for receipt, reason in zip(receipts, reasons, strict=True)
             if reason
         ]
-        kept = [each for each, reason in zip(receipts, reasons, strict=True) if not reason]
-        refused = await store_records([record_of(each) for each in kept], store=store)
+        restorable = [
+            receipt for receipt, reason in zip(receipts, reasons, strict=True) if not reason
+        ]
+        refused = await store_records([record_of(receipt) for receipt in restorable], store=store)
         back: list[_Event] = [
-            (each, "restored", "{}")
-            for each, problem in zip(kept, refused, strict=True)
+            (receipt, "restored", "{}")
+            for receipt, problem in zip(restorable, refused, strict=True)
             if problem is None
         ]
         await journal.awrite(_log, [*gone, *back], actor=actor, at=journal.now())
         restored += [receipt.id for receipt, _, _ in back]
         missing += [receipt.id for receipt, _, _ in gone]
         problems += [problem for problem in refused if problem is not None]
+    # Last: a memory that was restored has the state in which it was stored first.
+    marks = await missing_marks(journal, store)
+    if marks:
+        await repeat_changes(journal, store, [mark.change for mark in marks])
     return RepairResult(
         recovery=recovery,
         restored=tuple(restored),
+        marked=tuple(mark.receipt_id for mark in marks),
         missing=tuple(missing),
         problems=tuple(problems),
     )

@@ -15,7 +15,6 @@ from datetime import datetime
 from typing import Any
 
 from langgraph.store.base import BaseStore, Item, PutOp, SearchOp
-from pydantic import ValidationError
 
 from memguard.errors import ErrorCode, InvalidInputError, StoreError
 from memguard.journal.events import Intent, pending_intents, state_of
@@ -24,11 +23,11 @@ from memguard.journal.journal import Journal
 from memguard.journal.quarantine import Quarantine
 from memguard.journal.receipts import ReceiptFilter, page, record_decision
 from memguard.journal.removal import delete_memory, log_deletion
-from memguard.journal.storing import call_or_advise
+from memguard.journal.storing import call_or_advise, record_of_item
 from memguard.redaction import Screen, Sensitive, is_secret, redact, redact_values
 from memguard.schema.base import Namespace
 from memguard.schema.decision import AdmissionDecision
-from memguard.schema.memory import CandidateMemory, Provenance, record_key
+from memguard.schema.memory import CandidateMemory, Provenance, lifecycle_of, record_key
 from memguard.schema.receipt import Receipt, ReceiptFactory
 
 METHOD = "scrub"
@@ -195,6 +194,7 @@ def _receipts(item: Item, *, screen: Screen, run_id: str) -> tuple[Receipt, Rece
             # A record whose text did not change has the id of its original.
             policy_digest=f"{digest}:redacted",
             value=None if is_own else changed,
+            lifecycle=lifecycle_of(changed) if is_own else None,
         ),
     )
 
@@ -203,10 +203,8 @@ def _candidate(item: Item) -> CandidateMemory:
     """A stored record as the candidate that it was, as far as its provenance tells."""
     content = item.value.get("content")
     text = content if isinstance(content, str) else json.dumps(item.value, ensure_ascii=False)
-    try:
-        origin = Provenance.model_validate(item.value.get("memguard"))
-    except ValidationError:
-        return CandidateMemory(text=text, namespace=tuple(item.namespace))
+    record = record_of_item(item)
+    origin = Provenance(candidate_id="", receipt_id="") if record is None else record.provenance
     return CandidateMemory(
         text=text,
         namespace=tuple(item.namespace),
@@ -215,6 +213,7 @@ def _candidate(item: Item) -> CandidateMemory:
         said_by=origin.said_by,
         said_at=origin.said_at,
         conversation_id=origin.conversation_id,
+        speaker=origin.speaker,
     )
 
 

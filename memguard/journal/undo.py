@@ -187,10 +187,10 @@ async def _delete_again(
     journal: Journal, store: BaseStore, case: _Case, *, actor: str, reason: str
 ) -> Receipt:
     """Delete a memory that an undo had restored."""
-    place = (case.receipt.namespace, case.key)
+    location = (case.receipt.namespace, case.key)
     words = reason or f"undo {case.receipt.id} was undone"
-    ids = await intend_deletions(journal, [place], actor=actor, reason=words)
-    await call_or_advise(store, [PutOp(*place, None)], advice=_ADVICE)
+    ids = await intend_deletions(journal, [location], actor=actor, reason=words)
+    await call_or_advise(store, [PutOp(*location, None)], advice=_ADVICE)
     await end_deletions(journal, ids, actor=actor)
     receipt = _undo_receipt(case, (), actor=actor, reason=reason)
     return (await commit(journal, store, [receipt], actor=actor)).receipts[0]
@@ -241,7 +241,7 @@ def _with_quarantine(case: _Case, receipt: Receipt) -> list[Receipt]:
     """The receipt of an undo, and that under which the candidate is in quarantine again."""
     undone, held_id = case.receipt, uuid.uuid4().hex
     explanation = f"{undone.decision.explanation} (in quarantine again; see receipt {receipt.id})"
-    held = undone.model_copy(
+    held_receipt = undone.model_copy(
         update={
             "id": held_id,
             "at": receipt.at,
@@ -254,7 +254,7 @@ def _with_quarantine(case: _Case, receipt: Receipt) -> list[Receipt]:
     (report,) = receipt.reports
     evidence = {**report.evidence, "held_again": held_id}
     reports = (report.model_copy(update={"evidence": evidence}),)
-    return [receipt.model_copy(update={"reports": reports}), held]
+    return [receipt.model_copy(update={"reports": reports}), held_receipt]
 
 
 def _evidence(receipt: Receipt) -> dict[str, JsonValue]:
@@ -320,8 +320,8 @@ def _changes_made(
     changes = logged_changes(db, receipt.id)
     if receipt.outcome == "quarantined":
         # The record itself is marked as undone; what it was before is not restored.
-        own = (receipt.namespace, receipt.record_key or record_key(receipt.candidate.text))
-        changes = tuple(c for c in changes if (c.namespace, c.key) != own)
+        own_location = (receipt.namespace, receipt.record_key or record_key(receipt.candidate.text))
+        changes = tuple(c for c in changes if (c.namespace, c.key) != own_location)
     return changes
 
 

@@ -46,6 +46,20 @@ _GLUE = frozenset(
     avec utilisateur el los las una unos unas del y o pero porque su sus en por con usuario
     """)
 )
+# A split may repeat who thinks or says something. It weakens what follows, so a piece may add it,
+# but a memory that has it may not lose it.
+_ATTRIBUTIONS = frozenset(
+    _WORD.findall("""
+    believe believes believed believing think thinks thought thinking say saying tell tells told
+    report reports reported claim claims claimed state stated assume assumes assumed consider
+    considers considered feel feels felt hear hears heard mention mentions according opinion view
+    glaubt glaube glauben meint meine denkt denke sagt sage sagte behauptet findet berichtet
+    vermutet laut zufolge meinung ansicht
+    cree creo creen piensa pienso dice digo dijo afirma opina considera según opinión cuenta
+    croit crois pense pensent dit dis estime affirme trouve selon avis raconte d'après après
+    """)
+)
+_SPACELESS_ATTRIBUTIONS = frozenset("认為为觉得說说称表示相信")
 _SPACELESS_GLUE = frozenset("的了是和但因为他她它们用户这那在就也はがをにでとのもだ")
 _NEGATIONS = frozenset(
     _WORD.findall("""
@@ -56,6 +70,8 @@ _NEGATIONS = frozenset(
 )
 _ENDINGS = ("'s", "ing", "ies", "ed", "es", "s", "e", "y")
 _MIN_STEM = 3
+REFUSED = "not split, because "
+"""How the note on a memory begins whose pieces were refused."""
 MAX_PIECES = 40
 """Maximum number of pieces of one memory."""
 # A negation at most this many words before a word denies it.
@@ -125,7 +141,12 @@ def adds_words(text: str, *, source: str) -> str:
 
 
 def _first_unknown(text: str, known: AbstractSet[str]) -> str:
-    return next((word for word in _content(text) if _stem(word) not in known), "")
+    words = (word for word in _content(text) if not _is_attribution(word))
+    return next((word for word in words if _stem(word) not in known), "")
+
+
+def _is_attribution(word: str) -> bool:
+    return word in _ATTRIBUTIONS or word in _SPACELESS_ATTRIBUTIONS
 
 
 def _always_denied(words: Sequence[str]) -> frozenset[str]:

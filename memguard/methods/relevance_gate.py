@@ -17,16 +17,11 @@ from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 
+from memguard.methods.adjudication.recalled_units import instructions_in, units_of
 from memguard.methods.adjudication.rendering import render_memories, render_verbatim
 from memguard.methods.adjudication.rows import INSTRUCTIONS
-from memguard.methods.adjudication.steps import (
-    ReadInput,
-    ReadOutput,
-    ReadState,
-    instructions_in,
-    method_output,
-    units_of,
-)
+from memguard.methods.adjudication.state import ReadInput, ReadOutput, ReadState
+from memguard.methods.adjudication.steps import method_output
 from memguard.methods.adjudication.tables import TableRow
 from memguard.portal import dual
 from memguard.schema.base import is_blank
@@ -34,10 +29,10 @@ from memguard.schema.read import (
     Ledger,
     ReadReport,
     RecalledMemory,
-    RelevanceGate,
     UnitVerdict,
     Withheld,
 )
+from memguard.schema.relevance_gate import RelevanceGate
 from memguard.schema.results import AdmissionResults
 from memguard.schema.units import Instruction, Unit
 from memguard.uncheckpointed import UncheckpointedGraph, uncheckpointed

@@ -35,14 +35,13 @@ from memguard.schema.failures import Failure, failure_of
 from memguard.schema.read import (
     FACTOR_COMPILED_PRESETS,
     PERMISSION_SEMANTIC_PRESETS,
-    RELEVANCE_GATE_PRESETS,
     FactorCompiled,
     Flag,
     PermissionSemantic,
     RecalledMemory,
-    RelevanceGate,
 )
 from memguard.schema.receipt import Budget
+from memguard.schema.relevance_gate import RELEVANCE_GATE_PRESETS, RelevanceGate
 from memguard.schema.units import Pieces
 from memguard.state_keys import spec_named
 from memguard.uncheckpointed import Graph, run_uncheckpointed
@@ -121,6 +120,9 @@ class Admission:
     """Seconds a whole read may take; `None` for no limit."""
     safety_k: int = DEFAULT_SAFETY_K
     """Safety constraints that recall adds, unless its own settings say how many."""
+    lookups: bool = False
+    """Whether it tells requests about the past from others, so that recall may give it superseded
+    memories."""
     decomposer: str = ""
     """The fingerprint of the decomposer; empty where the method has none."""
 
@@ -210,6 +212,7 @@ def build_admission(
         k=spec.k,
         deadline=whole,
         safety_k=DEFAULT_SAFETY_K if spec.safety else 0,
+        lookups=spec.lookups,
         decomposer=decomposer,
     )
 
@@ -237,6 +240,7 @@ def _method_of(
     decomposer = create_decomposer(
         model_of(models, "decomposer"),
         prompt=resolve_prompt("permission_semantic", "decompose", override=override),
+        spec=spec,
     )
     graph = create_permission_semantic_graph(
         adjudicator,

@@ -36,8 +36,15 @@ from memguard.journal.journal import Journal
 from memguard.journal.reads import ReadLog
 from memguard.llm.call import call_metadata
 from memguard.llm.models import LOCAL, ModelLike, resolve_stages
-from memguard.methods.adjudication.steps import Evidences
-from memguard.namespaces import NamespaceLike, resolve_namespace, templates_of
+from memguard.local.look_ups import asks_about_past
+from memguard.methods.adjudication.state import Evidences
+from memguard.namespaces import (
+    NamespaceLike,
+    owned_by_user,
+    resolve_namespace,
+    run_values,
+    templates_of,
+)
 from memguard.portal import dual
 from memguard.prompts import Prompt
 from memguard.read.admission import (
@@ -48,7 +55,15 @@ from memguard.read.admission import (
     AdmissionResult,
     build_admission,
 )
+from memguard.read.audience import (
+    Room,
+    check_audience,
+    room_of,
+    with_withheld,
+    withhold,
+)
 from memguard.read.recall import Recalled, recall, with_safety_k
+from memguard.schema.audience import Audience
 from memguard.schema.base import Frozen, GraphInput, Namespace, Text, is_blank
 from memguard.schema.failures import Failure, error_of, failure_of
 from memguard.schema.memory import Conversation, Turn
@@ -91,6 +106,16 @@ class ReadGuardInput(GraphInput):
         default=(),
         description="Text that came with the query: tool output, search results, documents.",
     )
+    audience: Any = Field(
+        default=None,
+        description="Who reads the answer: `private` or `group`; as the run says when left out.",
+        examples=["group"],
+    )
+    participants: Any = Field(
+        default=(),
+        description="Names or ids of those who read the answer, or a mapping of ids to names.",
+        examples=[["ana", "rui"]],
+    )
 
 
 class ReadGuardOutput(BaseModel):
@@ -111,6 +136,8 @@ class Request(Frozen):
     """The turns before it, without the results of tools."""
     evidence: tuple[Evidence, ...] = ()
     """The input's evidence, then the results of tools."""
+    speaker: Text = ""
+    """The name of who asks, if the message has one."""
 
 
 class ReadGuardState(ReadGuardInput):
@@ -123,6 +150,8 @@ class ReadGuardState(ReadGuardInput):
     recalled: Recalled = Recalled()
     namespaces: tuple[Namespace, ...] = ()
     """The namespaces that were searched, or would have been."""
+    user_namespaces: tuple[Namespace, ...] = ()
+    """Those of them that the id of the run's user is a part of."""
     seconds: float = 0.0
     """How long the read has taken so far."""
     flags: tuple[Flag, ...] = ()
@@ -144,6 +173,7 @@ class ReadGuard:
     admission: Admission
     clock: Callable[[], datetime]
     on_failure: OnFailure
+    audience: Audience = "private"
 
     def remaining(self, state: ReadGuardState) -> float | None:
         """Seconds that are left of the deadline; `None` if there is none."""
@@ -162,6 +192,8 @@ async def recall_memories(state: ReadGuardState, *, guard: ReadGuard) -> dict[st
     flags: tuple[Flag, ...] = ()
     failures: tuple[Failure, ...] = ()
     recalled = Recalled(namespaces=namespaces)
+    # Before the search, so that a group that is misspelled fails before anything is read.
+    _room(state, guard=guard)
     try:
         async with asyncio.timeout(guard.admission.deadline):
             recalled = await recall(
@@ -171,6 +203,7 @@ async def recall_memories(state: ReadGuardState, *, guard: ReadGuard) -> dict[st
                 spec=guard.spec,
                 k=guard.admission.k,
                 now=guard.clock(),
+                past=guard.admission.lookups and asks_about_past(request.query),
             )
     except TimeoutError:
         flags = ("recall_late",)
@@ -183,6 +216,11 @@ async def recall_memories(state: ReadGuardState, *, guard: ReadGuard) -> dict[st
         "request": request,
         "recalled": recalled,
         "namespaces": namespaces,
+        "user_namespaces": tuple(
+            namespace
+            for namespace, template in zip(namespaces, guard.namespaces, strict=True)
+            if owned_by_user(template)
+        ),
         "seconds": time.monotonic() - start,
         "flags": flags,
         "failures": failures,
@@ -192,9 +230,12 @@ async def recall_memories(state: ReadGuardState, *, guard: ReadGuard) -> dict[st
 async def admit(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
     """Run the method, or its fallback where it fails or is late."""
     start = time.monotonic()
+    memories, room = state.recalled.memories, _room(state, guard=guard)
+    # Before the method, so that no prompt has what a group may not see.
+    withholding = withhold(memories, room=room)
     values = {
         "query": state.request.query,
-        "memories": state.recalled.memories,
+        "memories": withholding.permitted,
         "dialogue": state.request.dialogue,
         "evidence": state.request.evidence,
         "now": guard.clock(),
@@ -210,7 +251,7 @@ async def admit(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
                 journal=guard.backings.current().journal,
                 seconds=guard.remaining(state),
             )
-    output = result.output
+    output = with_withheld(result.output, memories=memories, withholding=withholding, room=room)
     _emit("admitted", admitted=len(output["admitted"]), withheld=len(output["withheld"]))
     return {
         "memory_context": output["memory_context"],
@@ -221,6 +262,18 @@ async def admit(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
         "flags": (*state.flags, *result.flags),
         "failures": (*state.failures, *result.failures),
     }
+
+
+def _room(state: ReadGuardState, *, guard: ReadGuard) -> Room:
+    """Who reads the answer, and who asks."""
+    return room_of(
+        default=guard.audience,
+        audience=state.audience,
+        participants=state.participants,
+        speaker=state.request.speaker,
+        run=run_values(),
+        user_namespaces=state.user_namespaces,
+    )
 
 
 async def report(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
@@ -276,6 +329,7 @@ def _complete(state: ReadGuardState, *, guard: ReadGuard, in_memory: bool) -> Re
 def _recall_notes(recalled: Recalled) -> tuple[str, ...]:
     counts = (
         (recalled.additional, "safety constraints found in addition to the nearest"),
+        (recalled.past, "superseded memories found, because the query may be about the past"),
         (recalled.superseded, "left out because they are marked as superseded"),
         (recalled.outside, "left out because they were said outside the time window"),
         (recalled.below, "left out because they scored below `min_score`"),
@@ -305,12 +359,19 @@ def read_request(state: ReadGuardState) -> Request:
         if last is None:
             return Request(dialogue=conversation, evidence=state.evidence)
         query, before, after = turns[last].content, turns[:last], turns[last + 1 :]
+        speaker = turns[last].speaker
     else:
         # A host may pass the query and also the messages that end with it.
         repeated = last is not None and turns[last].content.strip() == state.query.strip()
         end = last if repeated and last is not None else len(turns)
         query, before, after = state.query, turns[:end], turns[end + 1 :]
-    tools = [turn for turn in (*before[-_EVIDENCE_TURNS:], *after) if turn.role == "tool"]
+        speaker = turns[end].speaker if repeated else ""
+    # What a memory tool returned is rendered: a memory is no evidence against another.
+    tools = [
+        turn
+        for turn in (*before[-_EVIDENCE_TURNS:], *after)
+        if turn.role == "tool" and not turn.rendered
+    ]
     results = tuple(
         Evidence(text=turn.content, source=turn.speaker or "tool", at=turn.at)
         for turn in tools
@@ -321,6 +382,7 @@ def read_request(state: ReadGuardState) -> Request:
         query=query,
         dialogue=conversation.model_copy(update={"turns": dialogue}),
         evidence=(*state.evidence, *results),
+        speaker=speaker,
     )
 
 
@@ -349,6 +411,7 @@ def create_read_guard(
     keys: Mapping[str, str] | None = None,
     on_failure: OnFailure = "report",
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    audience: Audience = "private",
 ) -> UncheckpointedGraph[ReadResult]:
     """A graph that recalls, and admits what may be used for this request; a node of any host graph.
 
@@ -373,6 +436,8 @@ def create_read_guard(
             `read.failures` and answer without memory, or `raise` it. A mistake in the settings,
             such as a wrong API key, is logged as a warning in addition.
         clock: Gives the time of the read.
+        audience: Who reads the answers: `"private"`, or `"group"` for a channel. The input's
+            `audience` and `participants`, or these keys of the run's context, decide for one run.
 
     Returns:
         A graph that takes `messages`, or `query` with `dialogue`, and `evidence`, and returns
@@ -401,6 +466,7 @@ def create_read_guard(
         admission=method,
         clock=clock,
         on_failure=on_failure,
+        audience=check_audience(audience),
     )
     graph = _compile(guard)
     if keys is not None:

@@ -20,10 +20,10 @@ from pydantic import AliasChoices, Field, TypeAdapter, ValidationError
 from memguard.errors import ErrorCode, MemguardError, StoreConfigurationError, StoreError
 from memguard.instructions import find_instruction
 from memguard.local.safety import looks_like_safety
-from memguard.methods.adjudication.steps import safety_sentences
+from memguard.methods.adjudication.recalled_units import safety_sentences
 from memguard.portal import call_store
 from memguard.schema.base import Frozen, Namespace, is_blank
-from memguard.schema.memory import Moment, Provenance, same_text_form
+from memguard.schema.memory import Lifecycle, Moment, Provenance, same_text_form
 from memguard.schema.read import Recall, RecalledMemory
 
 SAFETY_QUERIES = (
@@ -74,7 +74,8 @@ class Recalled(Frozen):
     """The result of recall."""
 
     memories: tuple[RecalledMemory, ...] = ()
-    """The nearest, then additional safety constraints, then copies of the same text. An additional
+    """The nearest, then additional safety constraints, then superseded ones where the query may be
+    about the past, then copies of the same text. An additional
     constraint has a score only if its similarity to the query is known."""
     namespaces: tuple[Namespace, ...] = ()
     """The namespaces that were searched."""
@@ -88,6 +89,8 @@ class Recalled(Frozen):
     """Items left out because they have no text."""
     additional: int = Field(default=0, validation_alias=AliasChoices("additional", "beside"))
     """Safety constraints that were not among the nearest."""
+    past: int = 0
+    """Superseded records among the memories, because the query may be about the past."""
     notes: tuple[str, ...] = ()
     """Notes for a reader."""
 
@@ -135,6 +138,8 @@ class RecallSearch:
     stopped_early: bool = False
     """Whether it ended while its results were still about safety."""
     nearest: Texts = field(default_factory=Texts)
+    past: Texts = field(default_factory=Texts)
+    """What a later record superseded, where the query may be about the past."""
     safe: Texts = field(default_factory=Texts)
 
     def __post_init__(self) -> None:
@@ -167,6 +172,7 @@ async def recall(
     spec: Recall,
     k: int,
     now: datetime,
+    past: bool = False,
 ) -> Recalled:
     """The memories that a read looks at.
 
@@ -177,6 +183,7 @@ async def recall(
         spec: The order, the time window, and what is left out.
         k: How many texts at most, unless the spec says.
         now: The time of the read.
+        past: Whether what a later record superseded is recalled in addition, marked as such.
 
     Raises:
         StoreConfigurationError: If memories are to be ranked by a store without an index.
@@ -196,7 +203,7 @@ async def recall(
         results = await _abatch(store, [search.op for search in pending])
         pages = cast("list[list[SearchItem]]", results)
         for search, page in zip(pending, pages, strict=True):
-            add_page(search, page, spec=spec, now=now, counts=counts)
+            add_page(search, page, spec=spec, now=now, counts=counts, past=past)
     if ranked:
         _require_scores(store, searches)
     result = _choose(searches, max_texts=max_texts, spec=spec)
@@ -246,14 +253,24 @@ def add_page(
     spec: Recall,
     now: datetime,
     counts: Counter[str],
+    past: bool = False,
 ) -> None:
-    """Add the items of a page to a search, and decide whether another page is needed."""
+    """Add the items of a page to a search, and decide whether another page is needed.
+
+    Args:
+        search: The search.
+        page: What the store returned.
+        spec: The time window, and what is left out.
+        now: The time of the read.
+        counts: Where items that are left out are counted, by the reason.
+        past: Whether what a later record superseded is recalled in addition.
+    """
     # A store searches by the prefix of a namespace, so items of deeper namespaces come along.
     items = [item for item in page if tuple(item.namespace) == search.namespace]
     last_match = -1
     for index, item in enumerate(items):
         if search.for_query and not search.full:
-            _add_nearest(search, memory_of(item, now=now), spec=spec, counts=counts)
+            _add_nearest(search, memory_of(item, now=now), spec=spec, counts=counts, past=past)
         if search.for_safety and looks_like_safety(text_of(item.value)):
             last_match = index
             # Safety constraints count whenever they were said; only superseded ones do not.
@@ -277,18 +294,26 @@ def add_page(
 
 
 def _add_nearest(
-    search: RecallSearch, memory: RecalledMemory | None, *, spec: Recall, counts: Counter[str]
+    search: RecallSearch,
+    memory: RecalledMemory | None,
+    *,
+    spec: Recall,
+    counts: Counter[str],
+    past: bool,
 ) -> None:
+    is_over = memory is not None and not _is_current(memory, spec=spec)
     if memory is None:
         counts["textless"] += 1
-    elif not _is_current(memory, spec=spec):
+    # What a person took back, or wrote anew, never was so.
+    elif is_over and not (past and memory.lifecycle.ended_as in {None, "superseded"}):
         counts["superseded"] += 1
     elif not _in_window(memory, spec=spec):
         counts["outside"] += 1
     elif memory.score is not None and memory.score < spec.min_score:
         counts["below"] += 1
     else:
-        search.nearest.setdefault(same_text_form(memory.text), []).append(memory)
+        texts = search.past if is_over else search.nearest
+        texts.setdefault(same_text_form(memory.text), []).append(memory)
 
 
 def _is_current(memory: RecalledMemory, *, spec: Recall) -> bool:
@@ -310,7 +335,7 @@ def _in_window(memory: RecalledMemory, *, spec: Recall) -> bool:
 
 
 def _choose(searches: Sequence[RecallSearch], *, max_texts: int, spec: Recall) -> Recalled:
-    """The nearest of all namespaces, then the additional safety constraints, then copies."""
+    """The nearest of all namespaces, then safety constraints, then past ones, then copies."""
     ranked = _groups(search.nearest for search in searches)
     nearest = ranked[:max_texts]
     nearest_forms = {same_text_form(group[0].text) for group in nearest}
@@ -320,7 +345,14 @@ def _choose(searches: Sequence[RecallSearch], *, max_texts: int, spec: Recall) -
         if same_text_form(group[0].text) not in nearest_forms
     ]
     additional = [_with_nearness(group, ranked) for group in safe[: spec.safety_k]]
-    groups = [*nearest, *additional]
+    shown = nearest_forms | {same_text_form(group[0].text) for group in additional}
+    # In addition to the current ones, none of which they may displace.
+    past = [
+        group
+        for group in _groups(search.past for search in searches)
+        if same_text_form(group[0].text) not in shown
+    ][:max_texts]
+    groups = [*nearest, *additional, *past]
     # After all texts: copies add nothing to an answer, but the receipt names every record.
     copies = [copy for group in groups for copy in group[1 : 1 + _MAX_COPIES]]
     omitted_copies = sum(max(0, len(group) - 1 - _MAX_COPIES) for group in groups)
@@ -334,6 +366,7 @@ def _choose(searches: Sequence[RecallSearch], *, max_texts: int, spec: Recall) -
     return Recalled(
         memories=tuple(group[0] for group in groups) + tuple(copies),
         additional=len(additional),
+        past=len(past),
         notes=tuple(note.format(count) for count, note in counts if count),
     )
 
@@ -462,6 +495,7 @@ def memory_of(item: Item, *, now: datetime) -> RecalledMemory | None:
         score=_score(item),
         superseded=_is_superseded(value, now=now) or _is_superseded(record, now=now),
         provenance=_provenance(record),
+        lifecycle=_lifecycle(record),
     )
 
 
@@ -490,6 +524,24 @@ def _provenance(record: Mapping[str, Any]) -> Provenance | None:
         return Provenance.model_validate(readable)
     except ValidationError:
         return None
+
+
+def _lifecycle(record: Mapping[str, Any]) -> Lifecycle:
+    """What became of it, as far as this version can read it, field by field."""
+    fields = {name: record[name] for name in Lifecycle.model_fields if record.get(name)}
+    try:
+        return Lifecycle.model_validate(fields)
+    except ValidationError:
+        pass
+    # One field that cannot be read must not hide that a record was taken back.
+    readable: dict[str, Any] = {}
+    for name, value in fields.items():
+        try:
+            Lifecycle.model_validate({name: value})
+        except ValidationError:
+            continue
+        readable[name] = value
+    return Lifecycle.model_validate(readable)
 
 
 def _moment(value: object) -> datetime | None:

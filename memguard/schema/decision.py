@@ -37,6 +37,7 @@ ReasonCode = Literal[
     "reconciled",
     "conflict",
     "human_approved",
+    "human_deleted",
     "redacted",
     "undone",
 ]
@@ -58,6 +59,7 @@ ReasonCode = Literal[
 * `reconciled`: it was compared with the memories near it, and is stored.
 * `conflict`: it contradicts a stored memory, nothing tells which holds, and a person decides.
 * `human_approved`: a person phrased the memory in a review; no model call.
+* `human_deleted`: a person took a stored memory out of memory; no model call.
 * `redacted`: `scrub` replaced a stored record by one without its secrets; no model call.
 * `undone`: a person took back an earlier decision, which the receipt names; no model call.
 """

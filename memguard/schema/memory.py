@@ -28,12 +28,13 @@ SaidBy = Literal["user", "assistant", "tool", "document", "mixed", "unknown"]
 turn. Without a user's turn, a tool comes before a document, and a document before the assistant."""
 
 
-def _aware(at: datetime | None) -> datetime | None:
+def as_moment(at: datetime | None) -> datetime | None:
+    """A time with its offset; a naive time is read as UTC."""
     # Not local time: a result must not depend on the time zone of the machine.
     return at.replace(tzinfo=UTC) if at is not None and at.tzinfo is None else at
 
 
-Moment = Annotated[datetime | None, AfterValidator(_aware)]
+Moment = Annotated[datetime | None, AfterValidator(as_moment)]
 """A time with its offset; a naive time is read as UTC; `None` if it is unknown."""
 
 
@@ -145,11 +146,12 @@ class Provenance(Frozen):
     """The name of who said its latest source turn, if known."""
 
 
-Ending = Literal["superseded", "edited", "undone"]
+Ending = Literal["superseded", "edited", "deleted", "undone"]
 """Why a stored memory is no longer current.
 
 * `superseded`: a later one replaced it; it held until then.
 * `edited`: a person wrote another text in its place.
+* `deleted`: a person took it out of memory; it can be brought back until it is forgotten.
 * `undone`: a person took back the decision that stored it.
 """
 
@@ -273,6 +275,16 @@ class MemoryRecord(Frozen):
 def turn_time(turns: tuple[Turn, ...]) -> datetime | None:
     """The latest time of some turns, or `None` if none of them has a time."""
     return max((turn.at for turn in turns if turn.at is not None), default=None)
+
+
+def turn_speaker(turns: tuple[Turn, ...]) -> str:
+    """The name of who said the latest of some turns, of a user's if there is one; empty if unknown.
+
+    The assistant or a tool that speaks after the user is not who tells the memory.
+    """
+    of_user = [turn for turn in turns if turn.role == "user"]
+    named = [turn.speaker for turn in of_user or turns if turn.speaker]
+    return named[-1] if named else ""
 
 
 def speaker_roles(turns: tuple[Turn, ...]) -> SaidBy:

@@ -6,6 +6,7 @@ follow from its ledger without another model call.
 """
 
 import hashlib
+import operator
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self, cast
@@ -20,10 +21,12 @@ from pydantic import (
 )
 
 from memguard.redaction import redact
+from memguard.schema.audience import Audience, is_private
 from memguard.schema.base import Frozen, Namespace, Text, UnitInterval
 from memguard.schema.decision import Inconclusive
 from memguard.schema.failures import Failure
-from memguard.schema.memory import Moment, Provenance, Turn
+from memguard.schema.memory import Lifecycle, Moment, Provenance, Turn
+from memguard.schema.read_flags import DEGRADED, Flag
 from memguard.schema.receipt import PromptStamp, Usage
 from memguard.schema.tables import Cell, ReportTable, TableReport
 from memguard.schema.units import (
@@ -44,6 +47,15 @@ Mode = Literal["factual", "recommendation", "planning", "support"]
 """The kind of answer: a fact, a recommendation, a plan, or help with a task."""
 
 
+Lookup = Literal["none", "told_before", "past"]
+"""Whether a request looks up what the user told before. Ours.
+
+* `none`: it does not.
+* `told_before`: it asks for something that the user told, as it is now.
+* `past`: it asks for what once was so, or for when or how something happened.
+"""
+
+
 class Situation(Frozen):
     """What the query asks for, judged before any unit (arXiv 2610.11188, section 3.2)."""
 
@@ -54,6 +66,8 @@ class Situation(Frozen):
     # Not in the paper, but FC's order of rules needs it.
     asks_view: bool = False
     """Whether the query asks for the user's own view. Ours."""
+    lookup: Lookup = Field(default="none", exclude_if=lambda it: it == "none")
+    """Whether it looks up what the user told before. Ours."""
 
 
 class Evidence(Frozen):
@@ -86,6 +100,8 @@ class RecalledMemory(Frozen):
     """Whether a later record supersedes it."""
     provenance: Provenance | None = None
     """Its origin; `None` for a memory that memguard did not write."""
+    lifecycle: Lifecycle = Field(default=Lifecycle(), exclude_if=lambda it: it == Lifecycle())
+    """What became of it since it was stored, as its record says."""
 
     @model_validator(mode="before")
     @classmethod
@@ -96,10 +112,16 @@ class RecalledMemory(Frozen):
     def _named(self) -> "RecalledMemory":
         if not self.id:
             # A memory without a key, such as one that the caller passed, is identified by its text.
-            parts = "\x1f".join((*self.namespace, "", self.key, "" if self.key else self.text))
+            name = recalled_id(self.namespace, key=self.key, text=self.text)
             # Pydantic refuses an assignment to a frozen model, even in its own validator.
-            object.__setattr__(self, "id", hashlib.sha256(parts.encode()).hexdigest()[:16])
+            object.__setattr__(self, "id", name)
         return self
+
+
+def recalled_id(namespace: Namespace, *, key: str, text: str = "") -> str:
+    """The id of a recalled memory that was not given one; `text` counts only without a key."""
+    parts = "\x1f".join((*namespace, "", key, "" if key else text))
+    return hashlib.sha256(parts.encode()).hexdigest()[:16]
 
 
 class ReadCase(Frozen):
@@ -152,11 +174,17 @@ class ReadSpec(Frozen):
     what the user said. Ours."""
     asks_view: bool = True
     """Whether a request for the user's own view is told from other requests. Ours."""
+    lookups: bool = True
+    """Whether a request that looks up what the user told before gets it, with date and source, and
+    one about the past also what no longer holds. Ours."""
     reasons: bool = True
     """Whether the adjudicator gives a reason for each unit, for the receipt. Ours."""
     influence: bool = False
     """Whether the adjudicator says how far each unit should bear on the answer. Only the arm
     `Annotated` of an experiment uses it."""
+    merge_paraphrases: bool = True
+    """Whether memories that say the same in other words are judged and shown once. Memories that
+    differ in a number, a name, a negation, a date or their owner are never merged. Ours."""
     personalization_guard: bool = True
     """Whether current preferences of the user fail open in recommendations and plans for the user.
     Ours."""
@@ -173,10 +201,17 @@ class ReadSpec(Frozen):
     `None` for no limit."""
     repair: bool = True
     """Whether units without a usable row are sent to the model once more."""
-    part_tokens: Annotated[int, Field(ge=200)] = 6000
+    part_tokens: Annotated[int, Field(ge=200)] = 8000
     """Estimated tokens of units in one call; more units are split into several calls."""
     part_units: Annotated[int, Field(ge=1)] = 60
     """Maximum number of units in one call; each takes a row of the answer."""
+    max_calls: Annotated[int, Field(ge=3)] = 8
+    """Maximum number of model calls in which units are judged, with repeated and continued ones.
+    What does not fit, farthest from the query first, is not judged. The same limit holds for the
+    calls in which memories are split into units."""
+    prompt_chars: Annotated[int, Field(ge=16_000)] = 30_000
+    """Maximum number of characters in a prompt of the adjudicator or the decomposer. Evidence,
+    dialogue and long memories are shortened to keep to it, and the report gets a flag."""
     dialogue_turns: Annotated[int, Field(ge=0, le=100)] = 10
     """Turns before the query in the adjudicator's prompt."""
     evidence_chars: Annotated[int, Field(ge=200)] = 24_000
@@ -197,6 +232,8 @@ class ReadSpec(Frozen):
         """Fields of an answer that no rule of these settings reads, so that they are not asked."""
         asked = {
             "asks_view": self.asks_view,
+            "lookup": self.lookups,
+            "author": self.authorship,
             "reason": self.reasons,
             "safety": self.safety,
             "evidence_conflict": self.evidence_conflict,
@@ -215,8 +252,10 @@ READ_PRESETS: dict[str, dict[str, Any]] = {
         "safety": False,
         "withhold_instructions": False,
         "authorship": False,
+        "merge_paraphrases": False,
         "personalization_guard": False,
         "asks_view": False,
+        "lookups": False,
         "reasons": False,
         "deadline": None,
         "max_units": None,
@@ -238,45 +277,6 @@ class PermissionSemantic(ReadSpec):
     the local relevance model. Safety constraints, other constraints and wishes about the form of
     answers never are. Ours."""
 
-
-class RelevanceGate(Frozen):
-    """Settings of the relevance gate, which admits memories that are similar to the query.
-
-    An adaptation of the paper's Gate arm, as far as it is described (arXiv 2610.11188, section
-    4.1).
-    """
-
-    preset: Literal["default", "paper"] = "default"
-    """The source of settings that are left out; see `RELEVANCE_GATE_PRESETS`."""
-    theta: UnitInterval = 0.4
-    """The minimum similarity; tune it to the embedder."""
-    k: Annotated[int, Field(ge=1, le=200)] = 10
-    """The number of memories recalled for a query."""
-    withhold_instructions: bool = True
-    """Whether memory text that instructs the assistant is withheld. Ours."""
-    verbatim: bool = False
-    """Whether the texts are rendered word for word, as in the paper, without quotes, tags and
-    dates. Only for experiments: a memory could then be read as an instruction."""
-    max_units: Annotated[int, Field(ge=1)] | None = None
-    """Maximum number of memories in the prompt, nearest first."""
-    when_empty: Literal["empty", "line"] = "empty"
-    """The section if nothing is admitted: none at all, or one fixed line."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_preset(cls, value: Any) -> Any:
-        if not isinstance(value, Mapping):
-            return value
-        fields = cast("Mapping[str, Any]", value)
-        ours = {"withhold_instructions": False, "verbatim": True}
-        return {**ours, **fields} if fields.get("preset") == "paper" else fields
-
-
-RELEVANCE_GATE_PRESETS: dict[str, RelevanceGate] = {
-    "default": RelevanceGate(),
-    "paper": RelevanceGate(preset="paper"),
-}
-"""`paper`: every memory that is near enough, word for word."""
 
 FACTOR_COMPILED_PRESETS: dict[str, FactorCompiled] = {
     "default": FactorCompiled(),
@@ -305,7 +305,8 @@ class Recall(Frozen):
     until: Moment = None
     """The latest time of a memory's source, exclusive; `None` for no limit."""
     current_only: bool = True
-    """Leave out records marked as superseded."""
+    """Leave out records marked as superseded. With `lookups`, the nearest of them are recalled in
+    addition where the words of the query may be about the past, and the admission decides."""
     min_score: UnitInterval = 0.0
     """Leave out memories with a lower score; 0 leaves none out."""
     safety_k: Annotated[int, Field(ge=0, le=100)] | None = None
@@ -325,60 +326,19 @@ Withheld = Literal["denied", "duplicate", "max_units", "max_tokens"]
 """Why a unit is not in the prompt.
 
 * `denied`: policy denies it.
-* `duplicate`: another memory with the same text is in the prompt.
+* `duplicate`: another memory with the same text, or the same in other words, represents it.
 * `max_units`, `max_tokens`: permitted, but the section was full; never applies to a constraint.
 """
-
-# On every report: a flag may be added, but an existing one must not be renamed.
-Flag = Literal[
-    "recall_failed",
-    "recall_late",
-    "local_adjudicator",
-    "adjudication_failed",
-    "adjudication_late",
-    "adjudication_partial",
-    "situation_unknown",
-    "budget_spent",
-    "decomposition_failed",
-    "evidence_cut",
-    "limits_exceeded",
-    "instruction_withheld",
-]
-"""What a reader of a report must know about its limits.
-
-* `recall_failed`, `recall_late`: memories could not be read, or not in time; the read has none.
-* `local_adjudicator`: rules judged, not a language model.
-* `adjudication_failed`, `adjudication_late`: no unit was judged. Possible safety constraints and
-  preferences are context, all other units are denied.
-* `adjudication_partial`: some units were not judged and are treated in the same way.
-* `situation_unknown`: it is unclear what the query asks for; each unit has the narrowest
-  permission over all situations.
-* `budget_spent`: the run's budget ended the adjudication.
-* `decomposition_failed`: some memories were judged whole, because they could not be decomposed.
-* `evidence_cut`: the adjudicator saw only a part of the evidence.
-* `limits_exceeded`: constraints alone exceed `max_units` or `max_tokens`.
-* `instruction_withheld`: a memory instructs the assistant; look at where it came from.
-"""
-
-# Without the flags of a read that judged everything, though with rules or with less evidence.
-DEGRADED: frozenset[Flag] = frozenset(
-    {
-        "recall_failed",
-        "recall_late",
-        "adjudication_failed",
-        "adjudication_late",
-        "adjudication_partial",
-        "situation_unknown",
-        "budget_spent",
-    }
-)
-"""Flags under which constraints could not be checked completely."""
 
 # The members have different required fields and forbid others, so the first that fits is right.
 UnitFinding = Annotated[
     UnitAttributes | FactorAttributes | Inconclusive, Field(union_mode="left_to_right")
 ]
 """An adjudicator's result for a unit."""
+
+
+Author = Literal["user", "other"]
+"""Whose words a unit has: `other` if they are visibly not the user's, such as a pasted mail."""
 
 
 class Row(Frozen):
@@ -392,6 +352,8 @@ class Row(Frozen):
     """Whether the evidence of the query contradicts the unit."""
     influence: UnitInterval | None = None
     """How strongly the unit should influence the answer, in [0, 1]; `None` if not stated."""
+    author: Author = Field(default="user", exclude_if=lambda it: it == "user")
+    """Whose words it has. Counts only where the store does not know. Ours."""
     reason: Text = ""
     """The adjudicator's explanation."""
 
@@ -538,6 +500,10 @@ class ReadReport(TableReport):
     """The recalled memories, in the order of recall."""
     namespaces: tuple[Namespace, ...] = ()
     """The namespaces that were searched; empty if the caller passed the memories."""
+    audience: Audience = Field(default="private", exclude_if=is_private)
+    """Who reads the answer."""
+    participants: tuple[str, ...] = Field(default=(), exclude_if=operator.not_)
+    """The names or ids of those who read it, as the run stated them."""
     ledger: Ledger
     """The verdict on every unit."""
     memory_context: str = ""

@@ -6,10 +6,13 @@ only describe; the permission follows from them by policy. Where the paper names
 without its values, the values are ours.
 """
 
+import operator
 from typing import Literal
 
-from memguard.schema.base import Frozen, Text, UnitInterval
-from memguard.schema.memory import Moment, SaidBy
+from pydantic import Field
+
+from memguard.schema.base import Frozen, Text, UnitInterval, is_none
+from memguard.schema.memory import Ending, Moment, SaidBy
 
 Scheme = Literal["factors", "units"]
 """Which attributes the adjudicator returns: `factors` for FC, `units` for PS."""
@@ -122,6 +125,14 @@ class Unit(Frozen):
     """Whether the store marks its memory as superseded."""
     said_by: SaidBy = "unknown"
     """Whose turns its memory is based on; `unknown` for a memory that memguard did not write."""
+    author: Text = Field(default="", exclude_if=operator.not_)
+    """The name of who said it, where that was not the user and the store knows it."""
+    ended_as: Ending | None = Field(default=None, exclude_if=is_none)
+    """Why its memory is no longer current, as the store marks it; `None` if it does not say."""
+    valid_until: Moment = Field(default=None, exclude_if=is_none)
+    """When it ceased to hold, as the store marks it; `None` if that is not known."""
+    conflicts_with: tuple[str, ...] = Field(default=(), exclude_if=operator.not_)
+    """The ids of memories that contradict its memory, as the store marks them."""
     instruction: Instruction | None = None
     """What its text demands of the assistant; such a unit is never in the prompt."""
 

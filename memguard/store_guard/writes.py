@@ -32,7 +32,13 @@ from memguard.read.recall import TEXT_FIELDS
 from memguard.redaction import Screen, redact_values
 from memguard.schema.base import is_blank
 from memguard.schema.decision import AdmissionDecision
-from memguard.schema.memory import CandidateMemory, Conversation, speaker_roles, turn_time
+from memguard.schema.memory import (
+    CandidateMemory,
+    Conversation,
+    speaker_roles,
+    turn_speaker,
+    turn_time,
+)
 from memguard.schema.receipt import Budget, MethodReport, Receipt, ReceiptFactory
 from memguard.schema.relations import RecordChange
 from memguard.store_guard.values import (
@@ -366,8 +372,8 @@ def _candidate(text: str, *, write: Write) -> CandidateMemory:
         turn_ids=tuple(turn.id for turn in turns),
         said_by=speaker_roles(turns),
         said_at=turn_time(turns),
+        speaker=turn_speaker(turns),
         conversation_id=write.source.id if write.source is not None else "",
-        speaker=next((t.speaker for t in reversed(turns) if t.role == "user" and t.speaker), ""),
     )
 
 

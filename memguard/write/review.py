@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, JsonV
 
 from memguard.errors import ErrorCode, InvalidInputError
 from memguard.journal.commit import Backing, commit
+from memguard.journal.current_keys import current_keys
 from memguard.journal.journal import Journal
 from memguard.journal.quarantine import Quarantine
 from memguard.methods.admission import refuse_text
@@ -257,6 +258,7 @@ async def store_wording(
     refusal = refuse_text(text, max_chars=Writer().max_candidate_chars)
     if refusal is not None:
         raise InvalidInputError(refusal.explanation, code=ErrorCode.INPUT_INVALID)
+    choice = (await current_keys(store, namespace, [text]))[text]
     before = f", in place of {instead_of!r}" if instead_of else ""
     receipt = _text_receipt(
         CandidateMemory(text=text, namespace=namespace),
@@ -266,6 +268,7 @@ async def store_wording(
         evidence={"actor": actor, "instead_of": instead_of},
         # Never equal to an earlier one: the same text may be deleted and written again.
         policy_digest=digest_of(_WORDING_METHOD, uuid.uuid4().hex),
+        key=choice.key,
     )
     return (await commit(journal, store, [receipt], actor=actor)).receipts[0]
 
@@ -278,6 +281,7 @@ def _text_receipt(
     explanation: str,
     evidence: Mapping[str, JsonValue],
     policy_digest: str,
+    key: str = "",
 ) -> Receipt:
     """The receipt that admits a person's text."""
     decision = AdmissionDecision(
@@ -289,6 +293,6 @@ def _text_receipt(
         decision,
         reports=(report,),
         run_id=run_id,
-        record_key=record_key(candidate.text),
+        record_key=key or record_key(candidate.text),
         policy_digest=policy_digest,
     )

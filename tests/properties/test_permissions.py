@@ -8,14 +8,12 @@ from typing import Any, get_args
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memguard.methods.adjudication.authors import OTHER_AUTHORS, is_of_another
+from memguard.methods.adjudication.ledger import Compiled, Costs, compile_ledger
 from memguard.methods.adjudication.permissions import FC_COLUMNS, PS_COLUMNS
 from memguard.methods.adjudication.ruling import (
-    OTHER_AUTHORS,
     SITUATIONS,
-    Compiled,
-    Costs,
     Ruling,
-    compile_ledger,
     credibility_of,
     is_about_safety,
     rule_on_unit,

@@ -21,7 +21,7 @@ from memguard import (
 )
 from memguard.errors import ConfigurationError, ErrorCode
 from memguard.journal.journal import Journal
-from memguard.methods.adjudication.steps import ReadInput, ReadOutput, ReadState
+from memguard.methods.adjudication.state import ReadInput, ReadOutput, ReadState
 from memguard.stores import ChromaStore
 from memguard.testing import HashEmbeddings, LoopbackModelServer, ScriptedChatModel
 from memguard.testing.conmem import ConMemScript

@@ -25,7 +25,7 @@ from memguard import (
     create_permission_semantic_graph,
     create_read_guard,
 )
-from memguard.methods.adjudication.steps import ReadInput, ReadOutput, ReadState
+from memguard.methods.adjudication.state import ReadInput, ReadOutput, ReadState
 from memguard.portal import dual
 from memguard.testing import ScriptedChatModel
 from memguard.uncheckpointed import UncheckpointedGraph

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from memguard.local.encoder import LocalEmbeddings
     from memguard.local.verifier.support import SupportVerifier
 
-FINGERPRINT = "local:rules:4"
+FINGERPRINT = "local:rules:5"
 """On every receipt. Increase the number when a rule or a threshold changes."""
 
 

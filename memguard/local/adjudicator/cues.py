@@ -193,11 +193,6 @@ ALONE = _any(r"""
     for one  with (?:my |some |two |three |the )?(?:colleagues|coworkers|boss|client\w*|team)
 """)
 """An answer for the user without the household."""
-ASKS_PAST = _any(r"""
-    used to  back then  previously  formerly  did i (?:tell|say|mention|use|live|work|have|like)
-    (?:have|had) i (?:told|said|mentioned)  was my  were my  in the past  originally
-""")
-"""Requests for what was once."""
 ASKS_RECORD = re.compile(
     r"^\s*(?:when|where|why|how|who|which|what)?(?: \w+){0,3} ?\b(?:did|was|were|has|have|had)\b|"
     r"\bwhen\b|\b(?:wann|hat|hatte|habe|war|wurde)\b|\b(?:cuándo|fue|hizo|hice)\b|\bquand\b|"

@@ -81,8 +81,6 @@ class Wordings:
     """That an answer is for the user alone."""
     company: re.Pattern[str]
     """A person who joins the user: with my wife."""
-    asks_past: re.Pattern[str]
-    """Requests for what was once."""
 
 
 GERMAN = Wordings(
@@ -140,7 +138,6 @@ GERMAN = Wordings(
     """),
     alone=_any(r"nur für mich  für mich allein\w*  allein\w*  für mich selbst  mit (?:\w+ )?kollegen"),
     company=_any(r"mit (?:mein\w{0,2} |unser\w{0,2} |der |dem |den )?\w+"),
-    asks_past=_any(r"früher  damals  habe ich \w+  hatte ich  gesagt  erzählt  war ich  erwähnt"),
 )  # fmt: skip
 
 SPANISH = Wordings(
@@ -187,7 +184,6 @@ SPANISH = Wordings(
     """),
     alone=_any(r"solo para mí  sólo para mí  para mí sol[oa]  yo sol[oa]  con (?:mis )?(?:colegas|compañeros)"),
     company=_any(r"con (?:mis? |nuestr[oa]s? |el |la )?\w+"),
-    asks_past=_any(r"antes  te (?:dije|conté|he dicho)  mencion\w+  solía  hace \w+ (?:años|meses)  viv[íi]a"),
 )  # fmt: skip
 
 FRENCH = Wordings(
@@ -235,7 +231,6 @@ FRENCH = Wordings(
     """),
     alone=_any(r"seulement pour moi  juste pour moi  pour moi seule?  moi-même  avec (?:mes )?collègues"),
     company=_any(r"avec (?:mon |ma |mes |notre |nos |le |la )?\w+"),
-    asks_past=_any(r"avant  autrefois  t['\u2019]ai dit  t['\u2019]avais dit  mentionné  habitais-je  à l['\u2019]époque"),
 )  # fmt: skip
 
 CHINESE = Wordings(
@@ -254,7 +249,6 @@ CHINESE = Wordings(
     together=_in("我们 咱们 客人 家人 全家 朋友们 大家 一起 同事们 聚会 派对 聚餐"),
     alone=_in("我一个人 只有我 就我自己 我自己吃 单独 和同事"),
     company=_in("[和跟与陪带](?:我|我的)?[\u3400-\u9fff]{2}"),
-    asks_past=_in("以前 曾经 说过 告诉过 提到过 过去 当时"),
 )  # fmt: skip
 
 WORDINGS: dict[RuleLanguage, Wordings] = {

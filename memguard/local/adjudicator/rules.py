@@ -29,7 +29,6 @@ from memguard.local.adjudicator.relations import (
 from memguard.local.adjudicator.situation import (
     ADVICE,
     FOREIGN,
-    asks_about_past,
     asks_for_record,
     is_small_talk,
     points_back,
@@ -53,7 +52,6 @@ from memguard.schema.units import (
     Scope,
     Subject,
     SubjectMatch,
-    Temporal,
     Unit,
     UnitAttributes,
     Utility,
@@ -140,7 +138,7 @@ class AdjudicationRules:
                 unit, kind=kinds[index], score=score, shared=near.shared[index]
             )
             if unit.id in relations.replaced:
-                attributes = attributes.model_copy(update={"temporality": rules.replaced})
+                attributes = attributes.model_copy(update={"temporality": "superseded"})
             stance = stances.get(unit.id)
             if stance == "confirms":
                 attributes = attributes.model_copy(update={"epistemic": "verified"})
@@ -305,8 +303,8 @@ class _AttributeRules:
         self._case = case
         self._situation = situation
         self._small_talk = is_small_talk(case.query)
-        self._asks_past = asks_about_past(case.query)
-        self._asks_record = asks_for_record(case.query)
+        self._asks_past = isinstance(situation, Situation) and situation.lookup == "past"
+        self._asks_record = self._asks_past or asks_for_record(case.query)
         self._names = names
         # What a query points back to tells whom the answer is for.
         is_back = points_back(case.query) or refers_to_person(case.query)
@@ -316,11 +314,6 @@ class _AttributeRules:
             names=names,
             aliases=aliases_in((*texts, *(turn.content for turn in case.dialogue)), names),
         )
-
-    @property
-    def replaced(self) -> Temporal:
-        """The temporality of what was replaced: a question about the past may need it."""
-        return "uncertain" if self._asks_past else "superseded"
 
     @property
     def _is_look_up(self) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from memguard.local.adjudicator import cues
 from memguard.local.adjudicator.languages import WORDINGS, Wordings, is_greeting, language_of
 from memguard.local.adjudicator.people import names_in, relations_in
+from memguard.local.look_ups import read_lookup
 from memguard.local.relevance.requests import last_request, points_back
 from memguard.schema.decision import Inconclusive
 from memguard.schema.memory import Turn
@@ -16,7 +17,6 @@ from memguard.schema.read import Mode, Situation, Target
 __all__ = [
     "ADVICE",
     "FOREIGN",
-    "asks_about_past",
     "asks_for_record",
     "is_small_talk",
     "last_request",
@@ -61,7 +61,6 @@ class _Cues:
     doing: re.Pattern[str]
     view: re.Pattern[str]
     self: re.Pattern[str]
-    asks_past: re.Pattern[str]
 
     @classmethod
     def of(cls, words: Wordings) -> "_Cues":
@@ -71,7 +70,6 @@ class _Cues:
             words.doing,
             words.view,
             words.self,
-            words.asks_past,
         )
 
 
@@ -81,7 +79,6 @@ _ENGLISH = _Cues(
     cues.DOING,
     cues.VIEW,
     cues.FIRST_PERSON,
-    cues.ASKS_PAST,
 )
 _CUES = {language: _Cues.of(words) for language, words in WORDINGS.items()}
 
@@ -113,7 +110,15 @@ def read_situation(
         target = _named_target(query, user_names=user_names, persons=persons)
     # Chinese and casual English write no capital letters that would matter.
     asks_view = words.view.search(query.casefold()) is not None
-    return Situation(target=target, mode=mode, asks_view=asks_view)
+    lookup = read_lookup(
+        query,
+        is_question=mode == "factual",
+        of_user=bool(names_in(query, tuple(user_names)) & user_names),
+    )
+    # What the user thinks of a matter only the user can have told.
+    if asks_view and lookup == "none" and words.self.search(query):
+        lookup = "told_before"
+    return Situation(target=target, mode=mode, asks_view=asks_view, lookup=lookup)
 
 
 def recent_user_text(dialogue: Sequence[Turn]) -> str:
@@ -128,12 +133,7 @@ def is_small_talk(query: str) -> bool:
 
 def asks_for_record(query: str) -> bool:
     """Whether a question is about an event or a time, which a record answers after its date."""
-    return cues.ASKS_RECORD.search(query) is not None or asks_about_past(query)
-
-
-def asks_about_past(query: str) -> bool:
-    """Whether a query asks for what was once, so that what no longer holds answers it."""
-    return _CUES.get(language_of(query), _ENGLISH).asks_past.search(query) is not None
+    return cues.ASKS_RECORD.search(query) is not None
 
 
 def _mode(ask: str, *, query: str, words: _Cues) -> Mode:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema, cre
 from memguard.methods.adjudication.permissions import FC_COLUMNS, PS_COLUMNS
 from memguard.prompts import Prompt
 from memguard.schema.decision import Inconclusive
-from memguard.schema.read import Conflict, Mode, Row, Situation, Target
+from memguard.schema.read import Author, Conflict, Lookup, Mode, Row, Situation, Target
 from memguard.schema.units import (
     Epistemic,
     FactorAttributes,
@@ -45,6 +45,7 @@ class _SituationForm(BaseModel):
     target: Target
     mode: Mode
     asks_view: bool
+    lookup: Lookup
 
 
 class _UnitForm(BaseModel):
@@ -52,6 +53,7 @@ class _UnitForm(BaseModel):
     reason: str
     kind: Kind
     subject: Subject
+    author: Author
     epistemic: Epistemic
     temporality: Temporal
     relevance: Relevance
@@ -68,6 +70,7 @@ class _FactorForm(BaseModel):
     subject: SubjectMatch
     role: FactorRole
     safety: bool
+    author: Author
     epistemic: Epistemic
     temporal: Temporal
     utility: Utility
@@ -229,8 +232,11 @@ def read_situation(entry: Mapping[str, Any]) -> Situation | Inconclusive:
             reason="off_menu" if entry else "parse_failure",
             detail=f"the situation is {dict(entry)!r}"[:_MAX_REASON],
         )
+    # Without a look-up everything is as strict as can be, so an unreadable one is none.
+    lookup = _choice(entry.get("lookup"), get_args(Lookup)) or "none"
+    asks_view = _yes(entry.get("asks_view"))
     return Situation.model_validate(
-        {"target": target, "mode": mode, "asks_view": _yes(entry.get("asks_view"))}
+        {"target": target, "mode": mode, "asks_view": asks_view, "lookup": lookup}
     )
 
 
@@ -271,6 +277,7 @@ def _row(entry: Mapping[str, Any], *, unit_id: str, scheme: Scheme) -> Row:
         # Read from unusable rows too: evidence may deny a unit whatever its attributes are.
         evidence_conflict=_yes(entry.get("evidence_conflict")),
         influence=_share(entry.get("influence")),
+        author="other" if _choice(entry.get("author"), get_args(Author)) == "other" else "user",
         reason=why[:_MAX_REASON] if isinstance(why, str) else "",
     )
 

@@ -7,6 +7,7 @@ and never wins a conflict, and what it demands is withheld.
 from memguard.local.demands import demands_action, waives_control
 from memguard.methods.adjudication.tables import TableRow
 from memguard.schema.memory import SaidBy
+from memguard.schema.read import Row
 from memguard.schema.units import Unit
 
 ANOTHER_AUTHOR = TableRow(
@@ -19,6 +20,16 @@ CONFLICT_AUTHOR = TableRow(
 )
 OTHER_AUTHORS: frozenset[SaidBy] = frozenset({"tool", "document", "assistant"})
 """Who said a unit in which no word is the user's."""
+
+
+def is_of_another(unit: Unit, finding: Row) -> bool:
+    """Whether the words of a unit are another author's.
+
+    The store's word counts; where it does not know, the adjudicator's.
+    """
+    return unit.said_by in OTHER_AUTHORS or (
+        unit.said_by == "unknown" and finding.author == "other"
+    )
 
 
 def is_demand(unit: Unit) -> bool:

@@ -1,25 +1,23 @@
 """The adjudicator that is a model: the batched call, its repair, and conflicts across parts.
 
 All units of a read go into one call where they fit, else into parts that are requested at the same
-time. Units without a usable row are requested once more. With several parts, a second question
-finds conflicts between units of different parts. Every question has a deadline and ends in an
-answer or in the typed reason why there is none.
+time. Units without a usable row are requested once more. An answer that was truncated is continued:
+its complete rows are used, and only the units without one are requested again. With several parts,
+another question finds conflicts between units of different parts. The spec limits the number of
+calls and the length of each prompt. Every question has a deadline and ends in an answer or in the
+typed reason why there is none.
 """
 
 import asyncio
-import math
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import combinations
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any
 
-from langchain_core.messages import BaseMessage
 from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
-from memguard.errors import BudgetExhaustedError, ConfigurationError, ErrorCode
-from memguard.llm.ask import ParsedAnswer, ask
-from memguard.llm.call import CallSettings
+from memguard.errors import ConfigurationError, ErrorCode
 from memguard.llm.limits import current_meter, use_meter
 from memguard.llm.models import LOCAL, Model, ModelLike, resolve_model
 from memguard.local.adjudicator import LocalAdjudicator
@@ -30,6 +28,9 @@ from memguard.methods.adjudication.answers import (
     read_answer_rows,
     without_fields,
 )
+from memguard.methods.adjudication.asking import AskResult, PartialParser, ask_until, gather_all
+from memguard.methods.adjudication.case import UNITS_SHARE, case_chars, fit_case
+from memguard.methods.adjudication.parts import clip_quoted, split_parts
 from memguard.methods.adjudication.rendering import (
     case_slots,
     estimate_tokens,
@@ -40,38 +41,15 @@ from memguard.methods.adjudication.rendering import (
 from memguard.prompts import Prompt, load_prompt
 from memguard.protocols import Adjudicator
 from memguard.schema.decision import Inconclusive
-from memguard.schema.read import Adjudication, Conflict, Flag, ReadCase, ReadSpec, Row, Situation
-from memguard.schema.receipt import Usage
-from memguard.schema.units import Scheme, Unit
+from memguard.schema.read import Adjudication, Conflict, ReadCase, ReadSpec, Row, Situation
+from memguard.schema.read_flags import Flag
+from memguard.schema.units import FactorAttributes, Scheme, Unit, UnitAttributes
 
 # One per process: it loads its embedder at the first read, which takes time and memory.
 _local_adjudicator = cache(LocalAdjudicator)
 
-M = TypeVar("M", bound=BaseModel)
-T = TypeVar("T")
-
-SETTINGS = CallSettings(temperature=0.0, max_tokens=8192)
-"""Temperature 0; room for a reasoning model's thoughts and about sixty rows."""
-
 _MAX_STATEMENT_CHARS = 400
 """Characters of a statement; what two memories disagree about is near their beginning."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class AskResult(Generic[M]):
-    """The outcome of one question."""
-
-    answer: ParsedAnswer[M]
-    """The answer, or why there is none."""
-    flag: Flag | None = None
-    """What ended the question before there was an answer."""
-
-    @property
-    def may_improve(self) -> bool:
-        """Whether a second answer may be better: not after a repair, and not after a failure."""
-        value = self.answer.value
-        failed = isinstance(value, Inconclusive) and value.reason != "truncated"
-        return not (failed or self.answer.repaired)
 
 
 def _as_groups(value: Any) -> list[list[str]]:
@@ -176,12 +154,19 @@ class _Part:
     units: tuple[Unit, ...]
     result: AskResult[RowsAnswer]
     reading: AnswerReading
+    continues: bool = False
+    """Whether the answer was truncated after some rows, so that another call can go on."""
 
     @property
     def unjudged(self) -> tuple[Unit, ...]:
         """Units without a usable row."""
         judged = self.reading.judged
         return tuple(unit for unit in self.units if unit.id not in judged)
+
+    @property
+    def may_improve(self) -> bool:
+        """Whether another call may give more rows."""
+        return self.continues or self.result.may_improve
 
 
 @dataclass(kw_only=True)
@@ -196,6 +181,8 @@ class _Run:
     """On the clock of the event loop, as `asyncio.timeout_at` takes it."""
     notes: list[str] = field(default_factory=list[str])
     flags: list[Flag] = field(default_factory=list[Flag])
+    calls: int = 0
+    """Calls in which units are judged, so far."""
 
     def __post_init__(self) -> None:
         """Name the units; a name is the same in every part, so that conflicts can cross parts."""
@@ -203,28 +190,64 @@ class _Run:
         self.prompt = self.adjudicator.prompts[self.scheme]
         self.names = names_of(self.units)
         self.lines = self._lines_of(self.units)
+        self.room = self._fit()
         self.slots = case_slots(self.case)
+
+    def _fit(self) -> int:
+        """Shorten the case where it is too long; returns the characters for units in a prompt."""
+        free = self.spec.prompt_chars - len(self.prompt.system) - len(self.prompt.user)
+        needed = sum(map(len, self.lines)) + len(self.lines)
+        for_units = min(needed, int(UNITS_SHARE * self.spec.prompt_chars))
+        # Only a prompt with longer instructions than those that ship needs this.
+        self.case, flags = fit_case(self.case, max_chars=max(1_000, free - for_units))
+        self.flags += flags
+        return max(for_units, free - case_chars(self.case))
 
     def _lines_of(self, units: Sequence[Unit]) -> list[str]:
         return prompt_lines(units, names=self.names, authorship=self.spec.authorship)
 
+    def _fitting_lines(self, units: Sequence[Unit], *, room: int) -> list[str]:
+        """The lines of units, of which one that is too long for a prompt loses its middle."""
+        lines = self._lines_of(units)
+        if all(len(line) < room for line in lines):
+            return lines
+        self.flags.append("prompt_shortened")
+        short = [
+            unit
+            if len(line) < room
+            else unit.model_copy(
+                update={
+                    "text": clip_quoted(
+                        unit.text, max_chars=room, overhead=len(line) - len(unit.text)
+                    )
+                }
+            )
+            for unit, line in zip(units, lines, strict=True)
+        ]
+        return self._lines_of(short)
+
     async def finish(self) -> Adjudication:
         """Ask what is needed, and combine the answers."""
+        self.lines = self._fitting_lines(self.units, room=self.room)
         split = split_parts(
             self.units,
             costs=line_costs(self.lines),
             max_tokens=self.spec.part_tokens,
             max_items=self.spec.part_units,
+            chars=[len(line) + 1 for line in self.lines],
+            max_chars=self.room,
         )
-        parts = await gather_all([self._ask(part, repair=self.spec.repair) for part in split])
+        # One call is left to repeat or to continue another one.
+        askable, rest = split[: self.spec.max_calls - 1], split[self.spec.max_calls - 1 :]
+        parts = await gather_all([self._ask(part, repair=self.spec.repair) for part in askable])
         again = await self._ask_again(parts)
         # What was judged once is not replaced: a second answer counts for the missing rows alone.
-        rows = _merged(parts, again)
+        rows = (*_merged(parts, again), *self._left_over(rest))
         conflicts = [conflict for part in (*parts, *again) for conflict in part.reading.conflicts]
         prompts = [self.prompt.stamp]
         # A single part has seen all units together, so its conflicts are complete.
         if len(parts) > 1:
-            conflicts += await self._find_conflicts()
+            conflicts += await self._find_conflicts(rows)
             prompts.append(self.adjudicator.conflicts_prompt.stamp)
         situation = self._situation([*parts, *again])
         self._flag_unjudged(rows)
@@ -240,24 +263,40 @@ class _Run:
             notes=tuple(dict.fromkeys(self.notes)),
         )
 
+    def _left_over(self, parts: Sequence[Sequence[Unit]]) -> tuple[Row, ...]:
+        """The rows of units for which there is no call; policy treats them as not judged."""
+        units = [unit for part in parts for unit in part]
+        if units:
+            limit = f"{self.spec.max_calls} calls"
+            self.notes.append(f"{len(units)} units were not judged: they do not fit in {limit}")
+        why = Inconclusive(reason="truncated", detail="more units than the calls of a read take")
+        return tuple(Row(unit_id=unit.id, attributes=why) for unit in units)
+
     async def _ask(self, units: Sequence[Unit], *, repair: bool) -> _Part:
         """Ask about some of the units; a failure gives a reading without any verdict on them."""
+        self.calls += 1
         # The lines of all units exist already: they were needed to split the units into parts.
         is_whole = len(units) == len(self.units)
-        lines = self.lines if is_whole else self._lines_of(units)
+        lines = self.lines if is_whole else self._fitting_lines(units, room=self.room)
+        form = answer_form(self.scheme, self.spec.unasked)
+        parser = PartialParser(form, name="units")
         result = await ask_until(
             self.adjudicator.model,
             self.prompt.render(units="\n".join(lines), **self.slots),
-            answer_form(self.scheme, self.spec.unasked),
+            form,
             deadline=self.deadline,
             name="memguard.adjudicate",
             repair=repair,
+            parse=parser,
         )
         self.notes += result.answer.notes
         if result.flag is not None:
             self.flags.append(result.flag)
-        reading = self._read(units, result.answer.value)
-        return _Part(units=tuple(units), result=result, reading=reading)
+        value = result.answer.value
+        rest = parser.before_end if _ended_early(value) else None
+        reading = self._read(units, value if rest is None else rest)
+        continues = rest is not None and bool(reading.judged)
+        return _Part(units=tuple(units), result=result, reading=reading, continues=continues)
 
     def _read(self, units: Sequence[Unit], value: RowsAnswer | Inconclusive) -> AnswerReading:
         ids = dict.fromkeys(unit.id for unit in units)
@@ -275,39 +314,67 @@ class _Run:
         return reading
 
     async def _ask_again(self, parts: Sequence[_Part]) -> list[_Part]:
-        """Request once more the units without a usable row, and no others."""
-        if not self.spec.repair:
-            return []
-        open_parts = [part for part in parts if part.result.may_improve]
+        """Request the units without a usable row, and no others, as long as calls are left.
+
+        Once more for rows that are missing or could not be read; and again while answers are
+        truncated after some of their rows.
+        """
+        again: list[_Part] = []
+        rounds = list(parts)
+        while self.spec.repair and rounds:
+            groups = self._missing_groups(rounds, all_parts=[*parts, *again])
+            groups = groups[: max(0, self.spec.max_calls - self.calls)]
+            if not groups:
+                break
+            count = sum(map(len, groups))
+            self.notes.append(f"asked once more about {count} units without a usable row")
+            answers = await gather_all([self._ask(group, repair=False) for group in groups])
+            again += answers
+            rounds = [part for part in answers if part.continues]
+        return again
+
+    def _missing_groups(
+        self, rounds: Sequence[_Part], *, all_parts: Sequence[_Part]
+    ) -> list[tuple[Unit, ...]]:
+        """The units to request again, one group per call."""
+        open_parts = [part for part in rounds if part.may_improve]
         missing = [unit for part in open_parts for unit in part.unjudged]
-        situated = any(isinstance(part.reading.situation, Situation) for part in parts)
+        situated = any(isinstance(part.reading.situation, Situation) for part in all_parts)
         if open_parts and not missing and not situated:
             # Every unit has its row, but rows are worthless without a situation: ask about one.
             missing = list(self.units[:1])
-        if not missing:
-            return []
-        self.notes.append(f"asked once more about {len(missing)} units without a usable row")
-        # An answer that was truncated would be truncated again, so two calls share the units.
-        truncated = any(isinstance(part.result.answer.value, Inconclusive) for part in open_parts)
-        middle = -(-len(missing) // 2) if truncated else len(missing)
-        halves = [half for half in (missing[:middle], missing[middle:]) if half]
-        return await gather_all([self._ask(half, repair=False) for half in halves])
+        # An answer that was truncated before its first row would be truncated again, so two calls
+        # share the units.
+        lost = any(_ended_early(part.result.answer.value, usable=False) for part in open_parts)
+        if lost and not any(part.continues for part in open_parts):
+            middle = -(-len(missing) // 2)
+            return [tuple(half) for half in (missing[:middle], missing[middle:]) if half]
+        lines = self._fitting_lines(missing, room=self.room)
+        return list(
+            split_parts(
+                missing,
+                costs=line_costs(lines),
+                max_tokens=self.spec.part_tokens,
+                max_items=self.spec.part_units,
+                chars=[len(line) + 1 for line in lines],
+                max_chars=self.room,
+            )
+        )
 
-    async def _find_conflicts(self) -> list[Conflict]:
-        """Compare every unit with every other one."""
+    async def _find_conflicts(self, rows: Sequence[Row]) -> list[Conflict]:
+        """Compare every unit with every other one, as far as calls are left."""
         # Shortened for the comparison only; the ledger has the whole text.
         short = [unit.model_copy(update={"text": _shortened(unit.text)}) for unit in self.units]
-        costs = [estimate_tokens(line) for line in self._lines_of(short)]
-        # Bare statements need no room for the rows of an answer, so twice as many fit.
-        max_tokens = 2 * self.spec.part_tokens
-        calls = [tuple(short)]
-        if sum(costs) > max_tokens:
-            # Two blocks fill a call, so that every pair of blocks, and with it every pair of
-            # statements, is in one call.
-            blocks = split_parts(
-                short, costs=costs, max_tokens=max_tokens // 2, max_items=len(short)
-            )
-            calls = [(*first, *second) for first, second in combinations(blocks, 2)]
+        calls = self._comparisons(short)
+        allowed = max(1, self.spec.max_calls - self.calls)
+        if len(calls) > allowed:
+            # What the answer needs first: a conflict of others would change nothing that is shown.
+            needs = {row.unit_id: _need_of(row) for row in rows}
+            short.sort(key=lambda unit: needs.get(unit.id, len(needs)))
+            blocks = self._blocks(short, share=1)
+            calls = [blocks[0]]
+            left_out = len(short) - len(blocks[0])
+            self.notes.append(f"conflicts of the {left_out} units least needed were not looked for")
         results = await gather_all([self._ask_conflicts(call) for call in calls])
         groups: list[Sequence[str]] = []
         for value in (result.answer.value for result in results):
@@ -317,6 +384,29 @@ class _Run:
             else:
                 groups += value.conflicts
         return pairs_of(groups, names=self.names)
+
+    def _comparisons(self, units: Sequence[Unit]) -> list[tuple[Unit, ...]]:
+        """The units of each call, so that every two of them are together in one."""
+        if len(self._blocks(units, share=1)) == 1:
+            return [tuple(units)]
+        # Two blocks fill a call, so that every pair of blocks, and with it every pair of
+        # statements, is in one call.
+        return [(*one, *other) for one, other in combinations(self._blocks(units, share=2), 2)]
+
+    def _blocks(self, units: Sequence[Unit], *, share: int) -> tuple[tuple[Unit, ...], ...]:
+        """The units in blocks, of which `share` fill a call."""
+        lines = self._lines_of(units)
+        prompt = self.adjudicator.conflicts_prompt
+        room = self.spec.prompt_chars - len(prompt.system) - len(prompt.user)
+        return split_parts(
+            units,
+            costs=[estimate_tokens(line) for line in lines],
+            # Bare statements need no room for the rows of an answer, so twice as many fit.
+            max_tokens=2 * self.spec.part_tokens // share,
+            max_items=len(units),
+            chars=[len(line) + 1 for line in lines],
+            max_chars=room // share,
+        )
 
     async def _ask_conflicts(self, units: Sequence[Unit]) -> AskResult[ConflictsAnswer]:
         lines = self._lines_of(units)
@@ -345,6 +435,24 @@ class _Run:
             self.flags.append("adjudication_partial")
 
 
+def _ended_early(value: object, *, usable: bool = True) -> bool:
+    """Whether an answer was truncated; with `usable`, also one whose server did not say so."""
+    if not isinstance(value, Inconclusive):
+        return False
+    return value.reason == "truncated" or (usable and value.reason == "parse_failure")
+
+
+_NEEDS = {"needed": 0, "direct": 0, "helpful": 1, "indirect": 1, "uncertain": 2}
+
+
+def _need_of(row: Row) -> int:
+    """0 for what the query needs, 1 for what helps, more for the rest."""
+    attributes = row.attributes
+    if isinstance(attributes, UnitAttributes):
+        return _NEEDS.get(attributes.relevance, 3)
+    return _NEEDS.get(attributes.utility, 3) if isinstance(attributes, FactorAttributes) else 3
+
+
 def _merged(parts: Sequence[_Part], again: Sequence[_Part]) -> tuple[Row, ...]:
     """The rows of the first answers, with the unusable ones replaced by those of the second."""
     unjudged = {unit.id for part in parts for unit in part.unjudged}
@@ -368,63 +476,3 @@ def pairs_of(groups: Iterable[Sequence[str]], *, names: Mapping[str, str]) -> li
 
 def _shortened(text: str) -> str:
     return text if len(text) <= _MAX_STATEMENT_CHARS else f"{text[:_MAX_STATEMENT_CHARS]}\u2026"
-
-
-async def ask_until(
-    model: Model,
-    messages: Sequence[BaseMessage],
-    schema: type[M],
-    *,
-    deadline: float,
-    name: str,
-    repair: bool,
-) -> AskResult[M]:
-    """Ask, and give up at the deadline or when the budget is spent.
-
-    Args:
-        model: The model.
-        messages: The rendered prompt.
-        schema: The form of the answer.
-        deadline: When to give up, on the clock of the event loop; infinite for never.
-        name: Names the call in traces.
-        repair: Whether a malformed answer is requested once more.
-
-    Raises:
-        ModelConfigurationError: If no request to this model can succeed as it is set up.
-    """
-    try:
-        async with asyncio.timeout_at(None if math.isinf(deadline) else deadline):
-            answer = await ask(model, messages, schema, settings=SETTINGS, name=name, repair=repair)
-    # Both are outcomes, not errors: policy decides what a read without a verdict permits.
-    except TimeoutError:
-        why = Inconclusive(reason="timeout", detail="the deadline of the read had passed")
-        return AskResult(answer=ParsedAnswer(value=why, usage=Usage()), flag="adjudication_late")
-    except BudgetExhaustedError as error:
-        why = Inconclusive(reason="provider_error", detail=error.message)
-        return AskResult(answer=ParsedAnswer(value=why, usage=Usage()), flag="budget_spent")
-    return AskResult(answer=answer)
-
-
-async def gather_all(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """All results in order, once all have ended; raises the first error, if there was one."""
-    # Unlike a task group, nothing is cancelled: an answer that is being paid for is counted.
-    results = await asyncio.gather(*work, return_exceptions=True)
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return [result for result in results if not isinstance(result, BaseException)]
-
-
-def split_parts(
-    items: Sequence[T], *, costs: Sequence[int], max_tokens: int, max_items: int
-) -> tuple[tuple[T, ...], ...]:
-    """Items in order, in as few parts as the limits allow; an item too large has its own part."""
-    parts: list[list[T]] = []
-    room = 0
-    for item, cost in zip(items, costs, strict=True):
-        if not parts or cost > room or len(parts[-1]) >= max_items:
-            parts.append([])
-            room = max_tokens
-        parts[-1].append(item)
-        room -= cost
-    return tuple(tuple(part) for part in parts)

@@ -23,8 +23,8 @@ from memguard.quoting import (
     quote_turns,
 )
 from memguard.schema.memory import SaidBy
-from memguard.schema.read import Evidence, Ledger, ReadCase, Rendering
-from memguard.schema.units import SECTIONS, Permission, Unit
+from memguard.schema.read import Evidence, Ledger, ReadCase, Rendering, Situation, UnitFinding
+from memguard.schema.units import SECTIONS, FactorAttributes, Permission, Unit, UnitAttributes
 
 CHANNEL_HEADINGS: dict[Permission, str] = {
     "APPLY_CONSTRAINT": "## Constraints: the answer keeps to these",
@@ -51,12 +51,12 @@ HEADINGS: dict[Rendering, Mapping[Permission, str]] = {
 }
 """The headings of each rendering."""
 
-AUTHORS: dict[SaidBy, str] = {
-    "tool": " by a tool, not by the user",
-    "document": " in a document, not by the user",
-    "assistant": " by the assistant, not by the user",
+SOURCES: dict[SaidBy, str] = {
+    "tool": " by a tool",
+    "document": " in a document",
+    "assistant": " by the assistant",
 }
-"""What a line says of words that are not the user's."""
+"""Where words come from that are not the user's."""
 
 NOTHING = "(Nothing that is remembered applies to this request.)"
 """The line of a section to which nothing was admitted, where the setting asks for a line."""
@@ -88,16 +88,19 @@ def render_memories(
     if not verdicts:
         return frame([NOTHING], opening="") if when_empty == "line" else ""
     headings = HEADINGS[rendering]
+    situation = ledger.situation
+    is_past = isinstance(situation, Situation) and situation.lookup == "past"
     lines: list[str] = []
     # `groupby` needs no sorting: a ledger lists its shown units section by section.
     for permission, group in groupby(verdicts, key=attrgetter("permission")):
         if permission in headings:
             lines.append(headings[permission])
         lines += [
-            unit_line(
-                verdict.unit.text,
-                said_at=verdict.unit.said_at,
-                said_by=verdict.unit.said_by if authorship else "unknown",
+            line_of(
+                verdict.unit,
+                # Elsewhere such a unit is shown for doubt, which is no news of its end.
+                is_over=is_past and is_over(verdict.attributes),
+                authorship=authorship,
             )
             for verdict in group
         ]
@@ -118,13 +121,40 @@ def frame(lines: Iterable[str], *, opening: str = FIXED_SENTENCE) -> str:
     return "\n".join(line for line in (SECTION_OPEN, opening, *lines, SECTION_CLOSE) if line)
 
 
-def unit_line(text: str, *, said_at: datetime | None, said_by: SaidBy = "unknown") -> str:
+def unit_line(text: str, *, said_at: datetime | None, source: str = "", past: str = "") -> str:
     """One unit: `- (said 2025-12-30) "..."`, the date as it was where the speaker was.
 
-    Words that are not the user's are named as such: `- (said 2025-12-30 in a document) "..."`.
+    `source` names words that are not the user's: `- (said 2025-12-30 in a document by "Bo", not by
+    the user) "..."`. `past` says what no longer holds: `- (said 2025-12-30; no longer so since
+    2026-03) "..."`.
     """
     when = f"said {said_at.date().isoformat()}" if said_at else "said at an unknown time"
-    return f"- ({when}{AUTHORS.get(said_by, '')}) {quote_marked(text)}"
+    return f"- ({when}{source}{past}) {quote_marked(text)}"
+
+
+def line_of(unit: Unit, *, is_over: bool, authorship: bool = True) -> str:
+    """The line of a unit; `is_over` if it no longer holds, which the store may know as well."""
+    past = "; no longer so" if is_over or unit.superseded else ""
+    if past and unit.valid_until is not None:
+        # The day is often a guess, as in "last spring", so the month has to do.
+        past += f" since {unit.valid_until.date().isoformat()[:7]}"
+    source = source_of(unit) if authorship else ""
+    return unit_line(unit.text, said_at=unit.said_at, source=source, past=past)
+
+
+def is_over(finding: UnitFinding | None) -> bool:
+    """Whether an adjudicator found that a unit no longer holds."""
+    if isinstance(finding, FactorAttributes):
+        return finding.temporal == "superseded"
+    return isinstance(finding, UnitAttributes) and finding.temporality == "superseded"
+
+
+def source_of(unit: Unit) -> str:
+    """Whose words a unit has, where they are not the user's; else an empty text."""
+    source = SOURCES.get(unit.said_by, "")
+    # A name is somebody's text as well, so it is quoted like the rest.
+    name = f" by {quote_marked(unit.author)}" if source and unit.author else ""
+    return f"{source}{name}, not by the user" if source else ""
 
 
 def quote_marked(text: str) -> str:
@@ -180,7 +210,10 @@ def prompt_lines(
         number = memories.setdefault(unit.memory_id, len(memories) + 1)
         when = f"said {quote_time(unit.said_at)}" if unit.said_at else "time unknown"
         if authorship:
-            when += AUTHORS.get(unit.said_by, "")
+            when += source_of(unit)
+        if unit.superseded:
+            when += ", marked as no longer so"
+            when += f" since {quote_time(unit.valid_until)}" if unit.valid_until else ""
         lines.append(f"[{name_by_id[unit.id]}] (memory {number}, {when}) {quote_marked(unit.text)}")
     return lines
 

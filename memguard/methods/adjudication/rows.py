@@ -37,6 +37,11 @@ EVIDENCE = TableRow(
     "evidence-conflict", "DENY", "contradicted by the evidence given with the query"
 )
 EVIDENCE_SAFETY = replace(EVIDENCE, id="evidence-conflict-safety", then="CONTEXT")
+EVIDENCE_CONSTRAINT = TableRow(
+    "evidence-conflict-constraint",
+    "CONTEXT",
+    "evidence speaks against it, but evidence alone lifts no constraint",
+)
 NOT_JUDGED: dict[str, TableRow] = {
     "safety": TableRow(
         "not-judged-safety",
@@ -67,4 +72,14 @@ CONFLICT_OPEN = TableRow(
 )
 CONFLICT_SAFETY = TableRow(
     "conflict-safety", "CONTEXT", "another unit contradicts it; a safety constraint is still shown"
+)
+CONFLICT_LOOKED_UP = TableRow(
+    "conflict-looked-up",
+    "CONTEXT_UNCERTAIN",
+    "another unit says otherwise, and the request asks what was told: both are shown",
+)
+CONFLICT_MARKED = TableRow(
+    "conflict-marked",
+    "CONTEXT_UNCERTAIN",
+    "the store marks another memory of this read as contradicting it",
 )

@@ -8,10 +8,9 @@ records what became of every unit.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import reduce
 from itertools import product
 from typing import get_args
@@ -22,9 +21,10 @@ from memguard.methods.adjudication.authors import (
     ANOTHER_AUTHOR,
     ANOTHER_DEMAND,
     CONFLICT_AUTHOR,
-    OTHER_AUTHORS,
     is_demand,
+    is_of_another,
 )
+from memguard.methods.adjudication.marks import is_past, marked_conflicts
 from memguard.methods.adjudication.permissions import (
     FC_OPEN,
     FC_PERSONALIZATION,
@@ -37,10 +37,13 @@ from memguard.methods.adjudication.permissions import (
 )
 from memguard.methods.adjudication.rows import (
     CONFLICT_DOUBTFUL,
+    CONFLICT_LOOKED_UP,
     CONFLICT_LOST,
+    CONFLICT_MARKED,
     CONFLICT_OPEN,
     CONFLICT_SAFETY,
     EVIDENCE,
+    EVIDENCE_CONSTRAINT,
     EVIDENCE_SAFETY,
     INSTRUCTIONS,
     NOT_JUDGED,
@@ -52,24 +55,18 @@ from memguard.schema.decision import Inconclusive
 from memguard.schema.read import (
     Adjudication,
     Conflict,
-    Flag,
-    Ledger,
+    Lookup,
     Mode,
     ReadSpec,
     Row,
     Situation,
     Target,
-    UnitVerdict,
-    Withheld,
 )
 from memguard.schema.units import (
-    SECTIONS,
     WIDTH,
     Attributes,
     Epistemic,
     FactorAttributes,
-    Permission,
-    Scheme,
     Temporal,
     Unit,
     UnitAttributes,
@@ -79,11 +76,9 @@ SITUATIONS: tuple[Situation, ...] = tuple(
     Situation(target=target, mode=mode, asks_view=asks_view)
     for target, mode, asks_view in product(get_args(Target), get_args(Mode), (False, True))
 )
-"""Every possible situation."""
+"""Every possible situation of a request that looks nothing up."""
 
 _NO_ROW = Inconclusive(reason="parse_failure", detail="the answer has no row for this unit")
-_OLDEST = datetime.min.replace(tzinfo=UTC)
-"""The time of units whose time is not known: anything that is said later comes after them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,25 +93,6 @@ class Ruling:
     """The adjudicator's row that it rests on; a row without a verdict where there was none."""
     notes: tuple[str, ...] = ()
     """What a reader should know."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Costs:
-    """What showing units takes, in tokens."""
-
-    units: Mapping[str, int]
-    """By unit id."""
-    frames: Mapping[str, int]
-    """What `frame`, the whole block, and the heading of each permission take in addition."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Compiled:
-    """The ledger, with flags and notes for the receipt."""
-
-    ledger: Ledger
-    flags: tuple[Flag, ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 def rule_on_units(
@@ -158,7 +134,13 @@ def rule_on_units(
         conflicts=adjudication.conflicts,
         safety=spec.safety,
         authorship=spec.authorship,
+        look_up=lookup_of(adjudication.situation, spec=spec) != "none",
     )
+
+
+def lookup_of(situation: Situation | Inconclusive | None, *, spec: ReadSpec) -> Lookup:
+    """What a request looks up; nothing where that is unknown, or not asked."""
+    return situation.lookup if spec.lookups and isinstance(situation, Situation) else "none"
 
 
 def _limited_by_author(rulings: Sequence[Ruling]) -> tuple[Ruling, ...]:
@@ -171,7 +153,7 @@ def _limited_by_author(rulings: Sequence[Ruling]) -> tuple[Ruling, ...]:
         # "Do not give the patient penicillin" is a demand too, and is shown.
         if ruling.unit.memory_id in demanding and not is_about_safety(ruling):
             row = stricter(row, ANOTHER_DEMAND)
-        elif ruling.unit.said_by in OTHER_AUTHORS and row.then != "DENY":
+        elif is_of_another(ruling.unit, ruling.finding) and row.then != "DENY":
             row = ANOTHER_AUTHOR
         limited.append(ruling if row is ruling.row else replace(ruling, row=row))
     return tuple(limited)
@@ -225,10 +207,13 @@ def _rule(
 ) -> Ruling:
     if unit.instruction is not None:
         return Ruling(unit=unit, row=INSTRUCTIONS[unit.instruction], finding=finding)
+    attributes = finding.attributes
     # The store knows that the record was replaced, which no verdict on its words can change.
     if unit.superseded:
-        return Ruling(unit=unit, row=SUPERSEDED_RECORD, finding=finding)
-    attributes = finding.attributes
+        is_asked_for = is_past(unit) and lookup_of(situation, spec=spec) == "past"
+        if isinstance(attributes, Inconclusive) or not is_asked_for:
+            return Ruling(unit=unit, row=SUPERSEDED_RECORD, finding=finding)
+        attributes = _ended(attributes)
     denied = finding.evidence_conflict and spec.evidence_conflict
     # Not judged is not "no": the words of the unit decide whether it fails open or closed.
     if isinstance(attributes, Inconclusive):
@@ -243,14 +228,28 @@ def _rule(
         of_safety = attributes.safety
     else:
         of_safety = "safety" in {attributes.kind, unit.kind}
-    if denied:
-        # What rules make of evidence is no reason to remove a safety constraint.
-        row = EVIDENCE_SAFETY if fails_open and of_safety else EVIDENCE
-        return Ruling(unit=unit, row=row, finding=finding)
     row = _decide(attributes, situation=situation, spec=spec, of_safety=of_safety)
     if fails_open:
-        row = wider(row, _open_row(attributes, situation=situation, of_safety=of_safety))
+        lookup = lookup_of(situation, spec=spec)
+        open_row = _open_row(attributes, situation=situation, of_safety=of_safety, lookup=lookup)
+        row = wider(row, open_row)
+    if denied:
+        row = _row_against_evidence(attributes, row=row, of_safety=of_safety)
     return Ruling(unit=unit, row=row, finding=finding, notes=notes)
+
+
+def _row_against_evidence(attributes: Attributes, *, row: TableRow, of_safety: bool) -> TableRow:
+    """The row of a unit that evidence contradicts, given the row that it would have otherwise."""
+    # A menu without a dish for a coeliac does not make the person well.
+    if of_safety:
+        return stricter(row, EVIDENCE_SAFETY)
+    return stricter(row, EVIDENCE_CONSTRAINT) if _is_constraint(attributes) else EVIDENCE
+
+
+def _ended(attributes: Attributes) -> Attributes:
+    """The attributes of a unit that the store marks as superseded, whatever its words suggest."""
+    is_entry = isinstance(attributes, FactorAttributes)
+    return attributes.model_copy(update={"temporal" if is_entry else "temporality": "superseded"})
 
 
 def _allowed_part(
@@ -263,6 +262,9 @@ def _allowed_part(
     if allowed and adds_words(allowed, source=unit.text):
         allowed = ""
         notes = (f"{unit.id}: the allowed content was not the entry's own words, so it is void",)
+        # What fails open elsewhere fails open here: the part exists, only its words are not known.
+        if attributes.role in {"constraint", "preference"} or attributes.safety:
+            attributes = attributes.model_copy(update={"scope": "uncertain"})
     # From here on the allowed part is all there is of the unit: nothing can render the rest.
     visible = unit.model_copy(update={"text": allowed}) if allowed else unit
     return visible, attributes.model_copy(update={"allowed_content": allowed}), notes
@@ -293,6 +295,7 @@ def _row_in(
     # Tables ignore the attributes that are not among their columns.
     key = {**dict(attributes), "target": situation.target, "mode": situation.mode}
     key["asks_view"] = "yes" if situation.asks_view and spec.asks_view else "no"
+    key["lookup"] = lookup_of(situation, spec=spec)
     if isinstance(attributes, FactorAttributes):
         table, safety, personalization = FC_TABLE, FC_SAFETY, FC_PERSONALIZATION
         key["allowed"] = "given" if attributes.allowed_content.strip() else "empty"
@@ -310,7 +313,11 @@ def _row_in(
 
 
 def _open_row(
-    attributes: Attributes, *, situation: Situation | Inconclusive | None, of_safety: bool
+    attributes: Attributes,
+    *,
+    situation: Situation | Inconclusive | None,
+    of_safety: bool,
+    lookup: Lookup,
 ) -> TableRow:
     """The row of the floor for doubt; where the situation is unknown, the widest over all."""
     table = FC_OPEN if isinstance(attributes, FactorAttributes) else PS_OPEN
@@ -321,6 +328,7 @@ def _open_row(
                 "target": assumed.target,
                 "mode": assumed.mode,
                 "asks_view": "yes" if assumed.asks_view else "no",
+                "lookup": lookup,
                 "allowed": "given",
                 "of_safety": "yes" if of_safety else "no",
             }
@@ -333,6 +341,11 @@ def _open_row(
 def _is_preference(attributes: Attributes) -> bool:
     is_entry = isinstance(attributes, FactorAttributes)
     return (attributes.role if is_entry else attributes.kind) == "preference"
+
+
+def _is_constraint(attributes: Attributes) -> bool:
+    is_entry = isinstance(attributes, FactorAttributes)
+    return (attributes.role if is_entry else attributes.kind) in {"constraint", "safety"}
 
 
 def _time_of(attributes: Attributes) -> Temporal:
@@ -356,8 +369,9 @@ def settle_conflicts(
     conflicts: Iterable[Conflict],
     safety: bool,
     authorship: bool = False,
+    look_up: bool = False,
 ) -> tuple[Ruling, ...]:
-    """The rulings after every pair is settled.
+    """The rulings after every pair is settled, those included that the store marks.
 
     Args:
         rulings: One per unit.
@@ -365,20 +379,24 @@ def settle_conflicts(
             ignored.
         safety: Whether safety constraints that lose are shown as context.
         authorship: Whether the words of another author never win against the user's.
+        look_up: Whether the request asks what was told, so that no side of a pair is denied.
 
     A unit that is denied for another reason has no effect: it would leave nothing to show.
     """
     by_id = {ruling.unit.id: ruling for ruling in rulings}
     # Only the rows change, and no pair looks at a row: no pair sees the outcome of another.
     rows = {ruling.unit.id: ruling.row for ruling in rulings}
-    for conflict in conflicts:
+    marked = frozenset(marked_conflicts([ruling.unit for ruling in rulings]))
+    for conflict in (*conflicts, *marked):
         first, second = by_id.get(conflict.first), by_id.get(conflict.second)
         if first is None or second is None or first is second:
             continue
         if "DENY" in {first.row.then, second.row.then}:
             continue
         losers = _losers_by_author(first, second) if authorship else ()
-        for ruling, cap in losers or _losers(first, second):
+        if not losers:
+            losers = _losers_of(first, second, marked=conflict in marked, look_up=look_up)
+        for ruling, cap in losers:
             limit = CONFLICT_SAFETY if safety and is_about_safety(ruling) else cap
             rows[ruling.unit.id] = stricter(rows[ruling.unit.id], limit)
     return tuple(
@@ -389,7 +407,8 @@ def settle_conflicts(
 
 def _losers_by_author(first: Ruling, second: Ruling) -> tuple[tuple[Ruling, TableRow], ...]:
     """The unit in another author's words, where only one of the two is."""
-    others = [ruling for ruling in (first, second) if ruling.unit.said_by in OTHER_AUTHORS]
+    pair = (first, second)
+    others = [ruling for ruling in pair if is_of_another(ruling.unit, ruling.finding)]
     return ((others[0], CONFLICT_AUTHOR),) if len(others) == 1 else ()
 
 
@@ -410,6 +429,33 @@ def _losers(first: Ruling, second: Ruling) -> tuple[tuple[Ruling, TableRow], ...
     return ((earlier if as_good else later, CONFLICT_DOUBTFUL),)
 
 
+def _losers_of(
+    first: Ruling, second: Ruling, *, marked: bool, look_up: bool
+) -> tuple[tuple[Ruling, TableRow], ...]:
+    """The units that a conflict of one author narrows, each with the row that caps it."""
+    if marked:
+        return (first, CONFLICT_MARKED), (second, CONFLICT_MARKED)
+    return _losers_in_look_up(first, second) if look_up else _losers(first, second)
+
+
+def _losers_in_look_up(first: Ruling, second: Ruling) -> tuple[tuple[Ruling, TableRow], ...]:
+    """The same where the request asks what was told: both values are shown, with their dates."""
+    # A change is no contradiction: what was so until then, and what is so now, both hold.
+    if "superseded" in {_ruled_time(first), _ruled_time(second)}:
+        return ()
+    losers = _losers(first, second)
+    if any(cap is CONFLICT_LOST for _, cap in losers):
+        return (first, CONFLICT_LOOKED_UP), (second, CONFLICT_LOOKED_UP)
+    return losers
+
+
+def _ruled_time(ruling: Ruling) -> Temporal:
+    attributes = ruling.finding.attributes
+    if ruling.unit.superseded:
+        return "superseded"
+    return "uncertain" if isinstance(attributes, Inconclusive) else _time_of(attributes)
+
+
 def credibility_of(ruling: Ruling) -> Credibility:
     """How well a unit is grounded, and by whom.
 
@@ -421,144 +467,3 @@ def credibility_of(ruling: Ruling) -> Credibility:
         uncertain = "uncertain" in {attributes.subject, _time_of(attributes)}
         epistemic = "uncertain" if uncertain else attributes.epistemic
     return Credibility(epistemic, ruling.unit.said_by)
-
-
-def compile_ledger(
-    rulings: Sequence[Ruling],
-    *,
-    adjudication: Adjudication,
-    spec: ReadSpec,
-    scheme: Scheme,
-    costs: Costs,
-    repeats: Mapping[str, Sequence[Unit]],
-) -> Compiled:
-    """Choose what is shown, and record what became of every unit.
-
-    Args:
-        rulings: One per unit, in the order of recall.
-        adjudication: The verdicts.
-        spec: The limits.
-        scheme: Which attributes they have.
-        costs: What showing a unit takes.
-        repeats: Units of memories whose text another memory represents, by that one's unit id.
-    """
-    withheld, exceeded = _apply_limits(rulings, spec=spec, costs=costs)
-    positions = positions_of([ruling for ruling in rulings if withheld[ruling.unit.id] is None])
-    conflicts = _conflicts_by_unit(adjudication)
-    verdicts: list[UnitVerdict] = []
-    for ruling in rulings:
-        unit_id = ruling.unit.id
-        verdict = UnitVerdict(
-            unit=ruling.unit,
-            # Nobody was asked about a unit of another topic, so it has no verdict to report.
-            attributes=None if ruling.row is OTHER_TOPIC else ruling.finding.attributes,
-            evidence_conflict=ruling.finding.evidence_conflict,
-            conflicts_with=conflicts.get(unit_id, ()),
-            influence=ruling.finding.influence,
-            reason=ruling.finding.reason,
-            permission=ruling.row.then,
-            row=ruling.row.id,
-            explanation=ruling.row.why,
-            withheld=withheld[unit_id],
-            position=positions.get(unit_id),
-        )
-        verdicts.append(verdict)
-        # Repeats are on the receipt too: it accounts for every recalled memory.
-        verdicts += [_repeat(unit, verdict) for unit in repeats.get(unit_id, ())]
-    ledger = Ledger(scheme=scheme, situation=adjudication.situation, verdicts=tuple(verdicts))
-    instructed = any(ruling.unit.instruction for ruling in rulings)
-    flags: tuple[Flag, ...] = (
-        *(("limits_exceeded",) if exceeded else ()),
-        *(("instruction_withheld",) if instructed else ()),
-    )
-    notes = tuple(note for ruling in rulings for note in ruling.notes)
-    return Compiled(ledger=ledger, flags=flags, notes=notes)
-
-
-def _conflicts_by_unit(adjudication: Adjudication) -> dict[str, tuple[str, ...]]:
-    conflicting: defaultdict[str, list[str]] = defaultdict(list)
-    for conflict in adjudication.conflicts:
-        conflicting[conflict.first].append(conflict.second)
-        conflicting[conflict.second].append(conflict.first)
-    return {unit_id: tuple(dict.fromkeys(others)) for unit_id, others in conflicting.items()}
-
-
-def _repeat(unit: Unit, verdict: UnitVerdict) -> UnitVerdict:
-    explanation = f"the same text as {verdict.unit.id}"
-    update = {"unit": unit, "withheld": "duplicate", "position": None, "explanation": explanation}
-    return verdict.model_copy(update=update)
-
-
-def _apply_limits(
-    rulings: Sequence[Ruling], *, spec: ReadSpec, costs: Costs
-) -> tuple[dict[str, Withheld | None], bool]:
-    """Why each unit is withheld, by its id, and whether constraints alone exceed the limits."""
-    withheld: dict[str, Withheld | None] = {ruling.unit.id: "denied" for ruling in rulings}
-    units, tokens, exceeded = 0, 0, False
-    opened: set[str] = set()
-    # The most important first, because the room that is left decides about the rest.
-    for ruling in by_priority(rulings, safety=spec.safety):
-        # A heading costs tokens only once, with the first unit below it.
-        new = {"frame", ruling.row.then} - opened
-        cost = costs.units[ruling.unit.id] + sum(costs.frames.get(name, 0) for name in new)
-        full: Withheld | None = None
-        if spec.max_units is not None and units >= spec.max_units:
-            full = "max_units"
-        elif spec.max_tokens is not None and tokens + cost > spec.max_tokens:
-            full = "max_tokens"
-        if full and not is_always_shown(ruling, safety=spec.safety):
-            withheld[ruling.unit.id] = full
-            continue
-        exceeded = exceeded or full is not None
-        withheld[ruling.unit.id] = None
-        units, tokens = units + 1, tokens + cost
-        opened |= new
-    return withheld, exceeded
-
-
-def by_priority(rulings: Sequence[Ruling], *, safety: bool) -> list[Ruling]:
-    """The permitted units, the most important first; equal ones in the order of recall."""
-    # `sorted` is stable, so equal units stay in the order of recall.
-    permitted = [ruling for ruling in rulings if ruling.row.then != "DENY"]
-    return sorted(
-        permitted,
-        key=lambda ruling: (
-            not is_always_shown(ruling, safety=safety),
-            _need(ruling),
-            -(ruling.unit.score or 0.0),
-            -WIDTH[ruling.row.then],
-        ),
-    )
-
-
-def is_always_shown(ruling: Ruling, *, safety: bool) -> bool:
-    """Whether a unit is shown even where there is no room for it."""
-    return ruling.row.then == "APPLY_CONSTRAINT" or (safety and is_about_safety(ruling))
-
-
-def positions_of(rulings: Sequence[Ruling]) -> dict[str, int]:
-    """The number of each unit among those shown, from 1: by section, then the oldest first.
-
-    Units of the same time are ordered by memory, and units of one memory as in the memory. Ours:
-    a new memory goes to the end of its section, and what comes before it does not change.
-    """
-    section: dict[Permission, int] = {name: number for number, name in enumerate(SECTIONS)}
-    ordered = sorted(
-        rulings,
-        key=lambda ruling: (
-            section[ruling.row.then],
-            ruling.unit.said_at or _OLDEST,
-            ruling.unit.memory_id,
-        ),
-    )
-    return {ruling.unit.id: number for number, ruling in enumerate(ordered, start=1)}
-
-
-def _need(ruling: Ruling) -> int:
-    """0 for what the query needs, 1 for what helps, 2 where the verdict does not tell."""
-    attributes = ruling.finding.attributes
-    if isinstance(attributes, FactorAttributes):
-        return {"needed": 0, "helpful": 1}.get(attributes.utility, 2)
-    if isinstance(attributes, UnitAttributes):
-        return {"direct": 0, "indirect": 1}.get(attributes.relevance, 2)
-    return 2

@@ -4,348 +4,60 @@
 START -> [decompose ->] [local_first ->] adjudicate -> compile -> render -> END
 ```
 
-The input, output and state of the graph come first. Then what is derived from the input before
-anything is judged: the case that an adjudicator sees, and the units of the memories. `Steps` are
-the nodes, and `compile_method` joins them.
+`Steps` are the nodes, and `compile_method` joins them. Their state is in `state`, the case that an
+adjudicator sees in `case`, and the units of the memories in `recalled_units`.
 """
 
 import asyncio
 import math
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Any
 
 from langgraph.graph import END, START, StateGraph
-from pydantic import BaseModel, BeforeValidator, Field
 
-from memguard.conversations.messages import AnyConversation
 from memguard.errors import MemguardError
-from memguard.instructions import find_instruction
 from memguard.llm.call import call_metadata
 from memguard.llm.limits import Meter, current_meter, use_meter
-from memguard.local.pieces import looks_like_safety, whole, with_span
-from memguard.local.statements import split_sentences
+from memguard.methods.adjudication.case import create_case
+from memguard.methods.adjudication.ledger import Costs, compile_ledger
+from memguard.methods.adjudication.marks import may_be_about_past
+from memguard.methods.adjudication.recalled_units import (
+    instructions_in,
+    units_to_judge,
+    units_with_repeats,
+)
 from memguard.methods.adjudication.rendering import (
     estimate_tokens,
     frame_texts,
+    is_over,
+    line_of,
     render_memories,
-    unit_line,
 )
-from memguard.methods.adjudication.ruling import Costs, Ruling, compile_ledger, rule_on_units
+from memguard.methods.adjudication.ruling import Ruling, rule_on_units
+from memguard.methods.adjudication.state import ReadInput, ReadOutput, ReadState
 from memguard.portal import NodeFunction, dual
 from memguard.protocols import Adjudicator
-from memguard.schema.base import GraphInput, Text, is_blank
+from memguard.schema.base import is_blank
 from memguard.schema.decision import Inconclusive
-from memguard.schema.memory import Conversation, Moment, same_text_form
-from memguard.schema.read import (
-    Adjudication,
-    Decomposition,
-    Evidence,
-    Flag,
-    Ledger,
-    LocalFirst,
-    ReadCase,
-    ReadReport,
-    ReadSpec,
-    RecalledMemory,
-    RelevanceGate,
-    UnitVerdict,
-)
+from memguard.schema.read import Adjudication, Flag, Ledger, ReadCase, ReadReport, ReadSpec
 from memguard.schema.receipt import Budget, PromptStamp, Usage
-from memguard.schema.units import Instruction, Piece, Pieces, Scheme, Unit
+from memguard.schema.units import Scheme, Unit
 from memguard.uncheckpointed import UncheckpointedGraph, uncheckpointed
 
-_GAP = "\n[... cut ...]\n"
-_MAX_SCANNED_INLINE = 10_000
-"""Characters that are scanned for instructions on the event loop, in about 30 ms."""
+_LINE_CHARS = 60
+"""Characters of a unit's line in a prompt beside its text: its name, memory and date."""
 _ADJUDICATOR_SHARE = 0.95
 """Share of the remaining time that the adjudicator may use. It returns what it has by then; the
 deadline here would cancel it, and lose every verdict."""
 
 
-def _evidence(value: Any) -> Any:
-    """Accept plain texts and LangChain documents too, and a single entry as a list of one."""
-    if value is None:
-        return ()
-    # By attribute, so that a document of any library that imitates LangChain's is accepted.
-    if isinstance(value, str | Mapping | Evidence) or hasattr(value, "page_content"):
-        return (_one_evidence(value),)
-    return tuple(_one_evidence(entry) for entry in value)
-
-
-def _one_evidence(entry: Any) -> Any:
-    if isinstance(entry, str):
-        return {"text": entry}
-    if hasattr(entry, "page_content"):
-        metadata: Mapping[str, Any] = getattr(entry, "metadata", None) or {}
-        return {"text": entry.page_content, "source": str(metadata.get("source", ""))}
-    return entry
-
-
-Evidences = Annotated[tuple[Evidence, ...], BeforeValidator(_evidence)]
-"""Accepts evidence, plain texts, LangChain documents, the JSON of evidence, or one of these."""
-
-
-class ReadInput(GraphInput):
-    """A query, and the memories recalled for it."""
-
-    query: Text = Field(
-        description="What is asked now.", examples=["A restaurant for my birthday, please."]
-    )
-    memories: tuple[RecalledMemory, ...] = Field(
-        default=(),
-        description="The recalled memories, nearest first; plain texts are accepted.",
-        examples=[["The user is vegetarian.", "The user lives in Porto."]],
-    )
-    dialogue: AnyConversation = Field(
-        default_factory=Conversation,
-        description="The turns before the query: a text, chat messages, or a conversation.",
-    )
-    evidence: Evidences = Field(
-        default=(),
-        description="Text that came with the query: tool output, search results, documents.",
-        examples=[["The restaurant is closed on Mondays."]],
-    )
-    now: Moment = Field(
-        default=None, description="When it is asked; the clock's time when left out."
-    )
-    run_id: str = Field(default="", description="The run it belongs to; a new id when empty.")
-
-
-class ReadOutput(BaseModel):
-    """What may enter the prompt, and why the rest may not."""
-
-    memory_context: str = Field(description="The section for the prompt; empty for nothing.")
-    admitted: tuple[UnitVerdict, ...] = Field(description="The units in it, in their order.")
-    withheld: tuple[UnitVerdict, ...] = Field(description="The units left out, with the reason.")
-    ledger: Ledger = Field(description="Every verdict; other renderings are made of it.")
-    report: ReadReport = Field(description="The receipt of the read.")
-
-
-class ReadState(ReadInput):
-    """What passes from node to node."""
-
-    case: ReadCase | None = None
-    """Query, dialogue and evidence as the adjudicator sees them."""
-    units: tuple[Unit, ...] = ()
-    """What is judged."""
-    repeats: dict[str, tuple[Unit, ...]] = Field(default={})
-    """Units of memories with the same text as another, by the unit that represents them."""
-    decomposition: Decomposition | None = None
-    """The units that were split in this read; `None` when none had to be."""
-    decomposed: int = 0
-    """Memories decomposed in this read."""
-    cached: int = 0
-    """Memories whose units were cached."""
-    local_first: LocalFirst | None = None
-    """What was left out before the adjudicator was asked; `None` without that step."""
-    seconds: float = 0.0
-    """Seconds that the model calls have taken."""
-    adjudication: Adjudication | None = None
-    """The verdicts."""
-    ledger: Ledger | None = None
-    """The rulings."""
-    flags: tuple[Flag, ...] = ()
-    """What a reader of the report must not overlook."""
-    notes: tuple[str, ...] = ()
-    """What else a reader should know."""
-    memory_context: str = ""
-    """The section for the prompt."""
-    admitted: tuple[UnitVerdict, ...] = ()
-    withheld: tuple[UnitVerdict, ...] = ()
-    report: ReadReport | None = None
-
-
-def create_case(
-    query: str,
-    *,
-    dialogue: Conversation,
-    evidence: Sequence[Evidence],
-    now: datetime | None,
-    spec: ReadSpec,
-) -> tuple[ReadCase, bool]:
-    """The case within the limits of the spec, and whether evidence was clipped.
-
-    Text that memguard rendered into the conversation is not dialogue, nor are system messages.
-    """
-    # `[-0:]` would be all turns.
-    turns = dialogue.evidence[-spec.dialogue_turns :] if spec.dialogue_turns else ()
-    entries, clipped = clip_evidence(evidence, max_chars=spec.evidence_chars)
-    return ReadCase(query=query, dialogue=turns, evidence=entries, now=now), clipped
-
-
 def seconds_of(spec: ReadSpec) -> float:
     """The deadline in seconds; infinite where there is none."""
     return math.inf if spec.deadline is None else spec.deadline
-
-
-async def instructions_in(
-    memories: Sequence[RecalledMemory], *, spec: ReadSpec | RelevanceGate
-) -> dict[str, Instruction]:
-    """What memories demand of the assistant, by text; nothing where the spec does not ask."""
-    texts = {memory.text for memory in memories} if spec.withhold_instructions else set[str]()
-    # Long texts are scanned in a thread, so that they do not block the event loop.
-    if sum(map(len, texts)) > _MAX_SCANNED_INLINE:
-        return await asyncio.to_thread(_find_instructions, texts)
-    return _find_instructions(texts)
-
-
-def _find_instructions(texts: Iterable[str]) -> dict[str, Instruction]:
-    instructions: dict[str, Instruction] = {}
-    for text in texts:
-        if (instruction := find_instruction(text)) is not None:
-            instructions[text] = instruction
-    return instructions
-
-
-def units_with_repeats(
-    memories: Sequence[RecalledMemory],
-    *,
-    instructions: Mapping[str, Instruction],
-    pieces: Mapping[str, Pieces] | None = None,
-) -> dict[str, Any]:
-    """The units of the memories, and those of their repeats, as values of the state.
-
-    Args:
-        memories: What was recalled.
-        instructions: What memories demand of the assistant, by text.
-        pieces: What each memory was split into, by its id; a memory without is whole.
-    """
-    firsts, repeats = distinct(memories)
-    units: list[Unit] = []
-    copies: dict[str, tuple[Unit, ...]] = {}
-    for memory in firsts:
-        split = pieces.get(memory.id) if pieces else None
-        instruction = instructions.get(memory.text)
-        memory_units = units_of(memory, pieces=split, instruction=instruction)
-        units += memory_units
-        # A repeat has the same text, so it splits in the same places: unit n of one is unit n of
-        # the other.
-        repeat_units = [
-            units_of(copy, pieces=split, instruction=instruction) for copy in repeats[memory.id]
-        ]
-        for number, unit in enumerate(memory_units):
-            copies[unit.id] = tuple(other[number] for other in repeat_units)
-    return {"units": tuple(units), "repeats": {k: v for k, v in copies.items() if v}}
-
-
-def distinct(
-    memories: Sequence[RecalledMemory],
-) -> tuple[tuple[RecalledMemory, ...], dict[str, tuple[RecalledMemory, ...]]]:
-    """The memories with distinct texts and unique ids, and the repeats of each.
-
-    The first of several with the same text represents them, with the latest time at which any of
-    them was said. Blank memories are left out.
-
-    Returns:
-        The memories in order, and by id the others with the same text.
-    """
-    by_text: dict[str, list[RecalledMemory]] = {}
-    for memory in _with_unique_ids([m for m in memories if not is_blank(m.text)]):
-        by_text.setdefault(same_text_form(memory.text), []).append(memory)
-    # Copies are judged once: to judge a text twice would cost tokens and could give two verdicts.
-    firsts: list[RecalledMemory] = []
-    repeats: dict[str, tuple[RecalledMemory, ...]] = {}
-    for group in by_text.values():
-        # A current record represents the group even where a superseded one comes first, because
-        # the text is then current.
-        first = next((memory for memory in group if not memory.superseded), group[0])
-        others = tuple(memory for memory in group if memory is not first)
-        times = [memory.said_at for memory in group if memory.said_at is not None]
-        if others:
-            first = first.model_copy(update={"said_at": max(times, default=None)})
-        firsts.append(first)
-        repeats[first.id] = others
-    return tuple(firsts), repeats
-
-
-def _with_unique_ids(memories: Sequence[RecalledMemory]) -> list[RecalledMemory]:
-    # Verdicts are matched to memories by id, so two of one id would share theirs.
-    counts: dict[str, int] = {}
-    unique: list[RecalledMemory] = []
-    for memory in memories:
-        count = counts[memory.id] = counts.get(memory.id, 0) + 1
-        name = memory.id if count == 1 else f"{memory.id}~{count}"
-        unique.append(memory.model_copy(update={"id": name}))
-    return unique
-
-
-def units_of(
-    memory: RecalledMemory, *, pieces: Pieces | None = None, instruction: Instruction | None = None
-) -> tuple[Unit, ...]:
-    """The units of a memory: its pieces, or the whole of it.
-
-    A memory with an instruction is one unit, which is withheld. Whoever wrote the instruction may
-    have written the rest as well, so only sentences about safety become units in addition.
-    """
-    split = (pieces.pieces if pieces else ()) or whole(memory.text).pieces
-    if instruction is not None:
-        split = (*whole(memory.text).pieces, *safety_sentences(memory.text))
-    speaker = memory.provenance.said_by if memory.provenance else "unknown"
-    return tuple(
-        Unit(
-            id=f"{memory.id}.{number}",
-            memory_id=memory.id,
-            text=piece.text,
-            kind=piece.kind,
-            start=piece.start,
-            end=piece.end,
-            said_at=memory.said_at,
-            score=memory.score,
-            superseded=memory.superseded,
-            said_by=speaker,
-            instruction=instruction if number == 1 else None,
-        )
-        for number, piece in enumerate(split, start=1)
-    )
-
-
-def safety_sentences(text: str) -> tuple[Piece, ...]:
-    """The sentences about safety that contain no instruction themselves."""
-    sentences = (
-        sentence
-        for sentence in split_sentences(text)
-        if looks_like_safety(sentence) and find_instruction(sentence) is None
-    )
-    return tuple(with_span(Piece(text=one, kind="safety"), source=text) for one in sentences)
-
-
-def units_to_judge(units: Sequence[Unit]) -> list[Unit]:
-    """The units on which a verdict can have an effect; what is settled would only cost tokens."""
-    # An instruction is not shown to the adjudicator either, which it may address as well.
-    return [unit for unit in units if not (unit.superseded or unit.instruction)]
-
-
-def clip_evidence(
-    evidence: Sequence[Evidence], *, max_chars: int
-) -> tuple[tuple[Evidence, ...], bool]:
-    """The evidence within a limit, and whether anything was clipped.
-
-    Short texts stay whole. The rest share the remaining room and lose their middle, because
-    documents say what they are about at the beginning and what follows from it at the end.
-    """
-    entries = [entry for entry in evidence if entry.text.strip()]
-    room, shares = max_chars, dict[int, int]()
-    # The shortest first: what it does not use of its share goes to the longer ones.
-    by_length = sorted(range(len(entries)), key=lambda index: len(entries[index].text))
-    for number, index in enumerate(by_length):
-        shares[index] = min(len(entries[index].text), room // (len(entries) - number))
-        room -= shares[index]
-    clipped = tuple(_clip(entry, shares[index]) for index, entry in enumerate(entries))
-    return clipped, any(len(entry.text) > shares[index] for index, entry in enumerate(entries))
-
-
-def _clip(evidence: Evidence, share: int) -> Evidence:
-    if len(evidence.text) <= share:
-        return evidence
-    # Two thirds for the beginning, where a document says what it is about.
-    head = max(0, share - len(_GAP)) * 2 // 3
-    tail = max(0, share - len(_GAP) - head)
-    text = evidence.text[:head] + _GAP + (evidence.text[-tail:] if tail else "")
-    return evidence.model_copy(update={"text": text})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -376,7 +88,11 @@ class Steps:
         # The first step of its graph: flags and notes of an earlier run of the thread are dropped.
         fresh = {"flags": (), "notes": (), "seconds": 0.0}
         instructions = await instructions_in(state.memories, spec=self.spec)
-        entries = units_with_repeats(state.memories, instructions=instructions)
+        entries = units_with_repeats(
+            state.memories,
+            instructions=instructions,
+            paraphrases=self.spec.merge_paraphrases,
+        )
         return entries | await self.adjudicate(state.model_copy(update=fresh | entries))
 
     async def adjudicate(self, state: ReadState) -> dict[str, Any]:
@@ -384,17 +100,19 @@ class Steps:
 
         A read without units costs no call, and neither does a blank query.
         """
-        case, clipped = create_case(
+        start = time.monotonic()
+        past = may_be_about_past(state.query, spec=self.spec)
+        units = units_to_judge(state.units, past=past)
+        if state.local_first is not None:
+            units = [unit for unit in units if unit.id not in state.local_first.unit_ids]
+        case, shortened = create_case(
             state.query,
             dialogue=state.dialogue,
             evidence=state.evidence,
             now=state.now or self.clock(),
             spec=self.spec,
+            unit_chars=sum(len(unit.text) + _LINE_CHARS for unit in units),
         )
-        start = time.monotonic()
-        units = units_to_judge(state.units)
-        if state.local_first is not None:
-            units = [unit for unit in units if unit.id not in state.local_first.unit_ids]
         if not units:
             adjudication = Adjudication(adjudicator=self.adjudicator.name)
         elif is_blank(state.query):
@@ -405,12 +123,11 @@ class Steps:
             spent = state.decomposition.usage if state.decomposition else Usage()
             with use_meter(self.meter(spent=spent, seconds=state.seconds)):
                 adjudication = await self._ask(case, units=units, seconds=seconds)
-        flags: tuple[Flag, ...] = (*state.flags, *adjudication.flags)
         return {
             "case": case,
             "adjudication": adjudication,
             "seconds": state.seconds + time.monotonic() - start,
-            "flags": (*flags, "evidence_cut") if clipped else flags,
+            "flags": tuple(dict.fromkeys((*state.flags, *adjudication.flags, *shortened))),
             "notes": (*state.notes, *adjudication.notes),
         }
 
@@ -531,7 +248,11 @@ async def read_without_adjudicator(values: Mapping[str, Any], *, steps: Steps) -
     """
     state = ReadState.model_validate(dict(values))
     instructions = await instructions_in(state.memories, spec=steps.spec)
-    units = units_with_repeats(state.memories, instructions=instructions)
+    units = units_with_repeats(
+        state.memories,
+        instructions=instructions,
+        paraphrases=steps.spec.merge_paraphrases,
+    )
     state = state.model_copy(update=units)
     if steps.scheme == "units" and not is_blank(state.query):
         # PS judges units, so a memory that is judged whole has a receipt that says so.
@@ -563,10 +284,7 @@ def costs_of(rulings: Sequence[Ruling]) -> Costs:
     return Costs(
         units={
             ruling.unit.id: estimate_tokens(
-                unit_line(
-                    ruling.unit.text, said_at=ruling.unit.said_at, said_by=ruling.unit.said_by
-                )
-                + "\n"
+                line_of(ruling.unit, is_over=is_over(ruling.finding.attributes)) + "\n"
             )
             for ruling in rulings
             if ruling.row.then != "DENY"

@@ -13,10 +13,11 @@ import threading
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from types import MappingProxyType
 from typing import Annotated, Any, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
@@ -26,31 +27,29 @@ from memguard.llm.call import call_metadata
 from memguard.llm.limits import current_meter, use_meter
 from memguard.llm.models import LOCAL, Model, ModelLike, resolve_model
 from memguard.local.adjudicator import LocalDecomposer
-from memguard.local.pieces import pieces_key, problem_of, whole, with_span
+from memguard.local.pieces import REFUSED, pieces_key, problem_of, whole, with_span
 from memguard.local.relevance.leave_out import OtherTopics
-from memguard.methods.adjudication.model import (
-    AskResult,
-    ask_until,
-    create_adjudicator,
-    gather_all,
-    split_parts,
-)
-from memguard.methods.adjudication.rendering import estimate_tokens, quote_marked
-from memguard.methods.adjudication.steps import (
-    ReadState,
-    Steps,
-    compile_method,
+from memguard.methods.adjudication.asking import PartialParser, ask_until, gather_all
+from memguard.methods.adjudication.clusters import representatives
+from memguard.methods.adjudication.marks import may_be_about_past
+from memguard.methods.adjudication.model import create_adjudicator
+from memguard.methods.adjudication.parts import split_parts
+from memguard.methods.adjudication.recalled_units import (
     distinct,
     instructions_in,
-    seconds_of,
+    units_of,
     units_to_judge,
     units_with_repeats,
 )
+from memguard.methods.adjudication.rendering import estimate_tokens, quote_marked
+from memguard.methods.adjudication.state import ReadState
+from memguard.methods.adjudication.steps import Steps, compile_method, seconds_of
 from memguard.prompts import Prompt, load_prompt, resolve_prompt
 from memguard.protocols import Adjudicator, Decomposer, DecompositionCache
 from memguard.schema.base import is_blank
 from memguard.schema.decision import Inconclusive
-from memguard.schema.read import Decomposition, LocalFirst, PermissionSemantic
+from memguard.schema.read import Decomposition, LocalFirst, PermissionSemantic, ReadSpec
+from memguard.schema.read_flags import Flag
 from memguard.schema.receipt import Budget, Usage
 from memguard.schema.results import AdmissionResults
 from memguard.schema.units import Kind, Piece, Pieces
@@ -66,6 +65,10 @@ _DECOMPOSE_SHARE = 0.5
 cannot be admitted."""
 _PART_TOKENS = 4000
 _PART_MEMORIES = 40
+_FULL_PART_TOKENS = 7000
+"""Tokens of a part where smaller ones would be too many; its answer still fits in one reply."""
+_NO_CALL = Inconclusive(reason="truncated", detail="more memories than the calls of a read take")
+_NO_ENTRY = Inconclusive(reason="truncated", detail="the answer ended before this memory")
 _KINDS: tuple[str, ...] = get_args(Kind)
 
 # Read now, with the module: a graph may be built inside a running event loop, where reading a file
@@ -80,12 +83,17 @@ async def decompose(
     """Split the memories that will be judged into units; cached ones cost nothing."""
     start = time.monotonic()
     memories, _ = distinct(state.memories)
+    if steps.spec.merge_paraphrases:
+        memories, _ = representatives(memories)
     instructions = await instructions_in(state.memories, spec=steps.spec)
     # Others are denied unjudged, so their units are never needed.
+    past = may_be_about_past(state.query, spec=steps.spec)
+    units = [unit for memory in memories for unit in units_of(memory)]
+    judged = {unit.memory_id for unit in units_to_judge(units, past=past)}
     texts = {
         memory.id: memory.text
         for memory in memories
-        if not (memory.superseded or is_blank(state.query)) and memory.text not in instructions
+        if memory.id in judged and not is_blank(state.query) and memory.text not in instructions
     }
     keys = {
         name: pieces_key(text, fingerprint=decomposer.fingerprint) for name, text in texts.items()
@@ -111,20 +119,36 @@ async def decompose(
         *(entry.note for entry in pieces.values()),
     ]
     return {
-        **units_with_repeats(state.memories, instructions=instructions, pieces=pieces),
+        **units_with_repeats(
+            state.memories,
+            instructions=instructions,
+            pieces=pieces,
+            paraphrases=steps.spec.merge_paraphrases,
+        ),
         "decomposition": decomposition,
         "decomposed": len(new),
         "cached": len(cached),
         "seconds": time.monotonic() - start,
-        "flags": ("decomposition_failed",) if len(new) < len(missing) else (),
+        "flags": _flags(pieces.values(), is_complete=len(new) == len(missing)),
         "notes": tuple(dict.fromkeys(note for note in notes if note)),
     }
+
+
+def _flags(pieces: Iterable[Pieces], *, is_complete: bool) -> tuple[Flag, ...]:
+    # On every read, not only on the one that asked: a memory that is judged whole is judged by FC's
+    # question, and whoever reads the receipt must know.
+    is_refused = any(entry.note.startswith(REFUSED) for entry in pieces)
+    return (
+        *(() if is_complete else ("decomposition_failed",)),
+        *(("decomposition_refused",) if is_refused else ()),
+    )
 
 
 async def leave_out(state: ReadState, *, steps: Steps, topics: OtherTopics) -> dict[str, Any]:
     """Leave units out that are clearly of another topic, and count what that saves."""
     start = time.monotonic()
-    units = units_to_judge(state.units)
+    past = may_be_about_past(state.query, spec=steps.spec)
+    units = units_to_judge(state.units, past=past)
     turns = state.dialogue.evidence[-steps.spec.dialogue_turns :]
     chosen: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -216,6 +240,8 @@ class ModelDecomposer:
 
     model: Model
     prompt: Prompt
+    spec: ReadSpec = field(default_factory=ReadSpec)
+    """Limits the calls of a read and the length of a prompt."""
 
     @property
     def name(self) -> str:
@@ -230,7 +256,9 @@ class ModelDecomposer:
     async def decompose(self, texts: Sequence[str], *, seconds: float) -> Decomposition:
         """Split each text; see `memguard.protocols.Decomposer`.
 
-        A text whose units add words to it, or lose some, stays one unit, with a note.
+        A text whose units add words to it, or lose some, is asked about once more, with the reason.
+        If that does not help, it stays one unit, with a note. The calls of one read are limited; a
+        text beyond them is inconclusive, and the next read goes on with it.
 
         Raises:
             ModelConfigurationError: If the model cannot be used.
@@ -239,12 +267,23 @@ class ModelDecomposer:
         numbered = list(enumerate(texts, start=1))
         # Numbered over all texts, so that the answers on the parts can be joined.
         short = [(number, text) for number, text in numbered if len(text) <= MAX_CHARS]
-        # Twice, because the answer repeats the text.
-        costs = [2 * estimate_tokens(text) for _, text in short]
-        parts = split_parts(short, costs=costs, max_tokens=_PART_TOKENS, max_items=_PART_MEMORIES)
         with use_meter(current_meter().scope()) as meter:
-            answers = await gather_all([self._ask(part, deadline=deadline) for part in parts])
-        entries = {number: pieces for answer in answers for number, pieces in answer.items()}
+            parts = self._parts(short, max_calls=self.spec.max_calls)
+            entries = await self._ask_all(short, parts=parts, deadline=deadline)
+            refused = {
+                number: entry.note
+                for number, entry in entries.items()
+                if isinstance(entry, Pieces) and entry.note
+            }
+            again = [(number, text) for number, text in short if number in refused]
+            parts = self._parts(again, max_calls=self.spec.max_calls - len(parts))
+            second = await self._ask_all(again, parts=parts, deadline=deadline, refused=refused)
+        # A second answer counts only where it can be used.
+        entries |= {
+            number: entry
+            for number, entry in second.items()
+            if isinstance(entry, Pieces) and not entry.note
+        }
         notes = [
             f"not split ({entry.reason}): {entry.detail}"
             for entry in entries.values()
@@ -257,27 +296,75 @@ class ModelDecomposer:
             notes=tuple(dict.fromkeys(notes)),
         )
 
-    async def _ask(
-        self, part: Sequence[tuple[int, str]], *, deadline: float
+    def _parts(
+        self, numbered: Sequence[tuple[int, str]], *, max_calls: int
+    ) -> tuple[tuple[tuple[int, str], ...], ...]:
+        """The memories of each call, in at most that many calls."""
+        # Twice, because the answer repeats the text.
+        costs = [2 * estimate_tokens(text) for _, text in numbered]
+        lines = [_line(number, text) for number, text in numbered]
+        instructions = len(self.prompt.system) + len(self.prompt.user)
+        parts: tuple[tuple[tuple[int, str], ...], ...] = ()
+        for max_tokens in (_PART_TOKENS, _FULL_PART_TOKENS):
+            parts = split_parts(
+                numbered,
+                costs=costs,
+                max_tokens=max_tokens,
+                max_items=_PART_MEMORIES,
+                chars=[len(line) + 1 for line in lines],
+                max_chars=self.spec.prompt_chars - instructions,
+            )
+            if len(parts) <= max_calls:
+                break
+        return parts[: max(0, max_calls)]
+
+    async def _ask_all(
+        self,
+        numbered: Sequence[tuple[int, str]],
+        *,
+        parts: Sequence[Sequence[tuple[int, str]]],
+        deadline: float,
+        refused: Mapping[int, str] = MappingProxyType({}),
     ) -> dict[int, Pieces | Inconclusive]:
-        lines = "\n".join(f"[m{number}] {quote_marked(text)}" for number, text in part)
+        """Split numbered texts; `refused` says by number why an earlier answer was refused."""
+        entries: dict[int, Pieces | Inconclusive] = dict.fromkeys(
+            (number for number, _ in numbered), _NO_CALL
+        )
+        for answer in await gather_all([self._ask(part, deadline, refused) for part in parts]):
+            entries |= answer
+        return entries
+
+    async def _ask(
+        self, part: Sequence[tuple[int, str]], deadline: float, refused: Mapping[int, str]
+    ) -> dict[int, Pieces | Inconclusive]:
+        parser = PartialParser(DecomposeAnswer, name="memories")
+        lines = [_line(number, text, refusal=refused.get(number, "")) for number, text in part]
         result = await ask_until(
             self.model,
-            self.prompt.render(memories=lines),
+            self.prompt.render(memories="\n".join(lines)),
             DecomposeAnswer,
             deadline=deadline,
             name="memguard.decompose",
             repair=True,
+            parse=parser,
         )
-        return {number: self._checked(number, text, result) for number, text in part}
+        value = result.answer.value
+        rest = parser.before_end if isinstance(value, Inconclusive) else None
+        if rest is not None:
+            # What the answer has before it was truncated is complete; the next read asks for more.
+            named = {number for number, _ in part if _entries_of(rest, number)}
+            return {
+                number: self._checked(number, text, rest) if number in named else _NO_ENTRY
+                for number, text in part
+            }
+        return {number: self._checked(number, text, value) for number, text in part}
 
     def _checked(
-        self, number: int, text: str, result: AskResult[DecomposeAnswer]
+        self, number: int, text: str, value: DecomposeAnswer | Inconclusive
     ) -> Pieces | Inconclusive:
-        value = result.answer.value
         if isinstance(value, Inconclusive):
             return value
-        entries = [entry for entry in value.memories if _is_named(entry, number)]
+        entries = _entries_of(value, number)
         # Two entries for one memory contradict each other, so neither is used.
         pieces = _pieces_of(entries[0]) if len(entries) == 1 else ()
         if len(pieces) == 1:
@@ -286,14 +373,24 @@ class ModelDecomposer:
         problem = problem_of(pieces, source=text)
         # A unit that says something else than its memory would be shown as if it were remembered.
         if problem:
-            note = f"not split, because {problem}"
+            note = f"{REFUSED}{problem}"
             return whole(text, fingerprint=self.fingerprint, note=note)
         spans = tuple(with_span(piece, source=text) for piece in pieces)
         return Pieces(pieces=spans, fingerprint=self.fingerprint)
 
     def _too_long(self, text: str) -> Pieces:
-        note = f"not split, because it has more than {MAX_CHARS} characters"
+        note = f"{REFUSED}it has more than {MAX_CHARS} characters"
         return whole(text, fingerprint=self.fingerprint, note=note)
+
+
+def _line(number: int, text: str, *, refusal: str = "") -> str:
+    # The reason repeats a word of an answer, so it is quoted like a text.
+    reason = f"\n(cut before: {quote_marked(refusal)})" if refusal else ""
+    return f"[m{number}] {quote_marked(text)}{reason}"
+
+
+def _entries_of(answer: DecomposeAnswer, number: int) -> list[dict[str, Any]]:
+    return [entry for entry in answer.memories if _is_named(entry, number)]
 
 
 def _is_named(entry: Mapping[str, Any], number: int) -> bool:
@@ -313,15 +410,17 @@ def _pieces_of(entry: Mapping[str, Any]) -> tuple[Piece, ...]:
     return tuple(pieces)
 
 
-def create_decomposer(model: "ModelLike | None", *, prompt: Prompt) -> Decomposer:
-    """The decomposer that a model argument asks for.
+def create_decomposer(
+    model: "ModelLike | None", *, prompt: Prompt, spec: ReadSpec | None = None
+) -> Decomposer:
+    """The decomposer that a model argument asks for; the spec limits its calls.
 
     Raises:
         ConfigurationError: If the model cannot be used.
     """
     if model == LOCAL:
         return LocalDecomposer()
-    return ModelDecomposer(model=resolve_model(model), prompt=prompt)
+    return ModelDecomposer(model=resolve_model(model), prompt=prompt, spec=spec or ReadSpec())
 
 
 def create_permission_semantic_graph(
@@ -372,7 +471,7 @@ def create_permission_semantic_graph(
     first = partial(
         decompose,
         steps=steps,
-        decomposer=decomposer or create_decomposer(model, prompt=splitting),
+        decomposer=decomposer or create_decomposer(model, prompt=splitting, spec=spec),
         cache=cache if cache is not None else InMemoryPieces(),
     )
     second = partial(leave_out, steps=steps, topics=OtherTopics()) if spec.local_first else None

@@ -29,7 +29,12 @@ from memguard.prompts import Prompt, load_prompt, resolve_prompt
 from memguard.quoting import named_turns, quote_turns
 from memguard.schema.base import Frozen, GraphInput, is_blank
 from memguard.schema.decision import Inconclusive, InconclusiveReason
-from memguard.schema.memory import CandidateMemory, SourceRole, speaker_roles, turn_time
+from memguard.schema.memory import (
+    CandidateMemory,
+    SourceRole,
+    speaker_roles,
+    turn_time,
+)
 from memguard.schema.receipt import Usage
 
 
@@ -311,8 +316,8 @@ class LocalReader:
                 subject=speaker,
                 said_by=speaker_roles((turn,)),
                 said_at=turn.at,
-                conversation_id=conversation_id,
                 speaker=turn.speaker,
+                conversation_id=conversation_id,
             )
             candidates.append(candidate)
         return PassResult(candidates=tuple(candidates), notes=(WEAKER,))

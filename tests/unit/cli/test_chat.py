@@ -1,6 +1,7 @@
 """`memguard chat`, with a person's lines on standard input and a model server on loopback."""
 
 import io
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -42,9 +43,10 @@ def say(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789abcdef")
     monkeypatch.setenv("COLUMNS", "160")
 
-    def run(*lines: str, user: str = "ana", code: int = 0) -> str:
-        words = ["chat", "--store", "m", "--user", user, "--judge", "local"]
-        words += ["--model", "openai:m", "--base-url", server.url]
+    def run(*lines: str, user: str = "ana", code: int = 0, with_model: bool = True) -> str:
+        words = ["chat", "--store", "m", "--user", user]
+        if with_model:
+            words += ["--judge", "local", "--model", "openai:m", "--base-url", server.url]
         monkeypatch.setattr(sys, "argv", ["memguard", *words])
         monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join([*lines, ""])))
         capsys.readouterr()
@@ -75,11 +77,13 @@ def test_edit_undo_and_forget(say: Say) -> None:
     out = say("/edit 1 I moved to Braga in May.", "/memories", "/undo", "/memories")
     assert "stored in your words" in out
     before, after = out.split("taken back: 1")
-    assert "Braga" in before.split("stored in your words")[1]
-    assert "Porto" in after
-    assert "Braga" not in after
-    out = say("/edit 1 I moved to Braga in May.", "/forget 1", "/memories", "/undo")
-    assert "forgotten" in out
+    # The old one stays, and is marked.
+    assert "Braga" in before
+    assert "edited to" in before
+    assert "edited to" not in after
+    assert "undone" in after
+    out = say("/forget 1", "/forget 1", "/memories", "/undo")
+    assert out.count("forgotten") == 2
     assert "nothing is stored" in out
     assert "there is nothing to undo" in out
 
@@ -88,8 +92,52 @@ def test_undo_takes_back_a_turn(say: Say) -> None:
     out = say("I moved to Porto in May.", "/memories", "/undo", "/memories", "/undo")
     before, after = out.split("taken back: 1")
     assert "Porto" in before
-    assert "nothing is stored" in after
+    assert "undone" in after
     assert "there is nothing to undo" in after
+
+
+def test_a_deletion_comes_back_by_its_receipt(say: Say) -> None:
+    out = say("I moved to Porto in May.", "/delete 1", "/memories", "/history")
+    assert "deleted by" in out
+    receipt = re.search(r"deleted by a person[^\[]*\[([0-9a-f]{8})\]", out)
+    assert receipt is not None, out
+    out = say(f"/undo {receipt[1]}", "/memories", "/undo zzz")
+    assert "taken back: 1" in out
+    assert "deleted" not in out.split("taken back: 1")[1].split("not done")[0]
+    assert "not done: 'zzz'" in out
+
+
+def test_history_and_export(say: Say, tmp_path: Path) -> None:
+    out = say(
+        "I moved to Porto in May.",
+        "/edit 1 I moved to Braga in May.",
+        "/history 1",
+        "/export ana.jsonl",
+        "/export ana.jsonl",
+        "/export",
+    )
+    history = out.split("History")[1]
+    assert history.index("Porto") < history.index("Braga")
+    assert "2 memories and 2 receipts in ana.jsonl" in out
+    assert "'ana.jsonl' exists: name a new file" in out
+    assert "an export needs a file" in out
+    assert (tmp_path / "ana.jsonl").is_file()
+
+
+def test_without_a_model_it_shows_what_an_answer_would_use(
+    say: Say, server: LoopbackModelServer
+) -> None:
+    out = say("I am allergic to peanuts.", "/memories", with_model=False)
+    assert "no model answers" in out
+    assert "would use no memory" in out
+    assert "memory: 1 stored" in out
+    out = say("Which snack suits me, given my peanut allergy?", "/why", "/undo", with_model=False)
+    first, _ = out.split("(/why)")
+    assert "APPLY_CONSTRAINT" in first
+    assert "I am allergic to peanuts" in first
+    assert "row " in first
+    assert "there is nothing to undo" in out
+    assert server.chats == []
 
 
 def test_a_slip_ends_nothing(say: Say) -> None:
@@ -108,18 +156,6 @@ def test_an_unknown_command_prints_the_help_and_asks_no_model(
     assert "/forget N" in say("/bogus")
     assert "nothing was said yet" in say("/why")
     assert server.chats == []
-
-
-def test_without_a_model_it_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["memguard", "chat"])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    assert "chat needs a model that answers" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_every_gate_can_be_asked(

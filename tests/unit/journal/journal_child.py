@@ -9,6 +9,7 @@ import random
 import sqlite3
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,9 +21,11 @@ from memguard.journal.audit import audit
 from memguard.journal.commit import commit
 from memguard.journal.journal import Journal
 from memguard.journal.quarantine import Quarantine
-from memguard.journal.receipts import ReceiptFilter, ReceiptLog
+from memguard.journal.receipts import ReceiptFilter, ReceiptLog, record_of
 from memguard.journal.recovery import recover
+from memguard.schema.memory import MemoryRecord, lifecycle_of
 from memguard.schema.receipt import Receipt
+from memguard.schema.relations import RecordChange
 from tests.unit.journal.journal_append import receipt
 
 
@@ -82,6 +85,7 @@ async def write(folder: Path, seed: str) -> None:
     chance = random.Random(seed)
     journal = await Journal.aopen(folder / "log.db")
     store = SqliteStore(folder / "store.db", chance)
+    chain: MemoryRecord | None = None
     for batch in range(10_000):
         names = [f"{seed}-{batch}-{n}" for n in range(chance.randint(1, 5))]
         await commit(journal, store, [receipt(name) for name in names])
@@ -90,8 +94,50 @@ async def write(folder: Path, seed: str) -> None:
         if chance.random() < 0.5:
             await Quarantine(journal).arelease(held.id, actor="me", store=store)
             names.append(held.id)
+        link = correction(f"{seed}-link-{batch}", chain)
+        await commit(journal, store, [link])
+        names.append(link.id)
+        chain = record_of(link)
+        if chance.random() < 0.3:
+            repeat = confirmation(f"{seed}-repeat-{batch}", chain)
+            await commit(journal, store, [repeat])
+            chain = chain.model_copy(update={"lifecycle": repeat.changes[0].after})
+            names.append(repeat.id)
         sys.stdout.write(json.dumps(names) + "\n")
         sys.stdout.flush()
+
+
+def correction(name: str, old: MemoryRecord | None) -> Receipt:
+    """The receipt of a memory that supersedes the last one of its chain."""
+    made = receipt(name)
+    if old is None:
+        return made
+    after = old.lifecycle.model_copy(
+        update={"superseded_by": record_of(made).key, "ended_as": "superseded"}
+    )
+    change = RecordChange(namespace=old.namespace, key=old.key, before=old.lifecycle, after=after)
+    return made.model_copy(update={"changes": (change,)})
+
+
+def confirmation(name: str, old: MemoryRecord) -> Receipt:
+    """The receipt of a duplicate that confirms a memory."""
+    made = receipt(name)
+    decision = made.decision.model_copy(update={"outcome": "reject", "reason": "duplicate"})
+    after = old.lifecycle.model_copy(update={"confirmed_by": (f"c:{name}",)})
+    change = RecordChange(namespace=old.namespace, key=old.key, before=old.lifecycle, after=after)
+    return made.model_copy(
+        update={"decision": decision, "record_key": old.key, "changes": (change,)}
+    )
+
+
+def broken_chains(store: SqliteStore) -> list[str]:
+    """Chains without a current memory, or with several."""
+    current: Counter[str] = Counter()
+    for item in store.batch([SearchOp((), limit=1_000_000)])[0]:
+        name, link, _ = item.value["content"].partition("-link-")
+        if link:
+            current[name] += lifecycle_of(item.value).is_current
+    return [name for name, count in current.items() if count != 1]
 
 
 async def check(folder: Path) -> dict[str, Any]:
@@ -100,6 +146,8 @@ async def check(folder: Path) -> dict[str, Any]:
     store = SqliteStore(folder / "store.db", random.Random(0))
     log = ReceiptLog(journal)
     before = await audit(journal, store)
+    # A kill between storing and marking leaves two, never none.
+    retired = [name for name in broken_chains(store) if not before.pending]
     states = [(r.id, await log.astate(r.id)) for r in await everything(log)]
     recovered = await recover(journal, store)
     after = await audit(journal, store)
@@ -107,15 +155,17 @@ async def check(folder: Path) -> dict[str, Any]:
     final = [await log.astate(r.id) for r in await everything(log)]
     report = {
         "strangers": len(before.without_receipt),
-        "lost": [*before.without_record, *before.altered],
+        "lost": [*before.without_record, *before.altered, *before.unmarked, *retired],
+        "broken": broken_chains(store),
         "done": [rid for rid, state in states if state in {"stored", "released"}],
         "pending": len(before.pending),
-        "recovered": len(recovered.records),
+        "recovered": len(recovered.records) + len(recovered.changed),
         "problems": list(recovered.problems),
         "agrees": after.agrees,
-        "again": len(again.records),
+        "again": len(again.records) + len(again.changed),
         "records": after.checked_records,
         "receipts": after.checked_receipts,
+        "confirmed": (await log.acount()).get("duplicate", 0),
         "admitted": (await log.acount()).get("stored", 0),
         "released": final.count("released"),
         "held": len((await Quarantine(journal).alist(limit=10_000)).receipts),

@@ -17,6 +17,7 @@ from memguard.journal.journal import Journal
 from memguard.journal.quarantine import Quarantine
 from memguard.journal.receipts import ReceiptLog, end_writes, record_of
 from memguard.journal.recovery import recover
+from memguard.journal.repair import repair
 from memguard.journal.storing import record_of_item
 from memguard.schema.memory import Lifecycle, lifecycle_of, record_key
 from memguard.schema.receipt import Receipt
@@ -279,6 +280,18 @@ class TestGenerations:
         assert await committer.commit(back) == logged
         assert (await audit(journal, store)).agrees
 
+    async def test_the_changes_name_the_key_that_was_chosen(
+        self, journal: Journal, store: CountingStore
+    ):
+        committer = Committer(journal, store)
+        await committer.commit(build_receipt("p0", text="I live in Porto.", turn="1"))
+        await committer.commit(superseding("l0", "I live in Lisbon.", PORTO))
+        await committer.commit(superseding("p1", "I live in Porto.", LISBON))
+        back = record_key("I live in Porto.", generation=1)
+        assert (await lifecycle_at(store, LISBON)).superseded_by == back
+        assert (await lifecycle_at(store, back)).is_current
+        assert (await audit(journal, store)).agrees
+
     async def test_one_exchange_where_nothing_ended(self, journal: Journal, store: CountingStore):
         await with_porto(journal, store)
         store.batches.clear()
@@ -407,3 +420,64 @@ class TestTwoJournals:
             assert (await audit(journal, store, namespace=("nobody",))).agrees
             assert (await recover(journal, store)).line == ""
             assert "change_lost" not in [e.kind for e in await ReceiptLog(other).ahistory("late")]
+
+
+class TestRepair:
+    async def test_a_lost_mark_is_reported_and_made_again(
+        self, journal: Journal, store: CountingStore
+    ):
+        await with_porto(journal, store)
+        before = await store.aget(ANA, PORTO)
+        assert before is not None
+        await commit(journal, store, [superseding("new", "I live in Lisbon.", PORTO)])
+        await store.aput(ANA, PORTO, before.value)
+        compared = await audit(journal, store)
+        assert compared.unmarked == ("new",)
+        assert not compared.agrees
+        assert (await audit(journal, store, namespace=("other",))).agrees
+        assert (await repair(journal, store)).marked == ("new",)
+        assert (await lifecycle_at(store, PORTO)).superseded_by == LISBON
+        assert (await audit(journal, store)).agrees
+
+    async def test_an_item_that_its_writer_replaced_is_current(
+        self, journal: Journal, store: CountingStore
+    ):
+        value = {"text": "I live in Porto."}
+        for name in ("first", "second"):
+            receipt = build_receipt(name, text="I live in Porto.", turn=name).model_copy(
+                update={"effect": "caller", "record_key": "k1", "value": value}
+            )
+            await log_decisions(journal, store, [receipt])
+            await store.aput(ANA, "k1", value)
+            done = [(name, receipt.candidate.id, None)]
+            await journal.awrite(end_writes, done, actor="me", at=journal.now())
+            if name == "first":
+                await commit(journal, store, [superseding("new", "I live in Lisbon.", "k1")])
+                assert (await audit(journal, store)).agrees
+        assert (await audit(journal, store)).agrees
+
+    async def test_a_lost_record_comes_back_as_it_was(self, journal: Journal, store: CountingStore):
+        await with_porto(journal, store)
+        await commit(journal, store, [superseding("new", "I live in Lisbon.", PORTO)])
+        state = await lifecycle_at(store, PORTO)
+        await store.adelete(ANA, PORTO)
+        assert (await audit(journal, store)).without_record == ("old",)
+        done = await repair(journal, store)
+        assert (done.restored, done.marked) == (("old",), ("new",))
+        assert "1 changes of memories made again" in done.line
+        assert await lifecycle_at(store, PORTO) == state
+
+    async def test_what_another_process_changed_stays(self, journal: Journal, store: CountingStore):
+        await with_porto(journal, store)
+        receipt = superseding("new", "I live in Lisbon.", PORTO)
+        await commit(journal, store, [receipt])
+        async with Journal.memory() as other:
+            note = receipt.changes[0].after.model_copy(update={"reason": "a note"})
+            change = receipt.changes[0].model_copy(
+                update={"before": receipt.changes[0].after, "after": note}
+            )
+            more = confirming("more", PORTO).model_copy(update={"changes": (change,)})
+            await commit(other, store, [more])
+        assert (await audit(journal, store)).agrees
+        assert (await repair(journal, store)).marked == ()
+        assert (await lifecycle_at(store, PORTO)).reason == "a note"

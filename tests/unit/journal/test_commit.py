@@ -380,6 +380,7 @@ def test_a_process_killed_at_any_point_loses_nothing(tmp_path: Path, trial: int)
         report = asyncio.run(check(tmp_path))
         assert report["strangers"] == 0
         assert report["lost"] == []
+        assert report["broken"] == []
         assert report["again"] == 0
         assert report["problems"] == []
         assert report["agrees"]

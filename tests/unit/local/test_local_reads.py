@@ -19,8 +19,8 @@ from memguard.instructions import find_instruction
 from memguard.local.adjudicator import LocalAdjudicator
 from memguard.local.adjudicator.decomposer import split_memory
 from memguard.local.safety import looks_like_safety
+from memguard.methods.adjudication.recalled_units import units_of, units_to_judge
 from memguard.methods.adjudication.ruling import Ruling, rule_on_units
-from memguard.methods.adjudication.steps import units_of, units_to_judge
 from memguard.schema.memory import Provenance, Turn
 from memguard.schema.read import (
     Evidence,

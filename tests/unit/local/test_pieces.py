@@ -27,8 +27,11 @@ def problem(source: str, *texts: str) -> str:
         ("The user has 2 cats and 20 fish.", ("The user has 2 cats.", "The user has 20 fish.")),
         ("用户喜欢绿茶，因为它不苦", ("用户喜欢绿茶", "绿茶不苦")),
         ("Ich mag Tee, weil er nicht teuer ist.", ("Ich mag Tee.", "Tee ist nicht teuer.")),
+        (BRAND, ("I prefer brand A", "I believe brand A's battery lasts longest")),
+        ("Ich mag Tee, weil er gesund ist.", ("Ich mag Tee.", "Ich glaube, Tee ist gesund.")),
+        ("我喜欢绿茶，因为它健康", ("我喜欢绿茶", "我认为绿茶健康")),
     ],
-    ids=range(7),
+    ids=range(10),
 )
 def test_pieces_that_are_the_memory(source: str, texts: tuple[str, ...]) -> None:
     assert problem(source, *texts) == ""
@@ -44,10 +47,11 @@ def test_pieces_that_are_the_memory(source: str, texts: tuple[str, ...]) -> None
         ("The user has 2 cats.", ("The user has 3 cats.", "2"), "adds '3'"),
         ("The user likes tea.", ("The user never likes tea.",), "adds"),
         ("用户喜欢绿茶，因为它不苦", ("用户喜欢绿茶", "绿茶苦", "不"), "negation"),
+        ("The user believes tea heals and runs.", ("Tea heals.", "The user runs."), "in no piece"),
         (BRAND, (), "no pieces"),
         (BRAND, (BRAND, " ... "), "without words"),
     ],
-    ids=range(9),
+    ids=range(10),
 )
 def test_pieces_that_are_not(source: str, texts: tuple[str, ...], why: str) -> None:
     assert why in problem(source, *texts)

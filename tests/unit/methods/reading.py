@@ -67,6 +67,7 @@ def answer_of_key(key: Mapping[str, str]) -> tuple[dict[str, str], dict[str, Any
         "target": key["target"],
         "mode": key["mode"],
         "asks_view": key["asks_view"] == "yes",
+        "lookup": key["lookup"],
     }
     rest = {name: value for name, value in key.items() if name not in situation}
     return rest, situation

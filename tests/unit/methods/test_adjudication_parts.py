@@ -3,9 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memguard.methods.adjudication.model import pairs_of, split_parts
+from memguard.methods.adjudication.case import clip_evidence
+from memguard.methods.adjudication.model import pairs_of
+from memguard.methods.adjudication.parts import split_parts
 from memguard.methods.adjudication.rendering import estimate_tokens
-from memguard.methods.adjudication.steps import clip_evidence
 from memguard.schema.read import Conflict, Evidence
 
 

@@ -28,7 +28,10 @@ def test_every_row_of_the_table_rules_in_a_run(row: TableRow) -> None:
     attributes, situation = answer_of_key(key_of_row(FC_TABLE, row))
     allowed = {"given": "likes jazz at home", "empty": ""}[attributes.pop("allowed")]
     given = entry_row("u1", **attributes, allowed_content=allowed)
-    out = read([answer(given, **situation)], spec=PAPER.model_copy(update={"asks_view": True}))
+    out = read(
+        [answer(given, **situation)],
+        spec=PAPER.model_copy(update={"asks_view": True, "lookups": True}),
+    )
     (verdict,) = out["ledger"].verdicts
     # Allowed content counts only for a part.
     whole = attributes["scope"] != "partial"
@@ -121,11 +124,14 @@ def test_the_presets_differ_in_what_is_ours() -> None:
         "preset",
         "evidence_conflict",
         "memory_conflict",
+        "merge_paraphrases",
         "safety",
         "personalization_guard",
         "withhold_instructions",
         "authorship",
+        "merge_paraphrases",
         "asks_view",
+        "lookups",
         "reasons",
         "deadline",
         "max_units",

@@ -51,8 +51,8 @@ def rows_of(*tables: Table) -> list[Any]:
 @pytest.mark.parametrize(("table", "row"), rows_of(PS_TABLE))
 def test_every_row_of_the_table_rules_in_a_run(table: Table, row: TableRow) -> None:
     attributes, situation = answer_of_key(key_of_row(table, row))
-    # Without the floors, but with the one attribute of ours that the table has a column for.
-    spec = PAPER.model_copy(update={"asks_view": True})
+    # Without the floors, but with the attributes of ours that the table has columns for.
+    spec = PAPER.model_copy(update={"asks_view": True, "lookups": True})
     out = read([as_cut(TEXT), answer(unit_row("u1", **attributes), **situation)], spec=spec)
     (verdict,) = out["ledger"].verdicts
     assert (verdict.row, verdict.permission, verdict.explanation) == (row.id, row.then, row.why)
@@ -157,14 +157,43 @@ def test_units_are_cut_anew_under_another_prompt() -> None:
 )
 def test_a_cut_that_is_not_the_memory_is_refused(wrong: dict[str, str]) -> None:
     text = "The user lives in Porto and works in Braga."
-    steps = [cut(wrong or {"": "fact"}), answer(unit_row("u1"))]
+    wrong_cut = cut(wrong or {"": "fact"})
     if len(wrong) == 1:
-        steps = [cut({**wrong, "The user works in Braga.": "fact"}), answer(unit_row("u1"))]
+        wrong_cut = cut({**wrong, "The user works in Braga.": "fact"})
+    # A refused cut is asked about once more.
+    steps = [*([wrong_cut] * (2 if wrong else 1)), answer(unit_row("u1"))]
     out = read(steps, memories=[text])
+    assert out["report"].flags == (("decomposition_refused",) if wrong else ())
     (verdict,) = out["ledger"].verdicts
     assert verdict.unit.text == text
     assert verdict.unit.kind is None or not wrong
     assert not wrong or any("not split" in note for note in out["report"].notes)
+
+
+def test_a_refused_cut_is_asked_about_once_more_with_the_reason() -> None:
+    text, other = "I prefer brand A because its battery lasts longest.", "The user lives in Porto."
+    wrong = cut({"I prefer brand A": "preference", "Its quality lasts": "claim"}, {other: "fact"})
+    right = {"I prefer brand A": "preference", "brand A's battery lasts longest": "claim"}
+    steps = [wrong, cut(right), answer(unit_row("u1"), unit_row("u2"), unit_row("u3"))]
+    out = read(steps, memories=[text, other])
+    assert [verdict.unit.text for verdict in out["ledger"].verdicts] == [*right, other]
+    assert out["report"].flags == ()
+    second = out["model"].calls[1].text
+    assert "(cut before: " in second
+    assert "adds 'quality'" in second
+    assert other not in second
+
+
+def test_the_flag_of_a_refused_cut_is_on_every_read() -> None:
+    """The next read finds the memory cached whole, and is a read of whole memories as well."""
+    text = "The user lives in Porto and works in Braga."
+    wrong = cut({"The user lives.": "fact", "The user works in Braga.": "fact"})
+    model = ScriptedChatModel([wrong, wrong, answer(unit_row("u1")), answer(unit_row("u1"))])
+    graph: Any = create_permission_semantic_graph(model)
+    for _ in range(2):
+        report = graph.invoke({"query": "Where to?", "memories": [text]})["report"]
+        assert report.flags == ("decomposition_refused",)
+    model.assert_consumed()
 
 
 def test_a_decomposer_that_fails_leaves_memories_whole() -> None:

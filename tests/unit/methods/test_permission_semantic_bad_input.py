@@ -246,7 +246,7 @@ def test_conflicts_across_parts_are_found() -> None:
 def test_statements_too_many_for_one_call_are_compared_block_by_block() -> None:
     texts = [f"The user has {n} boats in the harbour of the town." for n in range(30)]
     model = ScriptedChatModel(rules=[("", judge_all)])
-    spec = PermissionSemantic(part_units=10, part_tokens=200, max_units=None)
+    spec = PermissionSemantic(part_units=10, part_tokens=200, max_units=None, max_calls=40)
     out: Any = create_permission_semantic_graph(model, spec=spec).invoke(
         {"query": "Where to?", "memories": texts}
     )

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from memguard.local.pieces import looks_like_preference, looks_like_safety
+from memguard.methods.adjudication.ledger import Costs, compile_ledger
 from memguard.methods.adjudication.ruling import (
-    Costs,
     Ruling,
-    compile_ledger,
     rule_on_unit,
     rule_on_units,
     settle_conflicts,
@@ -52,8 +51,19 @@ def ruled(*rows: Row, of: Unit | None = None, spec: Any = DEFAULT, now: Any = AD
 
 def test_the_evidence_wins_where_the_switch_is_on() -> None:
     for kind in ("fact", "preference", "constraint", "safety"):
-        assert ruled(row(kind=kind, conflict=True)).row.id == "evidence-conflict"
         assert ruled(row(kind=kind, conflict=True), spec=PAPER).row.then != "DENY"
+    for kind in ("fact", "preference"):
+        assert ruled(row(kind=kind, conflict=True)).row.id == "evidence-conflict"
+
+
+def test_evidence_alone_lifts_no_constraint() -> None:
+    """A menu without a dish for a coeliac does not make the person well."""
+    ruling = ruled(row(kind="safety", conflict=True))
+    assert (ruling.row.id, ruling.row.then) == ("evidence-conflict-safety", "CONTEXT")
+    ruling = ruled(row(kind="constraint", conflict=True))
+    assert (ruling.row.id, ruling.row.then) == ("evidence-conflict-constraint", "CONTEXT")
+    # What is denied for another reason stays denied.
+    assert ruled(row(kind="safety", conflict=True, subject="bystander")).row.then == "DENY"
 
 
 def test_what_the_store_replaced_is_denied_whatever_was_found() -> None:
@@ -104,12 +114,31 @@ def test_allowed_content_takes_the_place_of_the_text() -> None:
     assert ruled(whole, of=of, spec=spec).unit.text == of.text
 
 
-def test_allowed_content_in_other_words_is_void() -> None:
+@pytest.mark.parametrize(
+    ("role", "row_id", "then"),
+    [
+        ("constraint", "5-constraint-doubt", "CONTEXT"),
+        ("preference", "preference-kept", "PERSONALIZE"),
+        ("fact", "2-nothing-allowed", "DENY"),
+        ("context", "2-nothing-allowed", "DENY"),
+    ],
+)
+def test_allowed_content_in_other_words_is_void(role: str, row_id: str, then: str) -> None:
+    """What fails open is shown whole, since its part is not known; the rest fails closed."""
     of = unit("The user likes jazz.")
-    found = entry(role="preference", scope="partial", allowed_content="The user adores opera.")
+    found = entry(role=role, scope="partial", allowed_content="The user adores opera.")
     ruling = ruled(found, of=of, spec=FactorCompiled())
-    assert ruling.row.id == "2-nothing-allowed"
+    assert (ruling.row.id, ruling.row.then) == (row_id, then)
     assert "own words" in ruling.notes[0]
+    assert ruling.unit.text == of.text
+
+
+def test_a_needed_safety_constraint_stays_where_its_part_was_paraphrased() -> None:
+    found = entry(
+        role="constraint", safety=True, scope="partial", allowed_content="must avoid groundnuts"
+    )
+    ruling = ruled(found, of=unit("The user is allergic to peanuts."), spec=FactorCompiled())
+    assert ruling.row.then == "APPLY_CONSTRAINT"
 
 
 @pytest.mark.parametrize(
@@ -350,3 +379,64 @@ def test_the_words_of_safety_and_preference() -> None:
         assert not looks_like_safety(text)
     assert looks_like_preference("The user dislikes loud restaurants.")
     assert not looks_like_preference("The user lives in Porto.")
+
+
+TOLD = Situation(target="world", mode="factual", lookup="told_before")
+PAST = Situation(target="world", mode="factual", lookup="past")
+
+
+def test_a_question_about_the_past_admits_what_the_store_superseded() -> None:
+    old = unit(superseded=True, ended_as="superseded")
+    found = row(kind="fact")
+    assert ruled(found, of=old, now=PAST).row.id == "past"
+    assert ruled(found, of=old, now=TOLD).row.id == "superseded-record"
+    assert ruled(found, of=old, now=FACTS).row.id == "superseded-record"
+    assert ruled(found, of=old, now=PAST, spec=PAPER).row.id == "superseded-record"
+    # Without a verdict nothing says that it is what is asked for.
+    assert ruled(of=old, now=PAST).row.id == "superseded-record"
+    assert ruled(row(kind="fact", relevance="indirect"), of=old, now=PAST).row.then == "DENY"
+
+
+@pytest.mark.parametrize("ended_as", ["undone", "edited"])
+def test_what_was_taken_back_was_never_so(ended_as: str) -> None:
+    old = unit(superseded=True, ended_as=ended_as)
+    assert ruled(row(kind="fact"), of=old, now=PAST).row.id == "superseded-record"
+
+
+def in_look_up(*units: Unit, conflicts: tuple[Conflict, ...] = (), **found: Any) -> list[str]:
+    adjudication = Adjudication(
+        situation=TOLD,
+        rows=tuple(
+            row(kind="claim").model_copy(update={"unit_id": one.id, **found}) for one in units
+        ),
+        conflicts=conflicts,
+    )
+    return [
+        ruling.row.id for ruling in rule_on_units(units, adjudication=adjudication, spec=DEFAULT)
+    ]
+
+
+def test_two_values_in_a_look_up_are_both_shown_as_uncertain() -> None:
+    day = datetime(2026, 1, 5, tzinfo=UTC)
+    first = unit(id="a", memory_id="a", said_at=day, said_by="user")
+    second = unit(id="b", memory_id="b", said_at=day.replace(day=9), said_by="user")
+    pair = Conflict(first="a", second="b")
+    assert in_look_up(first, second, conflicts=(pair,)) == ["conflict-looked-up"] * 2
+    # What the store superseded stays out, and weakens nothing.
+    old = first.model_copy(update={"superseded": True})
+    assert in_look_up(old, second, conflicts=(pair,)) == ["superseded-record", "look-up-claim"]
+
+
+def test_what_the_store_marks_as_conflicting_is_uncertain_where_both_are_recalled() -> None:
+    first = unit(id="a", memory_id="m1", conflicts_with=("m2",), said_by="user")
+    second = unit(id="b", memory_id="m2", said_by="user")
+    assert in_look_up(first, second) == ["conflict-marked"] * 2
+    assert in_look_up(first) == ["look-up-claim"]
+    # The words of another author weaken nothing.
+    document = second.model_copy(update={"said_by": "document"})
+    assert in_look_up(first, document) == ["look-up-claim", "another-author"]
+
+
+def test_the_adjudicators_word_for_another_author_counts_where_the_store_has_none() -> None:
+    assert in_look_up(unit(id="a"), author="other") == ["another-author"]
+    assert in_look_up(unit(id="a", said_by="user"), author="other") == ["look-up-claim"]

@@ -18,7 +18,7 @@ from memguard.errors import (
 )
 from memguard.journal.journal import Journal
 from memguard.journal.reads import ReadLog
-from memguard.methods.adjudication.steps import ReadInput, ReadOutput, ReadState
+from memguard.methods.adjudication.state import ReadInput, ReadOutput, ReadState
 from memguard.testing import LoopbackModelServer, ScriptedChatModel
 from tests.unit.read.test_read import ALLERGY, ANA, ASK, CURRY, filled, guard_of
 from tests.unit.schema.test_failures import all_errors

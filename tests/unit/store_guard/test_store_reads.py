@@ -12,7 +12,7 @@ from memguard import FactorCompiled, guard_store
 from memguard.errors import BudgetExhaustedError, ConfigurationError, ErrorCode
 from memguard.journal.journal import Journal
 from memguard.journal.reads import ReadLog
-from memguard.methods.adjudication.steps import ReadInput, ReadOutput, ReadState
+from memguard.methods.adjudication.state import ReadInput, ReadOutput, ReadState
 from memguard.portal import dual
 from memguard.testing import HashEmbeddings, ScriptedChatModel
 from tests.unit.read.read_scripts import CUTS, JUDGES, prompts_of, reader

@@ -1,0 +1,479 @@
+"""Reads what a memory claims: of whom, about what, with which values, and how it is meant."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from memguard.local.adjudicator.cues import LABEL
+from memguard.local.corrections.lexicon import (
+    CorrectionWords,
+    concepts,
+    folded,
+    key_of_word,
+    kinds,
+    words_of,
+)
+from memguard.local.corrections.repeats import without_repeats
+from memguard.local.event_times import ahead_in, cut_times
+from memguard.local.languages import CHINESE, Language, language_of
+from memguard.local.owners import UNKNOWN, USER, WORLD, owner_of
+from memguard.local.owners.words import word_set
+from memguard.normal_form import comparison_form
+
+_TOKEN = re.compile(
+    r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['-][^\W\d_]+)*'?|[€$£%¥]"
+)
+_CONTRACTION = re.compile(r"(?:'(?:s|m|re|ve|d|ll))$")
+_CANNOT = re.compile(r"\bcan(?:no|')t\b")
+_NEGATIVE = re.compile(r"n't\b")
+_THOUSANDS = re.compile(r"\d{1,3}(?:[.,]\d{3})+")
+_CLOCK = re.compile(
+    r"\b(\d{1,2})(?::(\d{2}))? ?(?:(am|pm|a\.m\.|p\.m\.)|uhr|h(?![a-z])|点)(?![a-z])"
+)
+_CHINESE_NUMBER = re.compile("[零一二两三四五六七八九十百]{1,6}")
+_CHINESE_DIGITS = {char: value for value, char in enumerate("零一二三四五六七八九")} | {"两": 2}
+_SYMBOLS = {"€": "euro", "$": "dollar", "£": "pound", "¥": "yuan", "%": "percent"}
+_QUESTION = re.compile("[?\uff1f]\\s*$")
+_QUOTATION = re.compile('["\u201c\u201e\u00ab\u300c].{3,400}["\u201d\u201c\u00bb\u300d]')
+_PREPOSITIONS = word_set("""
+    in at near from for with bei aus für mit im am en para con à chez pour avec au aux
+""")
+_PETS = frozenset(["dog", "cat", "pet", "horse", "rabbit", "bird"])
+_CUT = ("ended", "now", "change", "also", "not")
+_NOON = 12
+_TENS = range(20, 100, 10)
+_MIN_HEAD = 4
+"""Letters of the first part of a German compound."""
+_MIN_TAIL = 3
+"""Letters of its last part."""
+_LATIN: tuple[Language, ...] = ("en", "de", "es", "fr")
+_LAST_LATIN = 0x24F
+_MIN_SHARE = 0.7
+"""Share of its words that a language must know to be that of a text."""
+MAX_CHARS = 1_000
+"""A longer text is only compared as a whole."""
+_MAX_TOKENS = 60
+_MAX_CLAUSES = 8
+_VALUE_WORDS = 4
+"""Words of the longest value of an attribute."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimText:
+    """What a text claims, in keys that are the same for other words of the same meaning."""
+
+    text: str
+    """The text, without the label of its speaker."""
+    language: Language
+    """The language; nothing else is read of `other`."""
+    owner: str = USER
+    """Whom it is about; what is about nobody counts as the user's."""
+    order: tuple[str, ...] = ()
+    """The keys of its content, in order."""
+    content: frozenset[str] = frozenset()
+    """The keys of its content: concepts, words and numbers, without words of time."""
+    times: tuple[str, ...] = ()
+    """Its words of time."""
+    flags: frozenset[str] = frozenset()
+    """How it is meant."""
+    denied: bool = False
+    """Whether it has an odd number of negations, or says that something ended."""
+    slots: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    """Values of attributes with one value at a time."""
+    changes: tuple[tuple[frozenset[str], frozenset[str]], ...] = ()
+    """Old and new values that it names as a change."""
+    names: frozenset[str] = frozenset()
+    """Keys of words with a capital letter that are no concepts."""
+    governed: frozenset[str] = frozenset()
+    """Keys of words right after a preposition."""
+    is_joint: bool = False
+    """Whether it joins clauses or values."""
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The numbers, in order."""
+        return tuple(key for key in self.order if key.startswith("#"))
+
+
+@lru_cache(maxsize=4096)
+def read_claim(
+    text: str, names: frozenset[str] = frozenset(), *, default: Language = "en"
+) -> ClaimText:
+    """Read a memory.
+
+    Args:
+        text: The memory.
+        names: The names of the user, case-folded.
+        default: The language of a text that is too short to tell.
+    """
+    written = comparison_form(text).replace("\u2019", "'").strip()
+    language = _language(written, default)
+    written = _without_label(written, language)
+    if language == "other" or len(written) > MAX_CHARS:
+        return ClaimText(text=written, language="other")
+    owner = owner_of(text, user_names=names)
+    claim = _Reader(written, language, names).claim(owner)
+    is_own = owner in {USER, WORLD, UNKNOWN} or owner in names or owner in _PETS
+    return replace(claim, owner=USER) if is_own or _names_relation(claim) else claim
+
+
+def _names_relation(claim: ClaimText) -> bool:
+    """Whether a claim says who is the user's boss, or when the user sees the dentist."""
+    sets = kinds()
+    rest = claim.content - sets["person"]
+    is_name = bool(rest) and rest <= claim.names and not rest & claim.governed
+    return bool(claim.content & sets["event"]) or is_name
+
+
+def _language(text: str, default: Language) -> Language:
+    language = language_of(text, default=default)
+    if language != "other" or (not text.isascii() and max(map(ord, text)) > _LAST_LATIN):
+        return language
+    # A short sentence may share its words of grammar with a language that has no rules.
+    words = [hit[0].lower() for hit in _TOKEN.finditer(text)]
+    shares = {code: _share(words, code) for code in _LATIN}
+    best = max(_LATIN, key=lambda code: (shares[code], code == default))
+    return best if shares[best] >= _MIN_SHARE else "other"
+
+
+def _share(words: list[str], language: Language) -> float:
+    """Share of words that a language knows."""
+    vocabulary = words_of(language)
+    known = (
+        word in vocabulary.light or key_of_word(word, language) in vocabulary.concepts
+        for word in words
+    )
+    return sum(known) / max(len(words), 1)
+
+
+def _without_label(text: str, language: Language) -> str:
+    """A text without the name of its speaker; "favourite colour: green" has none."""
+    hit = LABEL.match(text)
+    if hit is None or language == "other":
+        return text
+    label = _Reader(hit[1], language, frozenset()).claim(USER)
+    is_matter = not label.content or any(key in concepts() for key in label.content)
+    return text if is_matter or CHINESE.search(hit[1]) else text[hit.end() :]
+
+
+def parts_of(claim: ClaimText, names: frozenset[str]) -> tuple[ClaimText, ...]:
+    """The clauses of a text as claims of their own, without the cause; the text itself first."""
+    if claim.language == "other":
+        return (claim,)
+    return (claim, *_clauses(claim.text, claim.language, claim.owner, names))
+
+
+@lru_cache(maxsize=2048)
+def _clauses(
+    text: str, language: Language, owner: str, names: frozenset[str]
+) -> tuple[ClaimText, ...]:
+    words = words_of(language)
+    plain = words.reason.sub("", text)
+    pieces = dict.fromkeys(piece.strip() for piece in (plain, *words.joint.split(plain)))
+    return tuple(
+        _Reader(piece, language, names).claim(owner)
+        for piece in list(pieces)[:_MAX_CLAUSES]
+        if piece and piece != text
+    )
+
+
+class _Reader:
+    """Reads one text of a language that has rules."""
+
+    def __init__(self, written: str, language: Language, names: frozenset[str]) -> None:
+        self._written = written
+        self._language: Language = language
+        self._names = names
+        self._words: CorrectionWords = words_of(language)
+        self._capitals = frozenset(
+            folded(hit[0]) for hit in _TOKEN.finditer(written) if hit[0][:1].isupper()
+        )
+
+    def claim(self, owner: str) -> ClaimText:
+        words = self._words
+        plain = self._written.lower()
+        for pattern, target in words.phrases:
+            plain = pattern.sub(f" {target} ", plain)
+        plain = _NEGATIVE.sub(" not", _CANNOT.sub("can not", plain))
+        timeless, times = cut_times(plain, self._language)
+        flags = self._flags(plain, timeless)
+        slots = self._slots(timeless)
+        negations = 0
+        rest = timeless
+        for name in _CUT:
+            rest, count = words.flags[name].subn(" ", rest)
+            negations += count if name in {"not", "ended"} else 0
+        tokens = list(self._keys(rest))
+        keys = [key for key, _ in tokens][:_MAX_TOKENS]
+        governed = frozenset(key for key, before in tokens if before in _PREPOSITIONS)
+        for status in ("retired", "unemployed"):
+            if status in keys:
+                slots["job"] = frozenset({status})
+        content = without_repeats(frozenset(keys), slots)
+        if "ended" in flags:
+            negations = 1
+        names = self._named(content)
+        driven = content - {"drive"}
+        if "drive" in content and driven and driven <= names - governed:
+            content = driven | {"car"}
+        return ClaimText(
+            text=self._written,
+            language=self._language,
+            owner=owner,
+            order=tuple(key for key in keys if key in content),
+            content=content,
+            times=times,
+            flags=flags,
+            denied=negations % 2 == 1,
+            slots=slots,
+            changes=self._changes(timeless),
+            names=names,
+            governed=governed,
+            is_joint=words.joint.search(rest) is not None,
+        )
+
+    def _named(self, content: frozenset[str]) -> frozenset[str]:
+        """The keys that may be names: unknown words with a capital, or of Chinese."""
+        if self._language == "zh":
+            return frozenset(key for key in content if key not in concepts() and key[0] != "#")
+        capitals = self._capitals - {folded(name) for name in self._names}
+        return content & {key_of_word(word, self._language) for word in capitals}
+
+    def _flags(self, plain: str, timeless: str) -> frozenset[str]:
+        flags = {
+            name
+            for name, pattern in self._words.flags.items()
+            if name != "not" and pattern.search(plain if name == "temporary" else timeless)
+        }
+        if _QUESTION.search(plain):
+            flags.add("unreal")
+        if _QUOTATION.search(plain):
+            flags.add("reported")
+        if ahead_in(plain, self._language):
+            flags.add("ahead")
+        return frozenset(flags)
+
+    def _slots(self, plain: str) -> dict[str, frozenset[str]]:
+        slots: dict[str, frozenset[str]] = {}
+        for name, pattern in self._words.slots.items():
+            hit = pattern.search(plain)
+            if hit is None:
+                continue
+            groups = hit.groupdict()
+            written = next(groups[key] for key in "vwxy" if groups.get(key))
+            value = self._value(written)
+            topic = self._value(groups.get("of") or groups.get("of2") or "")
+            if value and (name != "home" or self._is_place(written)):
+                slots[" ".join((name, *sorted(topic)))] = value
+        return slots
+
+    def _is_place(self, written: str) -> bool:
+        """Whether a value begins with a place or with a name: "in a small flat" is none."""
+        first = next(self._keys(written), ("", ""))[0]
+        sets = kinds()
+        if first in sets["city"] | sets["region"]:
+            return True
+        if self._language == "zh":
+            return first not in concepts()
+        return first not in concepts() and any(
+            key_of_word(word, self._language) == first for word in self._capitals
+        )
+
+    def _value(self, written: str) -> frozenset[str]:
+        clipped = self._words.end.sub("", written)
+        for name in _CUT:
+            clipped = self._words.flags[name].sub(" ", clipped)
+        return frozenset([key for key, _ in self._keys(clipped)][:_VALUE_WORDS])
+
+    def _changes(self, plain: str) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
+        changes: list[tuple[frozenset[str], frozenset[str]]] = []
+        for pattern in self._words.changes:
+            hit = pattern.search(plain)
+            if hit is not None:
+                changes.append((self._value(hit["old"]), self._value(hit["new"])))
+        return tuple((old, new) for old, new in changes if old and new and not old & new)
+
+    def _keys(self, plain: str) -> Iterator[tuple[str, str]]:
+        """The keys of the words with content, each with the word before it."""
+        plain = _CLOCK.sub(_hour, plain)
+        if self._language == "zh":
+            yield from self._chinese(plain)
+            return
+        tokens = list(self._tokens(plain))
+        keys = [key_of_word(token, self._language) for token in tokens]
+        at = 0
+        while at < len(tokens):
+            before = tokens[at - 1] if at else ""
+            length, concept = self._concept(keys, tokens, at)
+            if concept:
+                if concept not in kinds()["light"]:
+                    yield concept, before
+            elif (number := self._number(tokens, at)) is not None:
+                value, length = number
+                yield f"#{value}", before
+            elif not self._is_light(tokens[at], keys[at], at):
+                for key in self._compound(keys[at]):
+                    yield key, before
+            at += length
+
+    def _tokens(self, plain: str) -> Iterator[str]:
+        for hit in _TOKEN.finditer(plain):
+            token = hit[0]
+            if "'" in token:
+                if self._language == "fr":
+                    head, _, tail = token.partition("'")
+                    yield from (part for part in (head + "'", tail) if part)
+                    continue
+                token = _CONTRACTION.sub("", token).strip("'")
+            if "-" in token and key_of_word(token, self._language) not in self._words.concepts:
+                yield from (part for part in token.split("-") if part)
+            elif token:
+                yield token
+
+    def _concept(self, keys: list[str], tokens: list[str], at: int) -> tuple[int, str]:
+        meanings = self._words.concepts
+        for length in range(min(self._words.longest, len(keys) - at), 0, -1):
+            # "Como" means "as" more often than it means "I eat".
+            if length == 1:
+                return 1, self._meaning(tokens[at], keys[at], at)
+            concept = meanings.get(" ".join(keys[at : at + length]))
+            if concept is not None:
+                return length, concept
+        return 1, ""
+
+    def _meaning(self, token: str, key: str, at: int) -> str:
+        """The concept of one word; empty for none."""
+        words = self._words
+        plain = folded(token)
+        # Before the stem, since that of `hermano` is that of `hermana`.
+        is_name = self._is_name(token, at)
+        forms = (plain,) if is_name else (plain, plain.removesuffix("s"), plain.removesuffix("es"))
+        for form in forms:
+            if form in words.exact:
+                return words.exact[form]
+        if token in words.light or is_name:
+            return ""
+        return words.concepts.get(key, "") or _SYMBOLS.get(token, "")
+
+    def _is_name(self, token: str, at: int) -> bool:
+        """Whether a word is a name, though its stem may be that of another word."""
+        plain = folded(token)
+        is_inside = at > 0 and len(token) > 1
+        return is_inside and self._language != "de" and plain in self._capitals
+
+    def _number(self, tokens: list[str], at: int) -> tuple[str, int] | None:
+        token = tokens[at]
+        if token[0].isdigit():
+            return _figure(token), 1
+        numbers = self._words.numbers
+        value = numbers.get(token)
+        if value is None:
+            return self._german_number(token)
+        # "Thirty four", and "treinta y cuatro".
+        rest = [word for word in tokens[at + 1 : at + 3] if word not in {"y", "et"}]
+        unit = numbers.get(rest[0], 0) if rest else 0
+        if value in _TENS and 0 < unit < min(_TENS) // 2:
+            return str(value + unit), tokens.index(rest[0], at) - at + 1
+        return str(value), 1
+
+    def _german_number(self, token: str) -> tuple[str, int] | None:
+        unit, joint, ten = token.partition("und")
+        numbers = self._words.numbers
+        if self._language == "de" and joint and ten in numbers:
+            value = 1 if unit == "ein" else numbers.get(unit)
+            return (str(numbers[ten] + value), 1) if value is not None else None
+        return None
+
+    def _is_light(self, token: str, key: str, at: int) -> bool:
+        light = self._words.light
+        if self._is_name(token, at):
+            return token in self._names
+        return token in light or key in light or token in self._names or folded(token) in light
+
+    def _compound(self, key: str) -> Iterator[str]:
+        """A German compound whose parts are concepts, or the word itself."""
+        meanings = self._words.concepts
+        if self._language == "de":
+            for at in range(len(key) - _MIN_TAIL, _MIN_HEAD - 1, -1):
+                tail = meanings.get(key[at:])
+                head = self._head(key[:at]) if tail is not None else ""
+                # A short ending may be a word by chance: "Abitur" is no tour.
+                if tail is not None and (head in concepts() or len(key) - at > _MIN_TAIL):
+                    yield head
+                    yield tail
+                    return
+        yield key
+
+    def _head(self, head: str) -> str:
+        meanings = self._words.concepts
+        shortened = key_of_word(head, "de")
+        forms = (head, head.removesuffix("s"), shortened)
+        return next((meanings[form] for form in forms if form in meanings), shortened)
+
+    def _chinese(self, plain: str) -> Iterator[tuple[str, str]]:
+        run = ""
+        at = 0
+        while at < len(plain):
+            length, key = self._chinese_word(plain, at)
+            if key is None and CHINESE.match(plain[at]):
+                run += plain[at]
+                at += 1
+                continue
+            if run:
+                yield run, ""
+                run = ""
+            if key:
+                yield key, ""
+            at += length
+        if run:
+            yield run, ""
+
+    def _chinese_word(self, plain: str, at: int) -> tuple[int, str | None]:
+        """The length of what stands here with its key; the key is empty without content."""
+        words = self._words
+        for length in range(min(words.longest, len(plain) - at), 0, -1):
+            concept = words.concepts.get(plain[at : at + length])
+            if concept is not None:
+                return length, "" if concept in kinds()["light"] else concept
+        for length in (4, 3, 2, 1):
+            if plain[at : at + length] in words.light:
+                return length, ""
+        number = _CHINESE_NUMBER.match(plain, at)
+        if number is not None:
+            return len(number[0]), f"#{_chinese_value(number[0])}"
+        token = _TOKEN.match(plain, at)
+        if token is not None and not CHINESE.match(plain[at]):
+            latin = re.match(r"[^\u3400-\u9fff]+", token[0])
+            word = latin[0] if latin else token[0]
+            key = f"#{_figure(word)}" if word[0].isdigit() else folded(word)
+            return len(word), "" if word in self._names else key
+        return 1, None if CHINESE.match(plain[at]) else ""
+
+
+def _hour(hit: re.Match[str]) -> str:
+    """An hour as it is on a clock of 24 hours."""
+    hour = int(hit[1])
+    half = (hit[3] or "")[:1]
+    if half == "p" and hour < _NOON:
+        hour += _NOON
+    return f" {hour}:{hit[2]} " if hit[2] and hit[2] != "00" else f" {hour} "
+
+
+def _figure(token: str) -> str:
+    if _THOUSANDS.fullmatch(token):
+        token = re.sub("[.,]", "", token)
+    token = token.replace(",", ".").removesuffix(":00")
+    return token.lstrip("0") or "0"
+
+
+def _chinese_value(run: str) -> int:
+    """The value of a number below a thousand in Chinese characters."""
+    total = digit = 0
+    for char in run:
+        if char in "百十":
+            total += max(digit, 1) * (100 if char == "百" else 10)
+            digit = 0
+        else:
+            digit = _CHINESE_DIGITS[char]
+    return total + digit

@@ -1,0 +1,336 @@
+"""Relates two claims: what one says of the other, by their content and the words of change.
+
+Everything here is symmetrical but `refines`: whether the later or the earlier of two memories
+gives the new value is decided by their times, which are no concern of these rules.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from memguard.local.adjudicator.people import relations_in
+from memguard.local.corrections.claims import ClaimText, parts_of
+from memguard.local.corrections.lexicon import concepts, kinds, wider
+from memguard.schema.memory import same_text_form
+from memguard.schema.relations import Relation
+
+_OPEN = frozenset({"unreal", "reported", "temporary", "past"})
+"""A claim that is meant like this neither replaces another nor is replaced."""
+_MEANT = _OPEN | {"plural"}
+"""Flags in which two claims that say the same must agree."""
+_SIGNS = frozenset({"now", "change"})
+_MAX_EXTRA = 4
+"""Words that a claim may add and still refine another."""
+_MAX_REST = 3
+"""Words that a claim may have besides what ended."""
+_MAX_VALUE = 2
+"""Words of a value that is not in the table of attributes."""
+_MIN_SHARED = 2
+
+
+@dataclass(frozen=True)
+class RelationSign:
+    """A relation with what supports it."""
+
+    relation: Relation
+    certain: bool = False
+    reason: str = ""
+
+
+_NONE = RelationSign("coexists")
+
+
+@dataclass(frozen=True)
+class _ClaimPair:
+    """Two claims about one person."""
+
+    new: ClaimText
+    old: ClaimText
+    names: frozenset[str]
+
+    @property
+    def swapped(self) -> "_ClaimPair":
+        return _ClaimPair(self.old, self.new, self.names)
+
+    @property
+    def has_sign(self) -> bool:
+        """Whether either of them says that something changed."""
+        return bool((self.new.flags | self.old.flags) & _SIGNS)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether both are said as so."""
+        return not (self.new.flags | self.old.flags) & _OPEN
+
+
+def relate(new: ClaimText, old: ClaimText, *, names: frozenset[str]) -> RelationSign:
+    """The relation of a claim to an earlier one; `names` are those of the user, case-folded."""
+    if _same_text(new.text, old.text):
+        return RelationSign("duplicate", certain=True, reason="the same text")
+    if "other" in {new.language, old.language} or new.owner != old.owner:
+        return _NONE
+    pair = _ClaimPair(new, old, names)
+    same = _same_content(pair)
+    if same is not None or not pair.is_settled:
+        return same or _NONE
+    # A second home, job or pet says nothing of the first.
+    change = _change(pair) if "also" not in new.flags | old.flags else None
+    return change or _refines(pair) or _NONE
+
+
+def _change(pair: _ClaimPair) -> RelationSign | None:
+    """Whether one of the two takes the place of the other."""
+    values = (
+        _other_value(_ClaimPair(part, pair.old, pair.names))
+        for part in parts_of(pair.new, pair.names)
+    )
+    signs = (_replaced(pair), _replaced(pair.swapped), *values)
+    return next((sign for sign in signs if sign is not None), None)
+
+
+def _same_text(first: str, second: str) -> bool:
+    return same_text_form(first).casefold() == same_text_form(second).casefold()
+
+
+def _same_content(pair: _ClaimPair) -> RelationSign | None:
+    """Whether both say the same, or one denies what the other says."""
+    new, old = pair.new, pair.old
+    is_meant_alike = new.flags & _MEANT == old.flags & _MEANT and new.times == old.times
+    if not _equal(new.content, old.content) or not is_meant_alike or _differ_in_person(pair):
+        return None
+    if new.denied == old.denied:
+        return _same_order(pair)
+    if not pair.is_settled:
+        return None
+    if pair.has_sign or "ended" in new.flags | old.flags:
+        return RelationSign("supersedes", certain=True, reason="one says that it changed")
+    return RelationSign("contradicts", reason="one denies what the other says")
+
+
+def _differ_in_person(pair: _ClaimPair) -> bool:
+    """Whether they name different relations: an aunt and an uncle have one stem in Spanish."""
+    first, second = (relations_in(one.text, one.language) for one in (pair.new, pair.old))
+    return bool(first) and bool(second) and first.isdisjoint(second)
+
+
+def _same_order(pair: _ClaimPair) -> RelationSign | None:
+    new, old = pair.new, pair.old
+    # "Two cats and three dogs" has the words of "three cats and two dogs".
+    is_ordered = len(new.numbers) > 1 or new.content & kinds()["unlike"] or new.changes
+    is_ranking = "prefer" in new.content
+    if (is_ordered or is_ranking) and new.order != old.order:
+        # "I prefer tea to coffee" is not "I prefer coffee to tea".
+        return _changed("rank", certain=pair.has_sign) if is_ranking else None
+    return RelationSign("duplicate", certain=True, reason="the same in other words")
+
+
+def _equal(first: frozenset[str], second: frozenset[str]) -> bool:
+    """Whether two contents are the same, apart from what says little beside their value."""
+    different = first ^ second
+    return bool(first & second) and different <= kinds()["generic"]
+
+
+def _replaced(pair: _ClaimPair) -> RelationSign | None:
+    """Whether the words of one claim say that the other no longer holds."""
+    if pair.old.denied:
+        return None
+    for part in parts_of(pair.new, pair.names):
+        if _names_change(part, pair.old):
+            return RelationSign("supersedes", certain=True, reason="it names the change")
+        sign = _ended(part, pair.old)
+        if sign is not None:
+            return sign
+    return None
+
+
+def _names_change(new: ClaimText, old: ClaimText) -> bool:
+    """Whether a claim names an old and a new value, and the other one is about the old."""
+    for before, after in new.changes:
+        value = before - kinds()["relational"]
+        if not value or not value <= old.content or after & old.content - kinds()["relational"]:
+            continue
+        rest = old.content - before - kinds()["relational"] - kinds()["generic"]
+        if rest <= new.content | kinds()["daypart"]:
+            return True
+    return False
+
+
+def _ended(new: ClaimText, old: ClaimText) -> RelationSign | None:
+    """Whether a claim says that what the other one states has ended."""
+    if "ended" not in new.flags or "ended" in old.flags or not new.content:
+        return None
+    sets = kinds()
+    rest = old.content - new.content
+    narrower = frozenset[str]().union(*(wider().get(key, frozenset()) for key in new.content))
+    is_job = new.content == frozenset({"work"}) and bool(old.slots.keys() & {"job", "employer"})
+    if is_job or (narrower & old.content and len(new.content) == 1):
+        return RelationSign("supersedes", certain=not old.is_joint, reason="all of it ended")
+    if not new.content <= old.content or len(rest) > _MAX_REST:
+        return None
+    # Who has no dog any more may still be allergic to dogs.
+    if any(key in concepts() for key in rest - sets["relational"] - _beside()):
+        return None
+    # Who no longer drinks may still drink water.
+    if new.content <= sets["relational"] and not rest <= sets["daypart"] | sets["generic"]:
+        return None
+    # What is joined to it may still hold.
+    certain = not (old.is_joint and rest)
+    return RelationSign("supersedes", certain=certain, reason="one says that it ended")
+
+
+def _beside() -> frozenset[str]:
+    """Concepts that only tell when, how much or who."""
+    sets = kinds()
+    times = sets["daypart"] | sets["weekday"] | sets["month"]
+    return times | sets["unit"] | sets["generic"] | sets["person"] | sets["occupation"]
+
+
+def _other_value(pair: _ClaimPair) -> RelationSign | None:
+    """Whether both give a value to the same attribute, and not the same one."""
+    new, old = pair.new, pair.old
+    # "On Friday, not on Thursday" denies only the old value.
+    is_time_denied = len(new.times) > len(old.times) > 0
+    if old.denied or (new.denied and not is_time_denied):
+        return None
+    sets = kinds()
+    # A brother's job is not the user's, even if nothing else tells whose it is.
+    if (new.content ^ old.content) & sets["person"] and not _same_attribute(pair):
+        return None
+    for name in new.slots.keys() & old.slots.keys():
+        sign = _other_slot(pair, name)
+        if sign is not None:
+            return _unless_joint(sign, pair, name)
+    for name in ("marital", "diet"):
+        values = new.content & sets[name], old.content & sets[name]
+        if all(len(value) == 1 for value in values) and values[0] != values[1]:
+            certain = pair.has_sign or name == "marital"
+            return _changed(name, certain=certain)
+    return _eats_again(pair) or _other_detail(pair)
+
+
+def _same_attribute(pair: _ClaimPair) -> bool:
+    """Whether both are about one attribute that a person is the value of, such as the boss."""
+    shared = pair.new.content & pair.old.content
+    return bool(shared & (kinds()["single"] | kinds()["changing"] | kinds()["person"]))
+
+
+def _changed(name: str, *, certain: bool) -> RelationSign:
+    relation: Relation = "supersedes" if certain else "contradicts"
+    return RelationSign(relation, certain=certain, reason=f"two values of one attribute: {name}")
+
+
+def _unless_joint(sign: RelationSign, pair: _ClaimPair, name: str) -> RelationSign:
+    """The same sign, uncertain if the old claim says more than this attribute."""
+    more = [slot for slot in pair.old.slots if slot != name and slot not in pair.new.slots]
+    if not sign.certain or (not more and not pair.old.is_joint):
+        return sign
+    return RelationSign(sign.relation, certain=False, reason=sign.reason)
+
+
+def _other_slot(pair: _ClaimPair, name: str) -> RelationSign | None:
+    new, old = pair.new.slots[name], pair.old.slots[name]
+    # "New York" and "York", or "a nurse" and "a night nurse", may be one value.
+    if new & old:
+        return None
+    if name == "home":
+        return _other_home(pair, new, old)
+    sets = kinds()
+    flags = pair.new.flags | pair.old.flags
+    extra = (pair.new.content | pair.old.content) & (sets["daypart"] | {"weekend"})
+    is_name = all(_is_named(claim, claim.slots[name]) for claim in (pair.new, pair.old))
+    if (name == "employer" and (extra or not is_name)) or "plural" in flags:
+        return None
+    status = (new | old) & {"retired", "unemployed"}
+    is_open = name in {"job", "name"} and not status
+    return _changed(name, certain=pair.has_sign or not is_open)
+
+
+def _other_home(pair: _ClaimPair, new: frozenset[str], old: frozenset[str]) -> RelationSign | None:
+    sets = kinds()
+    places = sets["city"] | sets["region"]
+    # A town lies in a country, and "in a small flat" is no town.
+    if bool(new & sets["region"]) != bool(old & sets["region"]):
+        return None
+    for claim, value in ((pair.new, new), (pair.old, old)):
+        if not value & places and not _is_named(claim, value):
+            return None
+    # A district that is not in the table may lie in the town of the other.
+    are_towns = bool(new & sets["city"]) and bool(old & sets["city"])
+    return _changed("home", certain=pair.has_sign or are_towns)
+
+
+def _is_named(claim: ClaimText, value: Collection[str]) -> bool:
+    """Whether a value may be a name: with a capital, or in Chinese, without a concept."""
+    unknown = [key for key in value if key not in concepts() and not key.startswith("#")]
+    is_plain = bool(unknown) and len(unknown) == len(value)
+    return is_plain and (claim.language == "zh" or bool(set(unknown) & claim.names))
+
+
+def _eats_again(pair: _ClaimPair) -> RelationSign | None:
+    """Whether one keeps a diet without meat, and the other eats meat."""
+    for first, second in ((pair.new, pair.old), (pair.old, pair.new)):
+        if first.content & {"vegetarian", "vegan"} and {"eat", "meat"} <= second.content:
+            return _changed("diet", certain=pair.has_sign)
+    return None
+
+
+def _other_detail(pair: _ClaimPair) -> RelationSign | None:
+    """Whether both are about the same attribute, and differ in one value of one kind."""
+    sets = kinds()
+    new, old = pair.new, pair.old
+    shared = new.content & old.content
+    single, fixed = shared & sets["single"], shared & sets["fixed"]
+    is_changing = bool(shared & sets["changing"])
+    is_told = pair.has_sign and (is_changing or len(shared) >= _MIN_SHARED)
+    # Of what has an indefinite article there may be two.
+    is_vague = "indefinite" in new.flags | old.flags and not pair.has_sign
+    if not (single or fixed or is_told) or (shared & sets["event"] and is_vague):
+        return None
+    values = new.content - shared - sets["generic"], old.content - shared - sets["generic"]
+    kind = "time" if not any(values) else _kind(new, values[0])
+    is_dated = bool(shared & (sets["event"] | sets["fixed"])) and new.times and old.times
+    is_other = is_dated and new.times != old.times if kind == "time" else new.times == old.times
+    if not kind or not is_other or (kind != "time" and kind != _kind(old, values[1])):
+        return None
+    # Who starts another language may go on with the first.
+    if kind.startswith("name") and not single and not fixed and not is_changing:
+        return None
+    return _changed("its value", certain=pair.has_sign or not fixed)
+
+
+def _kind(claim: ClaimText, value: frozenset[str]) -> str:
+    """The kind of a value, with its preposition; empty if it is none that can be compared."""
+    sets = kinds()
+    if not value:
+        return ""
+    for name in ("weekday", "month", "daypart", "colour", "city", "region"):
+        if value <= sets[name]:
+            return name
+    if all(key.startswith("#") for key in value):
+        return "number"
+    if len(value) == 1 and "@" in next(iter(value)):
+        return "address"
+    if len(value) > _MAX_VALUE or not _is_named(claim, value):
+        return ""
+    return "name in" if value & claim.governed else "name"
+
+
+def _refines(pair: _ClaimPair) -> RelationSign | None:
+    new, old = pair.new, pair.old
+    extra = new.content - old.content
+    if not old.content < new.content or len(extra) > _MAX_EXTRA or new.denied or old.denied:
+        return None
+    if "plural" in new.flags ^ old.flags or (old.times and new.times != old.times):
+        return None
+    sets = kinds()
+    # A restriction or another number says less or something else.
+    if extra & sets["unlike"] or (_adds_number(extra) and not extra & sets["unit"]):
+        return None
+    is_named = bool(old.content & sets["person"]) and extra <= new.names
+    brief = sets["diet"] | sets["occupation"]
+    if len(old.content) < _MIN_SHARED and not old.content & brief and not is_named:
+        return None
+    return RelationSign("refines", certain=True, reason="it adds a detail")
+
+
+def _adds_number(extra: frozenset[str]) -> bool:
+    return any(key.startswith("#") for key in extra)
