@@ -6,7 +6,7 @@ from pydantic import Field
 
 from memguard.schema.base import Frozen, UnitInterval
 
-OnConflict = Literal["both", "hold"]
+ConflictMode = Literal["both", "hold"]
 """What happens to a candidate that contradicts a memory while nothing tells which of them holds.
 
 * `both`: it is stored, and each of the two is marked as in conflict with the other.
@@ -23,7 +23,7 @@ class Reconcile(Frozen):
     min_score: UnitInterval = 0.2
     """The similarity from which a memory counts as near, in another language from half of it. With
     another embedder, measure it."""
-    on_conflict: OnConflict = "both"
+    on_conflict: ConflictMode = "both"
     """What happens to a candidate in conflict with a stored memory."""
     duplicates: Literal["confirm", "store"] = "confirm"
     """Whether a candidate that says what a memory says in other words confirms that memory, or is

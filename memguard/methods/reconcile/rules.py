@@ -12,7 +12,7 @@ from itertools import product
 from types import MappingProxyType
 from typing import Literal, get_args
 
-from memguard.methods.reconcile.config import OnConflict
+from memguard.methods.reconcile.config import ConflictMode
 from memguard.schema.decision import Inconclusive
 from memguard.schema.memory import CandidateMemory, SaidBy
 from memguard.schema.relations import Assertion, Neighbour, Relation, RelationVerdict
@@ -463,7 +463,7 @@ class ReconcilePlan:
 
 
 def combine(
-    rulings: Sequence[NeighbourRuling], *, on_conflict: OnConflict, confirms: bool = True
+    rulings: Sequence[NeighbourRuling], *, on_conflict: ConflictMode, confirms: bool = True
 ) -> ReconcilePlan:
     """Join what the table says about all near memories.
 
