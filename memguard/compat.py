@@ -12,7 +12,10 @@ Libraries are imported inside the functions: chromadb alone takes a second.
 
 from __future__ import annotations
 
+import re
+import struct
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -249,6 +252,85 @@ def distance_of_collection(collection: Collection) -> str:
     configuration = cast("Mapping[str, Any]", collection.configuration_json)
     index = configuration.get("hnsw") or configuration.get("spann") or {}
     return str(index.get("space", "l2"))
+
+
+def sync_threshold_of_collection(collection: Collection) -> int:
+    """The number of writes after which Chroma saves the index of a collection."""
+    configuration = cast("Mapping[str, Any]", collection.configuration_json)
+    return int((configuration.get("hnsw") or {}).get("sync_threshold") or 1_000)
+
+
+def vacuum_chroma(folder: Path, *, seconds: float, settle_seconds: float = 0.0) -> bool:
+    """Rewrite the database in a Chroma folder, and remove what its indexes have of other data.
+
+    Chroma runs SQLite without `secure_delete` and never vacuums: the bytes of deleted rows stay in
+    free pages, and in the free part of pages that are in use. Its client has no call for it, only
+    the program `chroma vacuum`, which asks questions on a terminal. The folder of a deleted
+    collection's index stays as well. SQLite's locks make this safe while a server uses the folder.
+
+    Args:
+        folder: The folder that has `chroma.sqlite3`.
+        seconds: How long to wait for a write that is in progress.
+        settle_seconds: How long a running server needs to save the index of its last write.
+
+    Returns:
+        Whether Chroma itself empties its queue of writes; databases of early versions do not.
+
+    Raises:
+        sqlite3.Error: If the database cannot be rewritten.
+        OSError: If a folder cannot be removed.
+    """
+    import contextlib  # noqa: PLC0415
+    import json  # noqa: PLC0415
+    import shutil  # noqa: PLC0415
+    import sqlite3  # noqa: PLC0415
+
+    # Listed first: a collection that is created meanwhile has its row before its folder.
+    indexes = [path for path in folder.iterdir() if _UUID.fullmatch(path.name)]
+    database = (folder / "chroma.sqlite3").as_uri() + "?mode=rw"
+    connected = sqlite3.connect(database, timeout=seconds, isolation_level=None, uri=True)
+    with contextlib.closing(connected) as db:
+        segments = {row[0] for row in db.execute("SELECT id FROM segments")}
+        configuration = db.execute("SELECT config_json_str FROM embeddings_queue_config").fetchone()
+        # The rollback journal of the rewriting is a copy of the old pages; it is deleted after it.
+        db.execute("PRAGMA secure_delete = ON")
+        db.execute("VACUUM")
+        # No write can begin now, and a server has a moment to end the one that was in progress.
+        db.execute("BEGIN IMMEDIATE")
+        time.sleep(settle_seconds)
+        for path in indexes:
+            if path.name in segments:
+                blank_unused_part(path)
+            else:
+                shutil.rmtree(path)
+        db.execute("ROLLBACK")
+    return bool(configuration) and bool(json.loads(configuration[0]).get("automatically_purge"))
+
+
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_INDEX_HEADER = struct.Struct("<iQQQQ")
+"""The beginning of an index's header in chroma-hnswlib: version of the layout, offset of the first
+level, capacity, number of elements, and bytes of an element."""
+
+
+def blank_unused_part(index: Path) -> None:
+    """Overwrite the part of an index that has no element.
+
+    Chroma writes it as it was allocated, with whatever the process had in that memory before, which
+    may be text. A file of another layout is left alone.
+    """
+    header, data = index / "header.bin", index / "data_level0.bin"
+    if not header.exists() or not data.exists():
+        return
+    beginning = header.read_bytes()[: _INDEX_HEADER.size]
+    if len(beginning) < _INDEX_HEADER.size:
+        return
+    version, _, capacity, count, size = _INDEX_HEADER.unpack(beginning)
+    if version != 1 or data.stat().st_size != capacity * size:
+        return
+    with data.open("r+b") as file:
+        file.seek(count * size)
+        file.write(bytes((capacity - count) * size))
 
 
 def download_chroma_minilm() -> Path:

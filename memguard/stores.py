@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from memguard.chroma.store import ChromaStore
     from memguard.journal.audit import Audit
+    from memguard.journal.forgetting import forget_memory
     from memguard.journal.journal import Journal
     from memguard.journal.quarantine import Quarantine
     from memguard.journal.receipts import ReceiptFilter, ReceiptLog
     from memguard.journal.recovery import recover
-    from memguard.journal.removal import delete_memory, forget_memory
+    from memguard.journal.removal import delete_memory
 
 __all__ = [
     "Audit",
@@ -33,7 +34,7 @@ _MODULES = {
     "ReceiptFilter": "memguard.journal.receipts",
     "ReceiptLog": "memguard.journal.receipts",
     "delete_memory": "memguard.journal.removal",
-    "forget_memory": "memguard.journal.removal",
+    "forget_memory": "memguard.journal.forgetting",
     "recover": "memguard.journal.recovery",
 }
 

@@ -94,6 +94,11 @@ class Report:
                 self._out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
             self._out.print("")
 
+    def print(self, table: Table) -> None:
+        """Print a table of other figures."""
+        table.box = self._box
+        self._out.print(table, "")
+
     def note(self, text: str) -> None:
         """Print one line."""
         self._out.print(f"{text}\n", markup=False)

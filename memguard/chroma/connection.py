@@ -7,7 +7,8 @@ Chroma's index loses rows when two processes write to one path, so a lock file k
 import functools
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -55,6 +56,9 @@ class Connection:
         self._release = release
         self._known_folders = _folders(location)
         self._lock = threading.Lock()
+        self._gate = threading.Condition()
+        self._users = 0
+        self._is_reserved = False
         self.is_doubtful = False
         """Whether a local Chroma failed: its transaction may keep a lock, and the next write would
         wait for minutes. `renew` opens it again."""
@@ -66,6 +70,52 @@ class Connection:
     def is_shared(self) -> bool:
         """Whether other processes may write to the same data."""
         return isinstance(self.location, Server)
+
+    @contextmanager
+    def in_use(self) -> Generator[None]:
+        """Keep the client open for the calls in the block; not to be nested."""
+        with self._gate:
+            self._gate.wait_for(lambda: not self._is_reserved)
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._gate:
+                self._users -= 1
+                self._gate.notify_all()
+
+    @contextmanager
+    def reserved(self) -> Generator[None]:
+        """Wait until no call is in progress, and keep all others out while the block runs."""
+        with self._gate:
+            self._gate.wait_for(lambda: not self._is_reserved)
+            # From here on no new call starts, so that those in progress come to an end.
+            self._is_reserved = True
+            self._gate.wait_for(lambda: self._users == 0)
+        try:
+            yield
+        finally:
+            with self._gate:
+                self._is_reserved = False
+                self._gate.notify_all()
+
+    def work_offline(self, work: Callable[[Path], T]) -> T:
+        """Run work on the folder of a local Chroma while its client is closed.
+
+        Raises:
+            StoreConfigurationError: If Chroma cannot be opened again; the next call tries again.
+        """
+        location = cast("Local", self.location)
+        with self.reserved(), self._lock:
+            cast("Any", self.client).close()
+            try:
+                return work(location.path)
+            finally:
+                # If opening fails, the next call opens it by `renew`.
+                self.is_doubtful = True
+                self.client = _open_client(location)
+                self.is_doubtful = False
+                self.generation += 1
 
     def batches(self, rows: Sequence[T]) -> Iterator[list[T]]:
         """Rows in groups that are small enough for one call."""
@@ -131,6 +181,8 @@ class Connection:
 
     def close(self) -> None:
         """Close the client and release the lock."""
+        with self._gate:
+            self._gate.wait_for(lambda: not self._is_reserved)
         try:
             cast("Any", self.client).close()  # `ClientAPI` does not declare it; every client has it
         finally:

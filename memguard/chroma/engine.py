@@ -18,7 +18,17 @@ from chromadb.api.models.Collection import Collection
 
 from memguard.chroma.catalogue import Catalogue, Collections
 from memguard.chroma.connection import Connection, connect
-from memguard.chroma.rows import Block, Blocks, RawRow, Stored, from_rows, head_from, head_id
+from memguard.chroma.rows import (
+    Block,
+    Blocks,
+    RawRow,
+    Stored,
+    as_matrix,
+    from_rows,
+    head_from,
+    head_id,
+    spread_vector,
+)
 from memguard.chroma.settings import Local, Location
 from memguard.chroma.values import NS, Address, encode_namespace, namespace_of
 from memguard.schema.base import Namespace
@@ -170,7 +180,21 @@ class Engine:
     def delete_rows(self, collection: Collection, ids: Sequence[str]) -> None:
         """Delete rows by their ids, in groups that Chroma accepts."""
         for batch in self.connection.batches(ids):
+            self.blank_vectors(collection, batch)
             self.connection.call(collection.delete, ids=batch)
+
+    def blank_vectors(self, collection: Collection, ids: Sequence[str]) -> None:
+        """Overwrite the vectors of rows that are about to be deleted.
+
+        Chroma's index only marks a deleted row, and keeps its vector for good. A text can be
+        guessed from its vector.
+        """
+        vectors: Any = [spread_vector(row_id, dims=self.dims) for row_id in ids]
+        self.connection.call(
+            collection.update,
+            ids=list(ids),
+            embeddings=as_matrix(vectors, dims=self.dims),  # pyright: ignore[reportArgumentType]
+        )
 
     def _read(
         self, collection: Collection, namespaces: Sequence[Namespace], *, vectors: bool
@@ -238,9 +262,10 @@ def acquire(location: Location, *, collection: str, budget: int) -> Engine:
         shared = _open.get(location) or _SharedConnection(connect(location))
         try:
             if collection not in shared.engines:
-                shared.engines[collection] = Engine(
-                    shared.connection, name=collection, budget=budget
-                )
+                with shared.connection.in_use():
+                    shared.engines[collection] = Engine(
+                        shared.connection, name=collection, budget=budget
+                    )
         except BaseException:
             # It was opened for this engine, which failed: nobody else would release its lock.
             if shared.users == 0:

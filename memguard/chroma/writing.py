@@ -435,14 +435,32 @@ def _refresh_shard(
             block.touch(item.record.key, expires=_expiry(item.record.ttl, now=now))
 
 
+def _delete_expired(
+    engine: Engine, collection: Collection, ids: Sequence[str], *, expired: Any
+) -> None:
+    """Delete rows that have expired, unless another client has refreshed them meanwhile."""
+    include: list[Any] = ["embeddings"]
+    before = engine.connection.call(collection.get, ids=list(ids), include=include)
+    engine.blank_vectors(collection, ids)
+    engine.connection.call(collection.delete, ids=list(ids), where=expired)
+    if not engine.connection.is_shared:
+        return
+    refreshed = set(engine.connection.call(collection.get, ids=list(ids), include=[])["ids"])
+    vectors = dict(zip(before["ids"], before["embeddings"] or [], strict=True))
+    alive = [row_id for row_id in vectors if row_id in refreshed]
+    if alive:
+        rows: list[Any] = [vectors[row_id] for row_id in alive]
+        restored = as_matrix(rows, dims=engine.dims)
+        engine.connection.call(collection.update, ids=alive, embeddings=restored)  # pyright: ignore[reportArgumentType]
+
+
 def _sweep_shard(engine: Engine, shard: int, collection: Collection, *, now: float) -> int:
     expired: Any = {EXPIRES: {"$lte": now}}
     with engine.lock(shard):
         rows = engine.connection.rows(collection, where=expired)
         namespaces = {namespace_of(metadata) for metadata in rows.values()}
         for ids in engine.connection.batches(list(rows)):
-            # With the condition again: another client may have refreshed an item meanwhile.
-            engine.connection.call(collection.delete, ids=ids, where=expired)
+            _delete_expired(engine, collection, ids, expired=expired)
         for namespace in namespaces:
             engine.blocks.drop(namespace)
         _unlist_empty(engine, collection, namespaces)

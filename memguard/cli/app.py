@@ -20,6 +20,7 @@ from memguard.cli import (
     doctor,
     exchange,
     explain,
+    forget,
     graph,
     memories,
     models,
@@ -94,6 +95,7 @@ app.add_typer(receipts.app, name="receipts")
 app.add_typer(quarantine.app, name="quarantine")
 app.command("rescore")(rescore.rescore)
 app.command("scrub")(scrub.scrub)
+app.command("forget")(forget.forget)
 app.command("demo")(demo.demo)
 app.add_typer(models.app, name="models")
 app.command("presets")(presets.presets)

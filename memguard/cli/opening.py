@@ -19,13 +19,16 @@ _FILE_ENDINGS = {".json", ".jsonl", ".md", ".txt"}
 """A single word with one of these endings is the name of a file, and never a text."""
 
 
-def open_store(store: str, *, embed: str | None, create: bool = True) -> "ChromaStore":
+def open_store(
+    store: str, *, embed: str | None, create: bool = True, data_path: Path | None = None
+) -> "ChromaStore":
     """Open the store in a folder or at HOST:PORT.
 
     Args:
         store: The folder, or host and port.
         embed: The embedding model; `None` for the built-in one.
         create: Whether to create a folder that does not exist.
+        data_path: The data folder of a server on this machine.
 
     Raises:
         InvalidInputError: If the folder does not exist and is not to be created.
@@ -34,7 +37,7 @@ def open_store(store: str, *, embed: str | None, create: bool = True) -> "Chroma
 
     server = server_address(store)
     if server is not None:
-        return ChromaStore.server(*server, embed=embed)
+        return ChromaStore.server(*server, embed=embed, data_path=data_path)
     if not create and not Path(store).exists():
         msg = f"there is no store at {store!r}: write to it first, or name another one"
         raise InvalidInputError(msg, code=ErrorCode.STORE_PATH)

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import ClassVar
 
 from memguard.errors import ErrorCode, ReceiptError
+from memguard.journal.erasing import compact, erase_from_log
 from memguard.journal.events import (
     EventKind,
     JournalEvent,
@@ -33,7 +34,9 @@ from memguard.journal.marks import (
     log_marks,
     refuse_outdated,
 )
+from memguard.journal.traces import Traces
 from memguard.schema.base import Namespace
+from memguard.schema.forgetting import ForgetSelection
 from memguard.schema.memory import MemoryRecord, Provenance, record_key
 from memguard.schema.receipt import Receipt, WriteOutcome
 from memguard.schema.relations import RecordChange
@@ -78,10 +81,10 @@ class ReceiptPage:
 class ForgetResult:
     """What was erased from the log."""
 
-    candidate_id: str
-    """The candidate whose text was erased."""
+    candidate_ids: tuple[str, ...]
+    """The candidates that were erased: all with this text."""
     receipt_ids: tuple[str, ...]
-    """Its receipts that were erased; empty if it was forgotten before or never decided on."""
+    """Their receipts that were erased; empty if it was forgotten before or never decided on."""
     read_ids: tuple[str, ...] = ()
     """The reads that had recalled it, which were erased as well."""
 
@@ -204,31 +207,43 @@ class ReceiptLog:
             after = batch[-1].seq
 
     def forget(self, which: str, *, actor: str, reason: str) -> ForgetResult:
-        """Erase a candidate's text from the log, and log who erased it, when and why.
+        """Erase a memory from the log, and log who erased it, when and why.
 
-        The memory store does not change; `forget_memory` erases the text from both. Receipts of
-        other candidates that were extracted from the same turns stay.
+        The memory store does not change; `memguard.journal.forgetting.forget` erases from both, and
+        says what it covers.
 
         Args:
-            which: The id of a candidate or a receipt, or the beginning of a receipt's id.
+            which: The id of a candidate or a receipt, or the beginning of one.
             actor: Who requests it.
             reason: Why. It stays in the log, so do not repeat the text.
 
         Raises:
             InvalidInputError: If the log has no such id.
         """
+        selection = ForgetSelection(memory=which)
         at = self._journal.now()
-        result = self._journal.write(_forget, which, actor=actor, reason=reason, at=at)
-        # As a read, since SQLite cannot checkpoint within a transaction.
-        self._journal.read(_truncate_wal)
-        return result
+        traces = self._journal.write(erase_from_log, selection, actor=actor, reason=reason, at=at)
+        # As a read, since SQLite can do this only outside of a transaction.
+        self._journal.read(compact)
+        return _forget_result(traces)
 
     async def aforget(self, which: str, *, actor: str, reason: str) -> ForgetResult:
         """See `forget`."""
+        selection = ForgetSelection(memory=which)
         at = self._journal.now()
-        result = await self._journal.awrite(_forget, which, actor=actor, reason=reason, at=at)
-        await self._journal.aread(_truncate_wal)
-        return result
+        traces = await self._journal.awrite(
+            erase_from_log, selection, actor=actor, reason=reason, at=at
+        )
+        await self._journal.aread(compact)
+        return _forget_result(traces)
+
+
+def _forget_result(traces: Traces) -> ForgetResult:
+    return ForgetResult(
+        candidate_ids=tuple(sorted(traces.candidate_ids)),
+        receipt_ids=tuple(traces.receipts.values()),
+        read_ids=tuple(traces.reads.values()),
+    )
 
 
 def record_of(receipt: Receipt) -> MemoryRecord:
@@ -454,60 +469,16 @@ def _count(db: sqlite3.Connection, criteria: ReceiptFilter) -> dict[WriteOutcome
     return dict(rows.fetchall())
 
 
-def _forget(
-    db: sqlite3.Connection, which: str, *, actor: str, reason: str, at: datetime
-) -> ForgetResult:
-    """Erase a candidate from receipts, events, extractions, reads and decompositions."""
-    candidate_id = candidate_of(db, which)
-    receipt_ids = _column(
-        db, "SELECT id FROM receipts WHERE candidate_id = ? ORDER BY seq", candidate_id
-    )
-    read_ids = _column(
-        db,
-        "SELECT DISTINCT read_id FROM read_memories WHERE candidate_id = ? AND read_id IN "
-        "(SELECT id FROM read_receipts) ORDER BY read_id",
-        candidate_id,
-    )
-    # The events come first: the triggers allow a deletion only after a `forgotten` event. A
-    # candidate without receipts gets one as well, with an empty receipt id.
-    body = to_json({"reason": reason})
-    for receipt_id in (*(receipt_ids or ("",)), *read_ids):
-        add_event(db, "forgotten", receipt_id, candidate_id, actor=actor, at=at, body=body)
-    for receipt_id in receipt_ids:
-        db.execute("DELETE FROM events WHERE receipt_id = ? AND kind <> 'forgotten'", (receipt_id,))
-        db.execute("DELETE FROM receipts WHERE id = ?", (receipt_id,))
-    db.execute("DELETE FROM extracted WHERE candidate_id = ?", (candidate_id,))
-    db.execute("DELETE FROM decompositions WHERE candidate_id = ?", (candidate_id,))
-    for read_id in read_ids:
-        # Before its side tables: their triggers refuse a deletion while the read exists.
-        db.execute("DELETE FROM read_receipts WHERE id = ?", (read_id,))
-        for table in ("read_places", "read_memories"):
-            db.execute(f"DELETE FROM {table} WHERE read_id = ?", (read_id,))  # noqa: S608 - constants
-    return ForgetResult(candidate_id=candidate_id, receipt_ids=receipt_ids, read_ids=read_ids)
-
-
-def _column(db: sqlite3.Connection, query: str, value: str) -> tuple[str, ...]:
-    return tuple(row[0] for row in db.execute(query, (value,)))
-
-
-def _truncate_wal(db: sqlite3.Connection) -> None:
-    """Empty the write-ahead log, where the erased text would stay until it is overwritten."""
-    db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-
-
 def candidate_of(db: sqlite3.Connection, which: str) -> str:
-    """The candidate with this id, or with a receipt of this id; it may have been forgotten.
+    """The candidate with this id, or with a receipt of this id.
 
     Raises:
         InvalidInputError: If the log has no such id.
     """
-    # A candidate may have extractions but no receipt, or be known from its erasure alone.
+    # A candidate may have extractions but no receipt.
     row = db.execute(
         """SELECT candidate_id FROM receipts WHERE candidate_id = :id
-        UNION SELECT candidate_id FROM extracted WHERE candidate_id = :id
-        UNION SELECT candidate_id FROM events
-            WHERE kind = 'forgotten' AND (candidate_id = :id OR receipt_id = :id)
-        LIMIT 1""",
+        UNION SELECT candidate_id FROM extracted WHERE candidate_id = :id LIMIT 1""",
         {"id": which},
     ).fetchone()
     return row[0] if row is not None else RECEIPTS.get(db, which).candidate.id

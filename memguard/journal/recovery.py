@@ -19,6 +19,7 @@ from memguard.journal.events import (
     pending_receipts,
     to_json,
 )
+from memguard.journal.forgetting import finish_forgettings
 from memguard.journal.fulfilment import fulfil
 from memguard.journal.journal import Journal
 from memguard.journal.receipts import ACTOR, RECEIPTS
@@ -62,6 +63,8 @@ class RecoveryResult:
     """Receipts of a guarded store whose write had reached the store."""
     missing: tuple[str, ...] = ()
     """Receipts of a guarded store whose write had not reached the store."""
+    forgotten: tuple[str, ...] = ()
+    """Receipts of forgettings that were completed."""
     line: str = field(init=False, default="")
     """What was done, in one line; empty if there was nothing to do."""
 
@@ -71,6 +74,7 @@ class RecoveryResult:
             (len(self.records), "interrupted writes completed"),
             (len(self.changed), "interrupted changes completed"),
             (len(self.deleted), "interrupted deletions completed"),
+            (len(self.forgotten), "interrupted forgettings completed"),
             (len(self.confirmed), "writes of a guarded store found in the store"),
             (len(self.missing), "writes of a guarded store not found, and marked as missing"),
         )
@@ -86,7 +90,8 @@ async def recover(journal: Journal, store: BaseStore, *, actor: str = ACTOR) -> 
     Raises:
         MemguardError: If the store or the log cannot be used at all; what is pending stays so.
     """
-    # First, so that a memory that was to be deleted is not stored once more.
+    # First, so that a memory that was to be forgotten or deleted is not stored once more.
+    forgotten = await finish_forgettings(journal, store)
     deleted = await finish_deletions(journal, store, actor=actor)
     # Before the changes that go with such writes.
     confirmed, missing = await _settle_allowed(journal, store, actor=actor)
@@ -107,6 +112,7 @@ async def recover(journal: Journal, store: BaseStore, *, actor: str = ACTOR) -> 
         changed=tuple(changed),
         problems=tuple(problems),
         deleted=deleted,
+        forgotten=forgotten,
         confirmed=confirmed,
         missing=missing,
     )

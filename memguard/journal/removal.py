@@ -1,4 +1,4 @@
-"""Deletes a memory from the store, with or without its text in the log.
+"""Deletes a memory from the store; its receipts stay.
 
 A deletion is logged before the store is called and again after it, so that `recover` completes one
 that was interrupted in between.
@@ -12,8 +12,9 @@ from datetime import datetime
 from langgraph.store.base import BaseStore, PutOp
 
 from memguard.journal.events import add_event, pending_receipts, to_json
+from memguard.journal.forgetting import forget_memory as forget_memory  # noqa: PLC0414 - documented here
 from memguard.journal.journal import Journal
-from memguard.journal.receipts import ForgetResult, ReceiptLog, candidate_of
+from memguard.journal.receipts import candidate_of
 from memguard.journal.storing import NamespacedKey, call_or_advise
 
 _ADVICE = "the deletion is in the receipt log, and the next `recover` completes it"
@@ -76,19 +77,6 @@ async def finish_deletions(journal: Journal, store: BaseStore, *, actor: str) ->
         deletions = [PutOp(namespace, key, None) for namespace, key in locations]
         await call_or_advise(store, deletions, advice=_ADVICE)
     return await end_deletions(journal, receipt_ids, actor=actor)
-
-
-async def forget_memory(
-    journal: Journal, store: BaseStore, which: str, *, actor: str, reason: str
-) -> ForgetResult:
-    """Delete a memory from the store, and erase its text from the log; see `ReceiptLog.forget`.
-
-    Call it again if it was interrupted. Receipts of other candidates stay: those with the same
-    text are logged as deleted, and those from the same turns still quote the turns.
-    """
-    # The log last, because only its receipts tell where the memory is in the store.
-    await delete_memory(journal, store, which, actor=actor, reason=reason)
-    return await ReceiptLog(journal).aforget(which, actor=actor, reason=reason)
 
 
 def _record_locations(db: sqlite3.Connection, which: str) -> tuple[NamespacedKey, ...]:

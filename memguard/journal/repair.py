@@ -43,6 +43,8 @@ _TABLES = (
     "read_places",
     "read_memories",
     "decompositions",
+    "forgettings",
+    "erasures",
 )
 """In an order in which a row comes after the rows that it needs."""
 

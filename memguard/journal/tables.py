@@ -1,24 +1,24 @@
 """The tables of a journal file, and how a file is opened.
 
 Triggers in the file itself make the log append-only, so no program that opens it can change a
-decision by accident. A row may be deleted only after a `forgotten` event names it; that event has
-no text of the memory. `INSERT OR REPLACE` would delete without firing a delete trigger, so every
-table also refuses an insert that would replace a row.
+decision by accident. Only while a forgetting is in progress may a row be deleted, or its document
+be rewritten, and only if the table `erasures` names the row. `INSERT OR REPLACE` would delete
+without firing a delete trigger, so every table also refuses an insert that would replace a row.
 """
 
 import sqlite3
 import time
-from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
 from memguard.errors import ErrorCode, StoreConfigurationError
 from memguard.private_files import create_file, create_folder
 
-VERSION = 2
+VERSION = 3
 """Version of the layout below; a file with a higher version is refused.
 
-Version 2 added the receipts of reads and the units of memories.
+Version 2 added the receipts of reads and the units of memories. Version 3 added the receipts of
+forgettings, and the rules by which a row may be erased.
 """
 
 BUSY_SECONDS = 30.0
@@ -119,25 +119,60 @@ WHERE kind = 'marking'
 """
 """Created in files of every version: it finds the decisions that changed a memory."""
 
-_ERASED = "EXISTS (SELECT 1 FROM events AS erasure WHERE erasure.kind = 'forgotten' AND"
+_FORGET_TABLES = """
+CREATE TABLE forgettings (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    actor TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    at TEXT NOT NULL,
+    state TEXT NOT NULL,
+    body TEXT NOT NULL
+);
+CREATE INDEX forgettings_by_state ON forgettings (state);
+CREATE TABLE erasures (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    forgetting TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    source TEXT NOT NULL,
+    row INTEGER NOT NULL
+);
+CREATE INDEX erasures_by_row ON erasures (row, source);
+"""
+"""What version 3 added. An erasure names a row of the table `source`, by its `seq`."""
+
+_NAMED = """EXISTS (SELECT 1 FROM erasures JOIN forgettings ON forgettings.id = erasures.forgetting
+    WHERE erasures.row = {row} AND erasures.source = '{source}' AND erasures.kind = '{kind}'
+    AND forgettings.state <> 'done')"""
+"""Whether a forgetting that is in progress names a row."""
+
+
+def _named(source: str, *, kind: str = "delete", row: str = "old.seq") -> str:
+    return _NAMED.format(row=row, source=source, kind=kind)
+
 
 _DELETABLE = {
-    "receipts": f"{_ERASED} erasure.receipt_id = old.id)",
-    "events": f"old.kind <> 'forgotten' AND {_ERASED} erasure.receipt_id = old.receipt_id)",
-    "extractions": "0",
-    "reads": "0",
-    "extracted": f"{_ERASED} erasure.candidate_id = old.candidate_id)",
-}
-"""The condition under which a row may be deleted, for each table of version 1."""
-
-_READ_DELETABLE = {
-    "read_receipts": f"""{_ERASED} erasure.candidate_id IN
-        (SELECT candidate_id FROM read_memories WHERE read_id = old.id))""",  # noqa: S608 - constants
+    "receipts": _named("receipts"),
+    "events": f"old.kind <> 'forgotten' AND {_named('events')}",
+    "extractions": _named("extractions"),
+    "reads": _named("extractions", row="old.extraction"),
+    "extracted": _named("extractions", row="old.extraction"),
+    "read_receipts": _named("read_receipts"),
     "read_places": "NOT EXISTS (SELECT 1 FROM read_receipts WHERE id = old.read_id)",
     "read_memories": "NOT EXISTS (SELECT 1 FROM read_receipts WHERE id = old.read_id)",
+    # A decomposition can be repeated, so it may be deleted at any time.
     "decompositions": "1",
+    "forgettings": "0",
+    "erasures": "0",
 }
-"""The same for version 2. A decomposition can be repeated, so it may be deleted at any time."""
+"""The condition under which a row may be deleted, for each table."""
+
+_REWRITABLE = {
+    "receipts": _named("receipts", kind="rewrite"),
+    "events": _named("events", kind="rewrite"),
+    "forgettings": "old.state <> 'done'",
+}
+"""The condition under which the document of a row may be rewritten; in other tables never."""
 
 _REPLACES = {
     "receipts": """id = new.id
@@ -151,6 +186,8 @@ _REPLACES = {
     "read_places": "0",
     "read_memories": "0",
     "decompositions": "key = new.key",
+    "forgettings": "id = new.id",
+    "erasures": "0",
 }
 """The existing row that an insert would replace, for each table."""
 
@@ -166,11 +203,30 @@ BEGIN SELECT RAISE(ABORT, 'the receipt of this event is not in the log'); END;
 """An event that is in the log already is ignored, so that interrupted work can be repeated."""
 
 
-def _append_only(table: str, *, deletable: str) -> str:
+_ERASURE_RULES = """
+CREATE TRIGGER erasures_of_a_forgetting BEFORE INSERT ON erasures
+WHEN NOT EXISTS (SELECT 1 FROM forgettings WHERE id = new.forgetting)
+BEGIN SELECT RAISE(ABORT, 'the forgetting of this erasure is not in the log'); END;
+"""
+
+_FIXED = {
+    "receipts": (
+        *("seq", "id", "candidate_id", "policy_digest", "namespace", "record_key"),
+        *("outcome", "reason", "at", "run_id"),
+    ),
+    "events": ("seq", "receipt_id", "candidate_id", "kind", "actor", "at"),
+    "forgettings": ("seq", "id", "actor", "reason", "at"),
+}
+"""The columns that stay as they are when a document is rewritten."""
+
+
+def _append_only(table: str) -> str:
+    changed = " OR ".join(f"new.{name} IS NOT old.{name}" for name in _FIXED.get(table, ()))
+    rule = f"WHEN NOT ({_REWRITABLE[table]}) OR {changed}" if table in _REWRITABLE else ""
     return f"""
-CREATE TRIGGER {table}_no_update BEFORE UPDATE ON {table}
+CREATE TRIGGER {table}_no_update BEFORE UPDATE ON {table} {rule}
 BEGIN SELECT RAISE(ABORT, '{table} are append-only'); END;
-CREATE TRIGGER {table}_no_delete BEFORE DELETE ON {table} WHEN NOT ({deletable})
+CREATE TRIGGER {table}_no_delete BEFORE DELETE ON {table} WHEN NOT ({_DELETABLE[table]})
 BEGIN SELECT RAISE(ABORT, '{table} are append-only; use forget'); END;
 CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table}
 WHEN EXISTS (SELECT 1 FROM {table} WHERE seq = new.seq)
@@ -260,18 +316,27 @@ def _create_or_check(db: sqlite3.Connection, path: Path | None, *, now: datetime
         )
     if version == VERSION:
         return
-    layouts = (
-        _TABLES + _EVENT_RULES + _guarded(_DELETABLE),
-        _READ_TABLES + _guarded(_READ_DELETABLE),
-    )
     # `executescript` would commit first, and a crash would leave half of the layout.
-    for statement in _statements("".join(layouts[version:VERSION])):
+    for statement in _statements(_layout_after(version)):
         db.execute(statement)
     db.execute("INSERT INTO journal VALUES (?, ?)", (VERSION, now.isoformat()))
 
 
-def _guarded(tables: Mapping[str, str]) -> str:
-    return "".join(_append_only(table, deletable=rule) for table, rule in tables.items())
+def _layout_after(version: int) -> str:
+    """The statements that bring a file of this version to the present one; 0 for a new file."""
+    layouts = (_TABLES + _EVENT_RULES, _READ_TABLES, _FORGET_TABLES + _ERASURE_RULES)
+    # Of version 1 the first five tables have rules, of version 2 nine.
+    guarded = tuple(_DELETABLE)[: (0, 5, 9)[version]]
+    rules = ("no_update", "no_delete", "no_replace")
+    outdated = [f"DROP TRIGGER {table}_{rule};\n" for table in guarded for rule in rules]
+    digests = _DIGESTS if version > 0 else ""
+    return "".join((*layouts[version:], *outdated, digests, *map(_append_only, _DELETABLE)))
+
+
+_DIGESTS = """
+UPDATE events SET candidate_id = 'forgotten-' || seq WHERE kind = 'forgotten';
+"""
+"""Removes what earlier versions kept: the id of a candidate is a digest of its text."""
 
 
 def _statements(script: str) -> list[str]:

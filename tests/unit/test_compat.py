@@ -1,6 +1,7 @@
 """Every function of `memguard.compat`, on the installed libraries: fails when an API goes away."""
 
 import asyncio
+import struct
 import subprocess
 import sys
 import threading
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypedDict
 
+import chromadb
 import pytest
 from langchain_core.language_models import FakeListChatModel, GenericFakeChatModel
 from langchain_core.language_models.chat_models import SimpleChatModel
@@ -218,6 +220,45 @@ class TestChroma:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             assert compat.distance_of_collection(collection) == space
+
+    def test_the_threshold_is_in_the_configuration(self, tmp_path: Path) -> None:
+        client = chromadb.PersistentClient(path=str(tmp_path))
+        configuration: Any = {"hnsw": {"sync_threshold": 50}}
+        collection = client.create_collection("abc", configuration=configuration)
+        assert compat.sync_threshold_of_collection(collection) == 50
+        usual = client.create_collection("def")
+        assert compat.sync_threshold_of_collection(usual) == 1_000
+
+    def test_a_vacuum_leaves_no_deleted_row(self, tmp_path: Path) -> None:
+        client: Any = chromadb.PersistentClient(path=str(tmp_path))
+        configuration: Any = {"hnsw": {"sync_threshold": 2}}
+        collection = client.create_collection("abc", configuration=configuration)
+        vectors = [[0.1, 0.2], [0.3, 0.4]]
+        collection.add(["a", "b"], vectors, [{"text": "Quokkaburg"}, {"text": "stays"}])
+        collection.update(["a"], [[0.5, 0.5]])
+        collection.delete(["a"])
+        collection.update(["none-1", "none-2"], metadatas=[{"x": 1}] * 2)
+        client.close()
+        database = tmp_path / "chroma.sqlite3"
+        assert b"Quokkaburg" in database.read_bytes()
+        assert compat.vacuum_chroma(tmp_path, seconds=5.0)
+        assert b"Quokkaburg" not in database.read_bytes()
+        again = chromadb.PersistentClient(path=str(tmp_path))
+        assert again.get_collection("abc").get()["ids"] == ["b"]
+
+    def test_only_the_unused_part_of_an_index_is_blanked(self, tmp_path: Path) -> None:
+        header, data = tmp_path / "header.bin", tmp_path / "data_level0.bin"
+        compat.blank_unused_part(tmp_path)
+        header.write_bytes(struct.pack("<iQQQQ", 1, 0, 3, 1, 4) + bytes(64))
+        data.write_bytes(b"usedleftover")
+        compat.blank_unused_part(tmp_path)
+        assert data.read_bytes() == b"used" + bytes(8)
+        # Another layout, which might have elements there.
+        for content in (struct.pack("<iQQQQ", 2, 0, 3, 1, 4), b"short"):
+            header.write_bytes(content)
+            data.write_bytes(b"usedleftover")
+            compat.blank_unused_part(tmp_path)
+            assert data.read_bytes() == b"usedleftover"
 
     def test_sockets_are_where_they_were(self) -> None:
         import httpx

@@ -1,5 +1,6 @@
 """Receipts of reads and what memories were cut into, in the journal."""
 
+import contextlib
 import sqlite3
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -8,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from memguard.errors import InvalidInputError, ReceiptError
-from memguard.journal import tables as journal_tables
 from memguard.journal.caches import DecompositionLog, owned_by
 from memguard.journal.journal import Journal
 from memguard.journal.reads import ReadFilter, ReadLog
@@ -19,6 +19,7 @@ from memguard.schema.read import Ledger, ReadReport, RecalledMemory, Situation, 
 from memguard.schema.receipt import Receipt
 from memguard.schema.units import Piece, Pieces, Unit, UnitAttributes
 
+DATA = Path(__file__).parents[2] / "data"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ANA: Namespace = ("memories", "ana")
 TEA = "Ana likes tea."
@@ -196,17 +197,22 @@ class TestDecompositionLog:
         assert log.get(["k"]) == (None,)
 
 
-def test_a_journal_of_version_1_is_brought_up_to_date(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_receipt: MakeReceipt
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_journal_of_an_earlier_version_is_brought_up_to_date(
+    tmp_path: Path, make_receipt: MakeReceipt, version: int
 ):
     path = tmp_path / "log.sqlite3"
-    with monkeypatch.context() as old:
-        old.setattr(journal_tables, "VERSION", 1)
-        with Journal.open(path) as journal:
-            ReceiptLog(journal).append(make_receipt("r1"))
-    with sqlite3.connect(path) as db:
-        tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master")}
-    assert "read_receipts" not in tables
+    layout = (DATA / f"journal_layout_{version}.sql").read_text(encoding="utf-8")
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.executescript(layout)
+        body = make_receipt("r1").model_dump_json(exclude_computed_fields=True)
+        columns = ("r1", "c1", "p1", '["memories","ana"]', "k", "stored", "x", "t", "run", body)
+        db.execute(f"INSERT INTO receipts VALUES (1, {', '.join('?' * len(columns))})", columns)
+        db.executemany(
+            "INSERT INTO events VALUES (?, ?, ?, 'forgotten', 'ana', '2026-01-01', '{}')",
+            [(1, "r0", "digest-1"), (2, "", "digest-2"), (3, "", "digest-3")],
+        )
+        db.commit()
     versions: list[int] = []
     for _ in range(2):
         with Journal.open(path) as journal:
@@ -215,4 +221,16 @@ def test_a_journal_of_version_1_is_brought_up_to_date(
             versions = journal.read(
                 lambda db: [row[0] for row in db.execute("SELECT version FROM journal")]
             )
-    assert versions == [1, 2]
+    assert versions == [version, 3]
+    content = path.read_bytes()
+    assert not any(name in content for name in (b"digest-1", b"digest-2", b"digest-3"))
+    with Journal.open(path) as journal:
+        rules = journal.read(_triggers)
+    with Journal.memory() as fresh:
+        assert rules == fresh.read(_triggers)
+
+
+def _triggers(db: sqlite3.Connection) -> list[tuple[str, str]]:
+    return db.execute(
+        "SELECT name, sql FROM sqlite_master WHERE type IN ('trigger', 'index') ORDER BY name"
+    ).fetchall()
