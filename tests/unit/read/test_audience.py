@@ -18,7 +18,8 @@ from memguard.methods.factor_compiled import create_factor_compiled_graph
 from memguard.read.audience import read_participants, room_of, withhold
 from memguard.read.graph import create_read_guard
 from memguard.schema.memory import Provenance, SaidBy
-from memguard.schema.read import FactorCompiled, PermissionSemantic, RecalledMemory, RelevanceGate
+from memguard.schema.read import FactorCompiled, PermissionSemantic, RecalledMemory
+from memguard.schema.relevance_gate import RelevanceGate
 from memguard.testing.embeddings import HashEmbeddings
 from tests.unit.read.read_scripts import ENTRY, UNIT, reader
 
