@@ -135,6 +135,9 @@ def lifecycle_after(plan: ReconcilePlan, *, spoken: SpokenAt) -> Lifecycle:
     return Lifecycle(
         event_at=spoken.event_at,
         detail_of=detail_of.neighbour.key if detail_of is not None else "",
-        conflicts_with=tuple(ruling.neighbour.key for ruling in plan.conflicts),
+        # The mark is on the other author's memory alone: it must not weaken the user's own words.
+        conflicts_with=tuple(
+            ruling.neighbour.key for ruling in plan.conflicts if ruling.authors == "same"
+        ),
         **past,
     )

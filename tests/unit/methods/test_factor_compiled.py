@@ -129,7 +129,6 @@ def test_the_presets_differ_in_what_is_ours() -> None:
         "personalization_guard",
         "withhold_instructions",
         "authorship",
-        "merge_paraphrases",
         "asks_view",
         "lookups",
         "reasons",

@@ -10,6 +10,10 @@ from memguard.stores import ChromaStore
 from memguard.testing import HashEmbeddings
 
 NAMESPACE = ("memories", "ana")
+CITIES = {
+    "Left": ("Lisbon", "Rome", "Madrid"),
+    "Right": ("Paris", "Vienna", "London"),
+}
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -18,15 +22,15 @@ def open_store(port: int) -> Any:
     return ChromaStore.server("127.0.0.1", port, embed=HashEmbeddings())
 
 
-async def write(port: int, journal: str, *, name: str, rounds: int) -> None:
+async def write(port: int, journal: str, *, name: str) -> None:
     """Say in each round that one has moved to another town."""
     async with open_store(port) as store:
         guard = create_write_guard("local", store=store, namespace=NAMESPACE, receipts=journal)
-        for number in range(rounds):
+        for number, city in enumerate(CITIES[name]):
             turn = Turn(
                 id=f"{number}",
                 role="user",
-                content=f"I live in {name}{'abcdefghij'[number]}burg.",
+                content=f"I live in {city}.",
                 at=START + timedelta(days=2 * number + (name == "Left")),
             )
             talk = Conversation(id=f"{name} {number}", turns=(turn,))
@@ -35,5 +39,5 @@ async def write(port: int, journal: str, *, name: str, rounds: int) -> None:
 
 
 if __name__ == "__main__":
-    _, given_port, given_journal, given_name, given_rounds = sys.argv
-    asyncio.run(write(int(given_port), given_journal, name=given_name, rounds=int(given_rounds)))
+    _, port_of_server, path, name_of_writer = sys.argv
+    asyncio.run(write(int(port_of_server), path, name=name_of_writer))
