@@ -46,6 +46,11 @@ class NearMemories(Frozen):
     """Notes for the receipt."""
 
 
+def can_rank(store: BaseStore) -> bool:
+    """Whether a store may rank by similarity; it cannot if it declares that it has no index."""
+    return not hasattr(store, "index_config") or bool(store.index_config)  # pyright: ignore[reportAttributeAccessIssue]
+
+
 async def find_neighbours(
     store: BaseStore, candidate: CandidateMemory, *, spec: Reconcile, but: str = ""
 ) -> NearMemories:
@@ -57,7 +62,7 @@ async def find_neighbours(
         spec: How many, and how near.
         but: The key under which the candidate is written; what is there now is written over.
     """
-    if hasattr(store, "index_config") and not store.index_config:  # pyright: ignore[reportAttributeAccessIssue]
+    if not can_rank(store):
         return NearMemories(notes=(NO_INDEX,))
     limit = max(_MIN_SEARCHED, 3 * spec.k)
     while True:
