@@ -20,6 +20,7 @@ from memguard.cli.output import (
 
 if TYPE_CHECKING:
     from memguard.llm.models import Model
+    from memguard.schema.memory import Lifecycle
     from memguard.schema.read import ReadReport
     from memguard.schema.receipt import Receipt
     from memguard.stores import ChromaStore
@@ -40,7 +41,6 @@ _SHORT = {
 _NOW = datetime(2026, 3, 3, 9, tzinfo=UTC)
 _WIDE = 100
 """Columns of a terminal from which the verdicts of two judges fit on a line with the source."""
-_WHAT_BECAME: dict[str | None, str] = {"superseded": "replaced"}
 _INDENT = 12
 """Columns before a text: its outcome."""
 _WITHOUT_MODEL = """\
@@ -280,8 +280,9 @@ def _show(
     if later is not None:
         _show_corrections(later)
         stored.append(later.report)
-    out.print(f"\nIn all: {counts_line(total_counts(stored))}. Nothing is lost: what is")
-    out.print("in quarantine can be released, and what was rejected stays on its receipt. Try:")
+    out.print(f"\nIn all: {counts_line(total_counts(stored))}.")
+    out.print("Nothing is lost: what is in quarantine can be released, and what was rejected or")
+    out.print("replaced stays on its receipt. Try:")
     for command in ("search 'What may Ines not eat?' --user demo", "quarantine list"):
         # A path that is broken over two lines cannot be copied.
         out.print(f"  memguard {command} --store {folder}", soft_wrap=True)
@@ -294,19 +295,24 @@ def _show_written(receipts: "Sequence[Receipt]") -> None:
 
 
 def _print_outcome(receipt: "Receipt") -> None:
+    detail = "" if receipt.outcome == "stored" else receipt.decision.explanation
+    style = OUTCOME_STYLES[receipt.outcome]
+    _print_row(receipt.outcome, receipt.candidate.text, detail=detail, style=style)
+
+
+def _print_row(label: str, text: str, *, detail: str, style: str) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    # A grid, because it continues a long text below the text and not below the outcome.
+    # A grid, because it continues a long text below the text and not below the label.
     row = Table.grid()
     row.add_column(width=_INDENT)
     row.add_column()
     # On one line, even if a writer took several lines of a mail for one statement.
-    text = " ".join(receipt.candidate.text.split())
-    cell = Text(text)
-    if receipt.outcome != "stored":
-        cell.append(f"  {receipt.decision.explanation}", "dim")
-    row.add_row(Text(receipt.outcome, style=OUTCOME_STYLES[receipt.outcome]), cell)
+    cell = Text(" ".join(text.split()))
+    if detail:
+        cell.append(f"  {detail}", "dim")
+    row.add_row(Text(label, style=style), cell)
     console().print(row)
 
 
@@ -405,21 +411,23 @@ def _show_comparison(comparison: _Comparison, reports: "dict[str, WriteReport]")
 
 def _show_corrections(later: _Corrections) -> None:
     """What a later conversation stores, and what became of the memories that it replaces."""
-    from rich.padding import Padding
-    from rich.text import Text
-
     out = console()
     out.print("\n4. Seven weeks later", style="bold")
     for receipt in later.report.receipts:
         _print_outcome(receipt)
         for change in receipt.changes:
-            lifecycle = change.after
-            line = Text(_WHAT_BECAME.get(lifecycle.ended_as, "still current"), "dim")
-            if lifecycle.valid_until is not None:
-                line.append(f", until {lifecycle.valid_until.date().isoformat()}")
-            line.append(f": {' '.join(later.texts[change.key].split())}", "default")
-            out.print(Padding(line, (0, 0, 0, _INDENT)))
+            _print_change(later.texts[change.key], change.after)
     out.print("What was replaced is kept and marked. Recall leaves it out.", style="dim")
+
+
+def _print_change(text: str, lifecycle: "Lifecycle") -> None:
+    """What became of a memory that was stored before."""
+    if lifecycle.is_current:
+        label, detail = "still there", "in conflict" if lifecycle.conflicts_with else "said again"
+    else:
+        until = lifecycle.valid_until
+        label, detail = "replaced", f"held until {until.date()}" if until is not None else ""
+    _print_row(label, text, detail=detail, style="cyan")
 
 
 def _is_wrong(text: str) -> bool:

@@ -56,7 +56,7 @@ def memory_answer(request: Mapping[str, Any]) -> str:
         facts = list(_facts(_between(prompt, "<new_turns>", "</new_turns>")))
         return json.dumps({"facts": facts}, ensure_ascii=False)
     if "<new_memory>" in prompt:
-        return relations_of(prompt, _relation)
+        return relations_of(prompt, _relation, reason="words in common")
     if "<memory>" in prompt:
         source = _between(prompt, "<source>", "</source>")
         score, turns = _support(source, memory=_between(prompt, "<memory>", "</memory>"))

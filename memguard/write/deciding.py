@@ -99,9 +99,15 @@ async def refuse_candidate(
         change = confirmation(proposal, current, clock=guard.receipts.clock)
         guard.run_keys.add(run_id, key)
     if change is not None:
+        said_again = f"{decision.explanation}; it was said again, which confirms it"
         try:
             receipt = await commit_receipt(
-                proposal.candidate, decision, key=key, run_id=run_id, guard=guard, changes=(change,)
+                proposal.candidate,
+                decision.model_copy(update={"explanation": said_again}),
+                key=key,
+                run_id=run_id,
+                guard=guard,
+                changes=(change,),
             )
         except RecordChangedError:
             # Another writer changed the record; what it says stays as it is, confirmed or not.

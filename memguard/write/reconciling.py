@@ -20,7 +20,7 @@ from memguard.llm.limits import Limiter
 from memguard.llm.models import DEFAULT, LOCAL, ModelLike
 from memguard.methods.reconcile import Reconcile, build_reconcile_graph
 from memguard.methods.reconcile.graph import ReconcileResult
-from memguard.methods.reconcile.neighbours import Origins
+from memguard.methods.reconcile.neighbours import Origins, can_rank
 from memguard.methods.reconcile.readers import build_relation_reader
 from memguard.prompts import Prompt
 from memguard.schema.base import Clock, Namespace
@@ -203,7 +203,13 @@ _TURNS_LOCK = Lock()
 
 @asynccontextmanager
 async def turn_of(store: BaseStore, namespace: Namespace) -> AsyncGenerator[None]:
-    """Wait until no other candidate of the namespace is reconciled in this process."""
+    """Wait until no other candidate of the namespace is reconciled in this process.
+
+    In a store that ranks nothing, candidates do not see each other, and nobody waits.
+    """
+    if not can_rank(store):
+        yield
+        return
     with _TURNS_LOCK:
         turns = _TURNS.setdefault(store, WeakValueDictionary())
         limiter = turns.get(namespace)

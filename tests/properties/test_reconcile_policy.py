@@ -91,9 +91,13 @@ def test_every_key_has_exactly_one_row() -> None:
     assert used == {row.id for row in RECONCILE_TABLE}
 
 
-def test_only_a_certain_later_value_of_the_same_speaker_replaces() -> None:
+def test_only_a_certain_later_value_in_the_users_words_replaces() -> None:
     for key in all_keys():
-        is_correction = key == ("supersedes", "same", "candidate", "certain")
+        relation, authors, later, sureness = key
+        is_correction = (
+            (relation == "supersedes" and authors == "same")
+            or (relation in {"supersedes", "contradicts"} and authors == "stored_other")
+        ) and (later, sureness) == ("candidate", "certain")
         assert (row_for(key).action == "supersede") == is_correction
 
 
@@ -109,12 +113,9 @@ def test_another_author_never_ends_or_confirms_a_memory(case: Any, on_conflict: 
     _, changes = plan_of(case, on_conflict)
     if candidate.said_by not in {"user", "mixed"}:
         assert changes == ()
-    foreign = {
-        ruling.neighbour.key
-        for ruling in rulings
-        if ruling.neighbour.provenance.said_by not in {"user", "mixed"}
-    }
-    assert foreign.isdisjoint(change.key for change in changes)
+    # Of another named speaker of the same namespace, nothing is changed either.
+    others = {ruling.neighbour.key for ruling in rulings if ruling.authors == "candidate_other"}
+    assert others.isdisjoint(change.key for change in changes)
 
 
 @given(cases(), settings_of_conflict)

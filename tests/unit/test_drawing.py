@@ -17,8 +17,13 @@ from memguard.drawing import title_of, to_dot
 from memguard.errors import ConfigurationError, InvalidInputError
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "graphs"
-PICTURES = sorted((Path(__file__).parents[2] / "docs" / "pictures").glob("*.svg"))
 NAMES = sorted(drawing.GRAPHS)
+# Other pictures of the pages, such as the life of a memory, are no graphs.
+PICTURES = [
+    path
+    for path in sorted((Path(__file__).parents[2] / "docs" / "pictures").glob("*.svg"))
+    if path.stem in NAMES
+]
 SVG = "{http://www.w3.org/2000/svg}"
 PRESETS = [
     ("conmem", "paper"),

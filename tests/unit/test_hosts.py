@@ -88,7 +88,8 @@ async def test_every_gate_rules_in_every_host(store: ChromaStore, kind: str, gat
     )
     out = await host.ainvoke(TALK, context=CONTEXT)
     (receipt,) = writes_of(kind, out).receipts
-    methods = [report.method for report in receipt.reports]
+    *methods, last = [report.method for report in receipt.reports]
+    assert last == "reconcile"
     assert methods == (["conmem"] if gates == "alone" else ["consistency_gate", "conmem"])
     assert receipt.outcome == "stored"
     assert everything.conmem.count("probe") == 1
@@ -177,7 +178,7 @@ async def test_conmem_over_http_in_an_agent(store: ChromaStore) -> None:
         )
         out = await agent.ainvoke(TALK, context=CONTEXT)
     (receipt,) = out["writes"].receipts
-    assert [report.method for report in receipt.reports] == ["conmem"]
+    assert [report.method for report in receipt.reports] == ["conmem", "reconcile"]
     assert receipt.outcome == "stored"
 
 

@@ -91,10 +91,13 @@ def confirm(
     # Turns of a conversation without an id have the names of those of any other such.
     if names and not turns and candidate.conversation_id:
         return None
-    times = [time for time in (before.confirmed_at, at) if time is not None]
+    said_at, confirmed_at = neighbour.said_at, before.confirmed_at
+    # An older statement, imported late, confirms nothing after the memory itself.
+    if at is not None and (said_at is None or at > said_at):
+        confirmed_at = at if confirmed_at is None else max(confirmed_at, at)
     return _change(
         neighbour,
-        confirmed_at=max(times, default=None),
+        confirmed_at=confirmed_at,
         # The latest, since a client may send the same turn under ever new ids.
         confirmed_by=(*before.confirmed_by, *turns)[-MAX_CONFIRMATIONS:],
     )
@@ -132,6 +135,9 @@ def lifecycle_after(plan: ReconcilePlan, *, spoken: SpokenAt) -> Lifecycle:
     return Lifecycle(
         event_at=spoken.event_at,
         detail_of=detail_of.neighbour.key if detail_of is not None else "",
-        conflicts_with=tuple(ruling.neighbour.key for ruling in plan.conflicts),
+        # The mark is on the other author's memory alone: it must not weaken the user's own words.
+        conflicts_with=tuple(
+            ruling.neighbour.key for ruling in plan.conflicts if ruling.authors == "same"
+        ),
         **past,
     )

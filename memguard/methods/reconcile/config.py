@@ -6,7 +6,7 @@ from pydantic import Field
 
 from memguard.schema.base import Frozen, UnitInterval
 
-OnConflict = Literal["both", "hold"]
+ConflictMode = Literal["both", "hold"]
 """What happens to a candidate that contradicts a memory while nothing tells which of them holds.
 
 * `both`: it is stored, and each of the two is marked as in conflict with the other.
@@ -20,9 +20,10 @@ class Reconcile(Frozen):
     k: Annotated[int, Field(ge=1, le=50)] = 8
     """How many near memories the candidate is compared with."""
     # Measured with the built-in embedder; the page of the method has the figures.
-    min_score: UnitInterval = 0.3
-    """The similarity from which a memory counts as near. With another embedder, measure it."""
-    on_conflict: OnConflict = "both"
+    min_score: UnitInterval = 0.2
+    """The similarity from which a memory counts as near, in another language from half of it. With
+    another embedder, measure it."""
+    on_conflict: ConflictMode = "both"
     """What happens to a candidate in conflict with a stored memory."""
     duplicates: Literal["confirm", "store"] = "confirm"
     """Whether a candidate that says what a memory says in other words confirms that memory, or is

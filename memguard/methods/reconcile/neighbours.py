@@ -11,6 +11,7 @@ from typing import Any, cast
 from langgraph.store.base import BaseStore, Item, SearchItem
 from pydantic import TypeAdapter, ValidationError
 
+from memguard.local.languages import language_of
 from memguard.methods.reconcile.config import Reconcile
 from memguard.methods.reconcile.rules import SpokenAt
 from memguard.paging import search_exactly
@@ -20,6 +21,9 @@ from memguard.schema.relations import Neighbour
 
 NO_INDEX = "the store cannot rank by similarity, so no near memory was looked for"
 _TEXT_FIELDS = ("content", "text", "memory")
+ACROSS_LANGUAGES = 0.5
+"""Share of `min_score` from which a memory in another language is near: embedders bring two
+languages less together, some hardly at all."""
 _MIN_SEARCHED = 20
 _MAX_SEARCHED = 1_000
 _GROWTH = 4
@@ -42,6 +46,11 @@ class NearMemories(Frozen):
     """Notes for the receipt."""
 
 
+def can_rank(store: BaseStore) -> bool:
+    """Whether a store may rank by similarity; it cannot if it declares that it has no index."""
+    return not hasattr(store, "index_config") or bool(store.index_config)  # pyright: ignore[reportAttributeAccessIssue]
+
+
 async def find_neighbours(
     store: BaseStore, candidate: CandidateMemory, *, spec: Reconcile, but: str = ""
 ) -> NearMemories:
@@ -53,7 +62,7 @@ async def find_neighbours(
         spec: How many, and how near.
         but: The key under which the candidate is written; what is there now is written over.
     """
-    if hasattr(store, "index_config") and not store.index_config:  # pyright: ignore[reportAttributeAccessIssue]
+    if not can_rank(store):
         return NearMemories(notes=(NO_INDEX,))
     limit = max(_MIN_SEARCHED, 3 * spec.k)
     while True:
@@ -65,12 +74,13 @@ async def find_neighbours(
         near = [
             neighbour
             for item, score in zip(items, scores, strict=True)
-            if score is not None and score >= spec.min_score and item.key != but
+            if score is not None and score >= ACROSS_LANGUAGES * spec.min_score and item.key != but
             if (neighbour := neighbour_of(item)) is not None
+            and _is_near(candidate, neighbour, score, min_score=spec.min_score)
         ]
         current = [n for n in near if n.lifecycle.is_current][: spec.k]
         # Items come in the order of their scores.
-        is_far = bool(scores) and (scores[-1] or 0.0) < spec.min_score
+        is_far = bool(scores) and (scores[-1] or 0.0) < ACROSS_LANGUAGES * spec.min_score
         exhausted = len(items) < limit or is_far
         if exhausted or len(current) == spec.k or limit >= _MAX_SEARCHED:
             break
@@ -79,6 +89,15 @@ async def find_neighbours(
     keys = {neighbour.key for neighbour in near}
     past = [n for n in near if not n.lifecycle.is_current and n.lifecycle.superseded_by in keys]
     return NearMemories(current=tuple(current), past=tuple(past[: spec.k]))
+
+
+def _is_near(
+    candidate: CandidateMemory, neighbour: Neighbour, score: float, *, min_score: float
+) -> bool:
+    """Whether a memory is near enough; one in another language from a lower score."""
+    if score >= min_score:
+        return True
+    return language_of(neighbour.text) != language_of(candidate.text)
 
 
 async def with_origins(near: NearMemories, origins: Origins) -> NearMemories:

@@ -113,11 +113,16 @@ async def read_all(
         answer = await reader.read(candidate, others, now=now, later=later)
     else:
         # Still of use when a later candidate is compared with this one.
-        at = event_time(candidate.text, said_at=candidate.said_at)
+        at = await _event_time(candidate)
         answer = RelationAnswer(reading=RelationReading(event_at=at))
     reading = answer.reading
     verdicts = (*repeats, *reading.verdicts)
     return answer.model_copy(update={"reading": reading.model_copy(update={"verdicts": verdicts})})
+
+
+async def _event_time(candidate: CandidateMemory) -> datetime | None:
+    # In a thread, because the words of time are read from a file at their first use.
+    return await asyncio.to_thread(event_time, candidate.text, said_at=candidate.said_at)
 
 
 # -- a language model -------------------------------------------------------------------------
@@ -190,9 +195,7 @@ class ModelRelationReader:
             )
         if isinstance(answer.value, Inconclusive):
             verdicts = tuple(RelationVerdict(key=n.key, relation=answer.value) for n in neighbours)
-            reading = RelationReading(
-                verdicts=verdicts, event_at=event_time(candidate.text, said_at=candidate.said_at)
-            )
+            reading = RelationReading(verdicts=verdicts, event_at=await _event_time(candidate))
         else:
             reading = _reading(answer.value, names, said_at=candidate.said_at or now)
         return RelationAnswer(

@@ -12,7 +12,7 @@ from itertools import product
 from types import MappingProxyType
 from typing import Literal, get_args
 
-from memguard.methods.reconcile.config import OnConflict
+from memguard.methods.reconcile.config import ConflictMode
 from memguard.schema.decision import Inconclusive
 from memguard.schema.memory import CandidateMemory, SaidBy
 from memguard.schema.relations import Assertion, Neighbour, Relation, RelationVerdict
@@ -30,8 +30,8 @@ PairAuthors = Literal["same", "candidate_other", "stored_other"]
 * `same`: both are a user's own words, and no two different speakers are known.
 * `candidate_other`: the candidate is another author's, such as a document's or a tool's, or of
   another speaker than the memory, or its author is unknown.
-* `stored_other`: the candidate is the user's, and the memory is another author's or of unknown
-  author.
+* `stored_other`: the candidate is a user's, and the memory is another author's, such as a
+  document's, or its author is unknown.
 """
 
 LaterSide = Literal["candidate", "stored", "unknown"]
@@ -116,19 +116,55 @@ RECONCILE_TABLE: tuple[ReconcileRow, ...] = (
         why="what another author says changes no memory",
     ),
     ReconcileRow(
-        id="of-other-author",
+        id="qualified",
         relation=_CHANGING,
+        authors=("same", "stored_other"),
+        sureness=("qualified",),
+        action="store",
+        why="an exception, a doubt or a plan changes no memory",
+    ),
+    ReconcileRow(
+        id="beside-other-author",
+        relation=("duplicate", "refines"),
         authors=("stored_other",),
+        sureness=("certain", "uncertain"),
         action="store",
         why="the user's words stand alongside those of another author",
     ),
     ReconcileRow(
-        id="qualified",
-        relation=_CHANGING,
-        authors=("same",),
-        sureness=("qualified",),
+        id="corrects-other-author",
+        relation=("supersedes", "contradicts"),
+        authors=("stored_other",),
+        later=("candidate",),
+        sureness=("certain",),
+        action="supersede",
+        why="the user corrects what another author said before",
+    ),
+    ReconcileRow(
+        id="after-the-user",
+        relation=("supersedes", "contradicts"),
+        authors=("stored_other",),
+        later=("stored",),
+        sureness=("certain",),
         action="store",
-        why="an exception, a doubt or a plan changes no memory",
+        why="what another author said later takes nothing from the user's words",
+    ),
+    ReconcileRow(
+        id="disputes-other-author",
+        relation=("supersedes", "contradicts"),
+        authors=("stored_other",),
+        later=("unknown",),
+        sureness=("certain",),
+        action="conflict",
+        why="the user and another author differ, and nothing tells which is later",
+    ),
+    ReconcileRow(
+        id="may-correct-other-author",
+        relation=("supersedes", "contradicts"),
+        authors=("stored_other",),
+        sureness=("uncertain",),
+        action="conflict",
+        why="the user and another author may differ",
     ),
     ReconcileRow(
         id="repeats",
@@ -427,7 +463,7 @@ class ReconcilePlan:
 
 
 def combine(
-    rulings: Sequence[NeighbourRuling], *, on_conflict: OnConflict, confirms: bool = True
+    rulings: Sequence[NeighbourRuling], *, on_conflict: ConflictMode, confirms: bool = True
 ) -> ReconcilePlan:
     """Join what the table says about all near memories.
 

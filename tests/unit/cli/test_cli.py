@@ -228,6 +228,12 @@ def test_the_demo_needs_nothing_and_says_what_went_wrong(bare_cli: Cli) -> None:
     without, guarded = counts.findall(out)
     assert int(without[0]) > 0
     assert guarded == ("0", "nothing")
+    # A correction says what it replaced, and until when that held.
+    last = out.partition("4. Seven weeks later")[2]
+    assert re.search(r"^stored +Ines: I live in Braga now\.$", last, re.MULTILINE)
+    assert re.search(
+        r"^replaced +Ines: I moved to Porto .* held until 2026-04-20$", last, re.MULTILINE
+    )
     assert (bare_cli.folder / "d" / "memguard.sqlite3").exists()
     stored = bare_cli.json("search", "peanut allergy", "--store", "d", "--user", "demo")
     assert "peanut allergy" in stored["memories"][0]["text"]

@@ -150,6 +150,16 @@ def test_a_conflict_is_marked_on_both_or_held() -> None:
     assert result["changes"] == ()
 
 
+def test_a_conflict_with_another_author_does_not_weaken_the_users_words() -> None:
+    store = indexed_store()
+    key = remembered(store, PORTO, said_by="document")
+    model = ScriptedChatModel([relations({PORTO: "supersedes"}, certain=False)])
+    result = run(model, store, said(LISBON))
+    assert result["lifecycle"].conflicts_with == ()
+    (change,) = result["changes"]
+    assert (change.key, change.after.conflicts_with) == (key, (record_key(LISBON),))
+
+
 def test_a_late_import_is_stored_as_past() -> None:
     store = indexed_store()
     key = remembered(store, LISBON, said_at=JUNE)

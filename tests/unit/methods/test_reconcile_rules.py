@@ -68,7 +68,23 @@ def test_a_certain_relation_between_words_of_one_speaker(
 def test_another_author_changes_nothing(relation: RelationKey, said_by: str) -> None:
     by_other = ruling(relation, candidate=said("Ana lives in Lisbon.", said_by=said_by))
     assert (by_other.row, by_other.action) == ("other-author", "store")
-    assert ruling(relation, said_by=said_by).row == "of-other-author"
+
+
+@pytest.mark.parametrize("said_by", ["document", "tool", "assistant", "unknown"])
+@pytest.mark.parametrize("relation", ["supersedes", "contradicts"])
+def test_the_user_corrects_what_another_author_said(relation: RelationKey, said_by: str) -> None:
+    assert ruling(relation, said_by=said_by).action == "supersede"
+    assert ruling(relation, said_by=said_by, certain=False).action == "conflict"
+    assert ruling(relation, said_by=said_by, assertion="doubtful").action == "store"
+    later = SpokenAt(said_at=JULY)
+    assert ruling(relation, said_by=said_by, spoken=later).action == "store"
+    same = SpokenAt(said_at=JUNE)
+    assert ruling(relation, said_by=said_by, spoken=same).action == "conflict"
+
+
+@pytest.mark.parametrize("relation", ["duplicate", "refines"])
+def test_the_users_words_do_not_confirm_another_author(relation: RelationKey) -> None:
+    assert ruling(relation, said_by="document").action == "store"
 
 
 def test_another_speaker_is_another_author() -> None:
@@ -195,3 +211,8 @@ def test_an_earlier_repeat_does_not_turn_the_clock_back() -> None:
     change = confirm(near, said("I live in Porto.", conversation_id="other"), at=JUNE)
     assert change is not None
     assert change.after.confirmed_at == JULY
+    near = neighbour(said_at=JULY)
+    near = near.model_copy(update={"said_at": JULY})
+    change = confirm(near, said("I live in Porto.", conversation_id="other"), at=JUNE)
+    assert change is not None
+    assert (change.after.confirmed_at, change.after.confirmed_by) == (None, ("other:t1",))

@@ -23,7 +23,7 @@ def always(relation: str) -> Callable[[str, str], str]:
 
 def guarded(relate: Any, **settings: Any) -> Any:
     model = ScriptedChatModel(rules=[("<new_memory>", relations(relate))])
-    store = guard_store(
+    return guard_store(
         indexed_store(),
         model=model,
         gates=[],
@@ -32,7 +32,6 @@ def guarded(relate: Any, **settings: Any) -> Any:
         reconcile=True,
         **settings,
     )
-    return store
 
 
 def put(store: Any, key: str, text: str, at: Any) -> None:
@@ -52,7 +51,9 @@ def test_a_correction_marks_the_item_that_it_replaces() -> None:
 
 
 def test_without_it_nothing_is_marked() -> None:
-    store = guard_store(indexed_store(), gates=[], needs_source=False, receipts=Journal.memory())
+    store: Any = guard_store(
+        indexed_store(), gates=[], needs_source=False, receipts=Journal.memory()
+    )
     put(store, "a", PORTO, MAY)
     put(store, "b", LISBON, JUNE)
     assert store.get(ANA, "a").value == {"content": PORTO}

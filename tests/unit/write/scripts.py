@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from memguard.testing import ScriptedChatModel
+from memguard.testing.replies import relations
 
 WRITES = re.compile(r"<new_turns>")
 JUDGES = re.compile(r"<memory>")
+RELATES = re.compile(r"<new_memory>")
 
 
 def scripted(
@@ -17,7 +19,10 @@ def scripted(
     scores: Mapping[str, Any] | Callable[[str], Any] | None = None,
     **settings: Any,
 ) -> ScriptedChatModel:
-    """A model that extracts `facts(prompt)` and scores each memory by its text (default 0.9)."""
+    """A model that extracts `facts(prompt)` and scores each memory by its text (default 0.9).
+
+    Memories that are near one another coexist.
+    """
 
     def write(messages: Any) -> Any:
         shown = str(messages[-1].content)
@@ -30,7 +35,8 @@ def scripted(
             return scores(memory)
         return (scores or {}).get(memory, "0.9")
 
-    return ScriptedChatModel(rules=[(WRITES, write), (JUDGES, judge)], **settings)
+    rules: list[Any] = [(WRITES, write), (JUDGES, judge), (RELATES, relations())]
+    return ScriptedChatModel(rules=rules, **settings)
 
 
 def memory_in(prompt: str) -> str:

@@ -3,7 +3,8 @@
 import asyncio
 import itertools
 from datetime import datetime
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
@@ -14,13 +15,14 @@ from memguard import ConsistencyGate, Reconcile, WriteReport, create_write_guard
 from memguard.errors import ErrorCode, RecordChangedError
 from memguard.journal.commit import Committer
 from memguard.journal.journal import Journal
+from memguard.methods.reconcile.rules import row_for
 from memguard.schema.memory import Conversation, Lifecycle, Turn, lifecycle_of, record_key
+from memguard.schema.receipt import Receipt
 from memguard.testing import ScriptedChatModel
 from memguard.testing.replies import relations
 from tests.unit.methods.reconciling import ANA, JULY, JUNE, MAY, indexed_store
-from tests.unit.write.scripts import JUDGES, WRITES, scripted
+from tests.unit.write.scripts import JUDGES, RELATES, WRITES, scripted
 
-RELATES = "<new_memory>"
 HOMES = ("Porto", "Lisbon", "Rome", "Berlin")
 ONE = ConsistencyGate(k=1)
 
@@ -49,6 +51,9 @@ def reading(relating: Any = None, **settings: Any) -> ScriptedChatModel:
 
 def turn(text: str, *, number: int = 1, at: datetime | None = None, **details: Any) -> Turn:
     return Turn(id=f"t{number}", role="user", content=text, at=at, **details)
+
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "receipts" / "reconcile-v1.jsonl"
 
 
 class HostState(MessagesState):
@@ -319,3 +324,17 @@ def test_settings_reach_the_method() -> None:
     writes = memory.write(turn(home("Lisbon"), at=JUNE), talk="two")
     assert writes.counts["quarantined"] == 1
     assert memory.current == [home("Porto")]
+
+
+def test_golden_receipts_of_corrections_load_for_ever() -> None:
+    """They were written by the first version that reconciled, and give the same decisions."""
+    receipts = [Receipt.model_validate_json(line) for line in GOLDEN.read_text().splitlines()]
+    correction, repeat, late = receipts
+    assert [receipt.outcome for receipt in receipts] == ["stored", "duplicate", "stored"]
+    assert correction.changes[0].after.superseded_by == correction.record_key
+    assert repeat.changes[0].after.confirmed_at is not None
+    assert not late.lifecycle.is_current
+    for receipt in receipts:
+        for row in cast("Any", receipt.reports[-1].evidence["neighbours"]):
+            key = (row["relation"], row["authors"], row["later"], row["sureness"])
+            assert (row_for(key).id, row_for(key).action) == (row["row"], row["action"])
