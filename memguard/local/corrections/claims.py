@@ -195,7 +195,8 @@ def _without_label(text: str, language: Language) -> str:
     if hit is None or language == "other":
         return text
     label = _Reader(hit[1], language, frozenset()).claim(USER)
-    is_matter = not label.content or any(key in concepts() for key in label.content)
+    # "The user:" has no content of its own.
+    is_matter = any(key in concepts() for key in label.content)
     return text if is_matter or CHINESE.search(hit[1]) else text[hit.end() :]
 
 
