@@ -43,8 +43,8 @@ _PREPOSITIONS = word_set("""
 """)
 _HEADS = word_set("""
     a an the my our his her their of and or ein eine einen einem einer der die das den dem mein
-    meine meinen meinem meiner und oder un una unos unas el la los las mi mis de y o une des le les du mon
-    ma mes et ou l' d'
+    meine meinen meinem meiner und oder un una unos unas el la los las mi mis de y o une des le les
+    du mon ma mes et ou l' d'
 """)
 _OF_SUBJECT = frozenset(["home", "job", "employer"])
 _THING = re.compile(
@@ -55,6 +55,7 @@ _SPEAKER = re.compile(
     r"\b(?:i|we|user|ich|wir|nutzer(?:in)?|yo|nosotros|usuari[oa]|je|j'|nous|on|utilisat\w{3,5}|"
     r"he|me|nos|hemos)\b"
 )
+_SPOUSES = tuple(frozenset([key]) for key in ("married", "wife", "husband", "spouse"))
 _CHILDREN = frozenset(["baby", "child", "son", "daughter"])
 _PETS = frozenset(["dog", "cat", "pet", "horse", "rabbit", "bird"])
 _CUT = ("ended", "now", "change", "also", "not")
@@ -194,7 +195,8 @@ def _without_label(text: str, language: Language) -> str:
     if hit is None or language == "other":
         return text
     label = _Reader(hit[1], language, frozenset()).claim(USER)
-    is_matter = not label.content or any(key in concepts() for key in label.content)
+    # "The user:" has no content of its own.
+    is_matter = any(key in concepts() for key in label.content)
     return text if is_matter or CHINESE.search(hit[1]) else text[hit.end() :]
 
 
@@ -259,6 +261,9 @@ class _Reader:
         names = self._named(content)
         if content == frozenset({"birth"}) and times:
             content = frozenset({"birthday"})
+        # "My wife is Eva", and "I am married to Eva".
+        if names and content - names in _SPOUSES:
+            content = names | {"spouse"}
         driven = content - {"drive"}
         if "drive" in content and driven and driven <= names - governed:
             content = driven | {"car"}

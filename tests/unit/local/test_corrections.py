@@ -80,6 +80,12 @@ def test_a_change_replaces_whichever_of_the_two_is_told_first() -> None:
         assert verdict(*pair).certain, pair
 
 
+def test_the_label_of_a_user_without_a_name_is_no_content() -> None:
+    found = verdict("The user: I moved to Lisbon last week.", "The user: I live in Porto.")
+    assert found.relation == "supersedes"
+    assert found.certain
+
+
 def test_what_is_joined_to_an_old_value_may_still_hold() -> None:
     found = verdict("I moved to Lisbon.", "I live in Porto and work at Bosch.")
     assert found.relation != "duplicate"

@@ -16,9 +16,9 @@ from memguard.schema.relations import Neighbour, RelationVerdict
 
 FILE = Path(__file__).parents[2] / "data" / "corrections.jsonl"
 NOW = datetime(2026, 12, 1, tzinfo=UTC)
-MIN_PAIRS = 600
-MIN_RIGHT = 0.93
-MIN_DUPLICATES = 0.9
+MIN_PAIRS = 1_100
+MIN_RIGHT = 0.9
+MIN_DUPLICATES = 0.85
 MIN_CERTAIN = 0.85
 
 
