@@ -22,14 +22,13 @@ from langgraph.graph import END, START, StateGraph
 from memguard.errors import MemguardError
 from memguard.llm.call import call_metadata
 from memguard.llm.limits import Meter, current_meter, use_meter
-from memguard.local.paraphrases import load_words
 from memguard.methods.adjudication.case import create_case
 from memguard.methods.adjudication.ledger import Costs, compile_ledger
 from memguard.methods.adjudication.marks import may_be_about_past
 from memguard.methods.adjudication.recalled_units import (
     instructions_in,
+    units_in_read,
     units_to_judge,
-    units_with_repeats,
 )
 from memguard.methods.adjudication.rendering import (
     estimate_tokens,
@@ -54,9 +53,6 @@ _LINE_CHARS = 60
 _ADJUDICATOR_SHARE = 0.95
 """Share of the remaining time that the adjudicator may use. It returns what it has by then; the
 deadline here would cancel it, and lose every verdict."""
-
-# Read now, with the module: memories are compared inside the event loop, where it would block.
-load_words()
 
 
 def seconds_of(spec: ReadSpec) -> float:
@@ -92,7 +88,7 @@ class Steps:
         # The first step of its graph: flags and notes of an earlier run of the thread are dropped.
         fresh = {"flags": (), "notes": (), "seconds": 0.0}
         instructions = await instructions_in(state.memories, spec=self.spec)
-        entries = units_with_repeats(
+        entries = await units_in_read(
             state.memories,
             instructions=instructions,
             paraphrases=self.spec.merge_paraphrases,
@@ -252,7 +248,7 @@ async def read_without_adjudicator(values: Mapping[str, Any], *, steps: Steps) -
     """
     state = ReadState.model_validate(dict(values))
     instructions = await instructions_in(state.memories, spec=steps.spec)
-    units = units_with_repeats(
+    units = await units_in_read(
         state.memories,
         instructions=instructions,
         paraphrases=steps.spec.merge_paraphrases,
