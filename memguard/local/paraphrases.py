@@ -58,11 +58,6 @@ def _vocabulary() -> dict[str, _Words]:
     return {language: _words_of(table) for language, table in tables.items()}
 
 
-def load_words() -> None:
-    """Read the words of all languages from disk, which blocks."""
-    _vocabulary()
-
-
 def _words_of(table: dict[str, str]) -> _Words:
     same: dict[str, str] = {}
     for line in table["same"].splitlines():

@@ -22,7 +22,6 @@ from langgraph.graph import END, START, StateGraph
 from memguard.errors import MemguardError
 from memguard.llm.call import call_metadata
 from memguard.llm.limits import Meter, current_meter, use_meter
-from memguard.local.paraphrases import load_words
 from memguard.methods.adjudication.case import create_case
 from memguard.methods.adjudication.ledger import Costs, compile_ledger
 from memguard.methods.adjudication.marks import may_be_about_past
@@ -54,9 +53,6 @@ _LINE_CHARS = 60
 _ADJUDICATOR_SHARE = 0.95
 """Share of the remaining time that the adjudicator may use. It returns what it has by then; the
 deadline here would cancel it, and lose every verdict."""
-
-# Read now, with the module: memories are compared inside the event loop, where it would block.
-load_words()
 
 
 def seconds_of(spec: ReadSpec) -> float:
