@@ -4,6 +4,7 @@
 python -m benchmarks.read cpu       # CPU of a read without its model call and its search
 python -m benchmarks.read search    # recall among 10,000 memories of one namespace
 python -m benchmarks.read calls     # model calls of a first read and of later ones
+python -m benchmarks.read large     # calls and prompts of a read of 200 memories
 ```
 
 CPU time is that of the process, which a busy machine distorts less than wall time. Model and
@@ -17,6 +18,7 @@ import json
 import re
 import statistics
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, TypedDict
@@ -29,7 +31,7 @@ from benchmarks.timing import cpu_milliseconds
 from memguard.portal import dual
 from memguard.read.graph import create_read_guard
 from memguard.read.recall import SAFETY_QUERIES, recall
-from memguard.schema.read import Recall
+from memguard.schema.read import PermissionSemantic, Recall
 from memguard.stores import ChromaStore
 from memguard.testing import ScriptedChatModel
 from memguard.testing.embeddings import HashEmbeddings
@@ -68,6 +70,9 @@ class _CachedEmbeddings(HashEmbeddings):
 
 
 def _adjudication(messages: Sequence[BaseMessage]) -> str:
+    if "<request>" not in str(messages[-1].content):
+        # The question about conflicts between the units of different calls.
+        return json.dumps({"conflicts": []})
     names = re.findall(r"^\[(u\d+)\] ", str(messages[-1].content), re.MULTILINE)
     situation = {"target": "user", "mode": "recommendation", "asks_view": False}
     units = [{"unit": name, "reason": "near", **_UNIT} for name in names]
@@ -209,10 +214,52 @@ async def count_calls() -> None:
                 )
 
 
+_CITIES = ("Porto", "Lyon", "Graz", "Leeds", "Turin", "Ghent", "Malaga", "Basel")
+_WORDINGS = ("The user visited {}.", "I visited {}.", "I'm fond of {}.", "The user likes {}.")
+
+
+async def measure_large(*, records: int) -> None:
+    """Print the calls and the longest prompt of a read of many memories, with their account."""
+    texts = [_TEXT.format(n=n) for n in range(records - len(_CITIES) * len(_WORDINGS))]
+    texts += [wording.format(city) for city in _CITIES for wording in _WORDINGS]
+    ops = [
+        PutOp(NAMESPACE, f"k{n}", {"content": text}, index=["content"])
+        for n, text in enumerate(texts)
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        async with ChromaStore.local(folder, embed=_CachedEmbeddings()) as store:
+            await store.abatch(ops)
+            model = _model()
+            guard = create_read_guard(
+                model, store=store, namespace=NAMESPACE, admission=PermissionSemantic(k=records)
+            )
+            evidence = "The market opens at nine. " * 2_000
+            for turn in ("first", "second"):
+                before = len(model.calls)
+                output = await guard.ainvoke({"query": _QUERY, "evidence": evidence})
+                calls = model.calls[before:]
+                prompts = [sum(len(str(m.content)) for m in call.messages) for call in calls]
+                judging = sum("<request>" in str(call.messages[-1].content) for call in calls)
+                splitting = sum("<memories>" in call.text for call in calls)
+                read = output["read"]
+                accounted = {verdict.unit.memory_id for verdict in read.ledger.verdicts}
+                rows = Counter(
+                    verdict.withheld if verdict.withheld == "duplicate" else verdict.row
+                    for verdict in read.ledger.verdicts
+                )
+                print(
+                    f"{turn} read of {len(read.memories)} memories in "
+                    f"{len(read.ledger.verdicts)} units: {judging} calls judge, {splitting} split, "
+                    f"{len(calls) - judging - splitting} compare; longest prompt "
+                    f"{max(prompts):,} characters; {len(accounted)} memories on the receipt; "
+                    f"units by rule: {dict(rows)}; flags: {', '.join(read.flags) or 'none'}"
+                )
+
+
 def main() -> None:
     """Run the benchmark that was named."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("cpu", "search", "calls"))
+    parser.add_argument("what", choices=("cpu", "search", "calls", "large"))
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--records", type=int, default=10_000)
@@ -223,6 +270,8 @@ def main() -> None:
             asyncio.run(measure_cpu(rounds=rounds, times=times))
         case "search":
             asyncio.run(measure_search(rounds=rounds, times=times, records=options.records))
+        case "large":
+            asyncio.run(measure_large(records=min(options.records, 200)))
         case _:
             asyncio.run(count_calls())
 

@@ -26,6 +26,7 @@ _WORD = re.compile(r"\d+(?:[.,:/-]\d+)*|[^\W\d_]+(?:['\u2019][^\W\d_]+)?|[€$£
 _ELIDED = re.compile(r"\b([ldjmnstc]|qu)'")
 _THOUSANDS = re.compile(r"(?<=\d)[.,](?=\d{3}(?!\d))")
 _CHINESE_GAPS = re.compile(r"[\s,.;:!?\u3001\u3002\uff0c\uff1a\uff1b\uff01\uff1f\"'\u201c\u201d]+")
+_CHINESE_NEGATION = re.compile("[不没未无别]")
 _LABEL = re.compile(r"^\s*([^:.!?\n]{1,40}):\s+(?=\S)")
 _MAX_CHARS = 600
 """A longer memory is never merged: it says more than one thing."""
@@ -182,6 +183,17 @@ def _chinese_form(text: str) -> StatementForm | None:
     for word in sorted(table.user | table.glue, key=len, reverse=True):
         plain = plain.replace(word, "")
     return ("zh", plain) if plain else None
+
+
+def has_negation(text: str) -> bool:
+    """Whether a text has a word of negation in one of the five languages."""
+    if _CHINESE_NEGATION.search(text):
+        return True
+    words = {word.casefold() for word in _WORD.findall(text.replace("\u2019", "'"))}
+    tables = _vocabulary().values()
+    return any(words & table.negations for table in tables) or any(
+        word.endswith("n't") or word.startswith("n'") for word in words
+    )
 
 
 def are_paraphrases(first: str, second: str, *, names: Collection[str] = ()) -> bool:

@@ -74,6 +74,11 @@ def _topics() -> dict[SensitiveTopic, _TopicCues]:
     return topics
 
 
+def has_read_lists() -> bool:
+    """Whether `sensitive_topic` reads no file any more, as it does the first time."""
+    return _topics.cache_info().currsize > 0
+
+
 # Cached, because every read in a group looks at the same memories again.
 @lru_cache(maxsize=8192)
 def sensitive_topic(text: str) -> SensitiveTopic | None:
@@ -86,9 +91,10 @@ def sensitive_topic(text: str) -> SensitiveTopic | None:
     plain = _QUOTES.sub("'", text)
     for short, long in _SHORT_FORMS:
         plain = short.sub(long, plain)
-    if looks_like_safety(plain):
-        return "health"
     forms = cue_forms(plain)
+    health = _topics()["health"]
+    if any(looks_like_safety(health.figurative.sub(" ", form)) for form in forms):
+        return "health"
     # Of each sentence: a memory may join two languages.
     parts = (*forms, *(sentence for form in forms for sentence in split_sentences(form)))
     languages = frozenset(language_of(part, unknown="en") for part in parts)

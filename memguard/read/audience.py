@@ -9,6 +9,7 @@ A memory is whole here. If one part of it is sensitive, the other parts are with
 because they would tell what they belong to.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast, get_args
@@ -16,7 +17,7 @@ from urllib.parse import unquote
 
 from memguard.errors import ErrorCode, InvalidInputError
 from memguard.local.adjudicator.people import about_whom
-from memguard.local.sensitivity import is_unread, sensitive_topic
+from memguard.local.sensitivity import has_read_lists, is_unread, sensitive_topic
 from memguard.methods.adjudication.recalled_units import units_of
 from memguard.methods.adjudication.tables import TableRow
 from memguard.normal_form import comparison_form
@@ -64,6 +65,8 @@ Names = frozenset[str]
 # Whose words these are is not a person, so only the namespace tells of an owner.
 _NOT_PERSONS = frozenset({"assistant", "tool"})
 _NOBODY: Names = frozenset()
+_MAX_RULED_INLINE = 2_000
+"""Characters of memories that are ruled on in the event loop, in at most 50 ms."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,6 +204,17 @@ def withhold(memories: Sequence[RecalledMemory], *, room: Room) -> Withholding:
         else:
             verdicts.append(_verdict(memory, row))
     return Withholding(permitted=tuple(permitted), verdicts=tuple(verdicts))
+
+
+async def withhold_in_room(memories: Sequence[RecalledMemory], *, room: Room) -> Withholding:
+    """As `withhold`, without blocking the event loop on many or long memories."""
+    if is_private(room.audience):
+        return withhold(memories, room=room)
+    is_short = sum(len(memory.text) for memory in memories) <= _MAX_RULED_INLINE
+    # The first time, the word lists are read from their file, which takes half a second.
+    if is_short and has_read_lists():
+        return withhold(memories, room=room)
+    return await asyncio.to_thread(withhold, memories, room=room)
 
 
 def rule_on_memory(memory: RecalledMemory, *, room: Room) -> TableRow | None:

@@ -60,7 +60,7 @@ from memguard.read.audience import (
     check_audience,
     room_of,
     with_withheld,
-    withhold,
+    withhold_in_room,
 )
 from memguard.read.recall import Recalled, recall, with_safety_k
 from memguard.schema.audience import Audience
@@ -232,7 +232,7 @@ async def admit(state: ReadGuardState, *, guard: ReadGuard) -> dict[str, Any]:
     start = time.monotonic()
     memories, room = state.recalled.memories, _room(state, guard=guard)
     # Before the method, so that no prompt has what a group may not see.
-    withholding = withhold(memories, room=room)
+    withholding = await withhold_in_room(memories, room=room)
     values = {
         "query": state.request.query,
         "memories": withholding.permitted,

@@ -204,7 +204,8 @@ class ReadSpec(Frozen):
     part_tokens: Annotated[int, Field(ge=200)] = 8000
     """Estimated tokens of units in one call; more units are split into several calls."""
     part_units: Annotated[int, Field(ge=1)] = 60
-    """Maximum number of units in one call; each takes a row of the answer."""
+    """Maximum number of units in one call; each takes a row of the answer. A quarter more where
+    the calls of a read would not take all units otherwise; the same holds for `part_tokens`."""
     max_calls: Annotated[int, Field(ge=3)] = 8
     """Maximum number of model calls in which units are judged, with repeated and continued ones.
     What does not fit, farthest from the query first, is not judged. The same limit holds for the

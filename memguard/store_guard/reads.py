@@ -14,8 +14,11 @@ from langgraph.store.base import BaseStore, SearchItem
 from memguard.errors import ConfigurationError, ErrorCode, StoreConfigurationError
 from memguard.journal.commit import Backing
 from memguard.journal.reads import ReadLog
+from memguard.namespaces import run_values
 from memguard.read.admission import Admission
+from memguard.read.audience import room_of, with_withheld, withhold_in_room
 from memguard.read.recall import memory_of
+from memguard.schema.audience import Audience
 from memguard.schema.failures import error_of
 from memguard.schema.memory import Conversation
 from memguard.schema.read import ReadReport, RecalledMemory, UnitVerdict
@@ -28,6 +31,7 @@ class ReadGate:
 
     backing: Backing
     admission: Admission
+    audience: Audience = "private"
 
     async def filter(
         self, query: str, items: Sequence[SearchItem], *, dialogue: Conversation
@@ -72,12 +76,20 @@ class ReadGate:
         now: datetime,
     ) -> tuple[UnitVerdict, ...]:
         """The units that may be used; they are returned after the receipt of the read is logged."""
+        room = room_of(default=self.audience, speaker=_asker(dialogue), run=run_values())
+        withholding = await withhold_in_room(memories, room=room)
         result = await self.admission.judge(
-            {"query": query, "memories": memories, "dialogue": dialogue, "now": now},
+            {
+                "query": query,
+                "memories": withholding.permitted,
+                "dialogue": dialogue,
+                "now": now,
+            },
             journal=self.backing.journal,
             seconds=self.admission.deadline,
         )
-        report: ReadReport = result.output["report"]
+        output = with_withheld(result.output, memories=memories, withholding=withholding, room=room)
+        report: ReadReport = output["report"]
         # What the deadline cut off is not on the graph's own report.
         failures = (*report.failures, *result.failures)
         update = {"flags": (*result.flags, *report.flags), "failures": failures}
@@ -86,7 +98,13 @@ class ReadGate:
         for error in map(error_of, result.failures):
             if isinstance(error, ConfigurationError):
                 raise error
-        return result.output["admitted"]
+        return output["admitted"]
+
+
+def _asker(dialogue: Conversation) -> str:
+    """The name of the user who spoke last; a search has no message of its own."""
+    names = [turn.speaker for turn in dialogue.turns if turn.role == "user"]
+    return names[-1] if names else ""
 
 
 def _require_ranked(store: BaseStore, items: Sequence[SearchItem]) -> None:

@@ -42,7 +42,9 @@ from memguard.methods.consistency_gate.config import ConsistencyGate
 from memguard.portal import run_sync
 from memguard.prompts import Prompt
 from memguard.read.admission import AdmissionLike, build_admission
+from memguard.read.audience import check_audience
 from memguard.redaction import Screen
+from memguard.schema.audience import Audience
 from memguard.schema.base import Namespace
 from memguard.schema.memory import Conversation
 from memguard.schema.receipt import Budget, Receipt
@@ -345,6 +347,7 @@ def guard_store(
     budget: Budget | None = None,
     read: "AdmissionLike | None" = None,
     screen: Screen = "secrets",
+    audience: Audience = "private",
     reconcile: ReconcileLike = False,
 ) -> GuardedStore:
     """A store that judges every write before it makes it.
@@ -373,6 +376,8 @@ def guard_store(
             graph of your own. By default searches are those of the wrapped store.
         screen: What keeps a write in quarantine, unjudged: `secrets`, `personal` for personal data
             as well, or `nothing`.
+        audience: Who reads what is found: `"private"` or `"group"`, unless the context of the run
+            says; it has an effect with `read` only.
         reconcile: Whether an admitted write is compared with the memories near it, so that a
             correction marks what it replaces, and a repeat is not written; or the settings.
 
@@ -413,7 +418,7 @@ def guard_store(
         admission = build_admission(
             read, models=stages, prompts={}, budget=budget, deadline=None, clock=backing.journal.now
         )
-        reads = ReadGate(backing=backing, admission=admission)
+        reads = ReadGate(backing=backing, admission=admission, audience=check_audience(audience))
     return GuardedStore(
         inner,
         gate=gate,

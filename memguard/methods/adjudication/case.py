@@ -15,6 +15,10 @@ INSTRUCTION_CHARS = 8_000
 UNITS_SHARE = 0.4
 """Share of a prompt that units may take before the case is shortened for them."""
 _MIN_CASE_CHARS = 1_000
+_MAX_ESCAPED = 6
+"""Characters that quoting makes of one, at most."""
+_LINE_CHARS = 60
+"""Characters of a quoted line in addition to its text, at most."""
 _QUERY_SHARE = 0.2
 _DIALOGUE_SHARE = 0.3
 """Of the room for the case; the rest is for evidence."""
@@ -63,7 +67,8 @@ def fit_case(case: ReadCase, *, max_chars: int) -> tuple[ReadCase, tuple[Flag, .
     A case that fits stays as it is. Otherwise a long query loses its middle, the dialogue its
     oldest turns, and evidence gets the rest of the room, in that order.
     """
-    if case_chars(case) <= max_chars:
+    # Most cases are short, and need not be written out to know it.
+    if _max_quoted(case) <= max_chars or case_chars(case) <= max_chars:
         return case, ()
     flags: list[Flag] = []
     query = _fit_text(case.query, max_chars=int(_QUERY_SHARE * max_chars))
@@ -80,6 +85,13 @@ def fit_case(case: ReadCase, *, max_chars: int) -> tuple[ReadCase, tuple[Flag, .
     if fitted.evidence != case.evidence:
         flags.append("evidence_cut")
     return fitted, tuple(flags)
+
+
+def _max_quoted(case: ReadCase) -> int:
+    """More characters than a case can take in a prompt."""
+    turns = sum(len(turn.content) + len(turn.speaker) + _LINE_CHARS for turn in case.dialogue)
+    evidence = sum(len(e.text) + len(e.source) + _LINE_CHARS for e in case.evidence)
+    return _MAX_ESCAPED * (len(case.query) + _LINE_CHARS + turns + evidence)
 
 
 def _fit_text(text: str, *, max_chars: int) -> str:

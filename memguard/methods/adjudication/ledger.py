@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from memguard.methods.adjudication.marks import marked_conflicts
 from memguard.methods.adjudication.rows import OTHER_TOPIC
 from memguard.methods.adjudication.ruling import Ruling, is_about_safety
+from memguard.schema.memory import same_text_form
 from memguard.schema.read import (
     Adjudication,
     Conflict,
@@ -116,7 +117,10 @@ def _conflicts_by_unit(conflicts: Sequence[Conflict]) -> dict[str, tuple[str, ..
 
 
 def _repeat(unit: Unit, verdict: UnitVerdict) -> UnitVerdict:
-    explanation = f"the same text as {verdict.unit.id}"
+    is_same = same_text_form(unit.text) == same_text_form(verdict.unit.text)
+    # A memory in other words is represented as a whole, by the first unit of the other one.
+    in_words = "the same text as" if is_same else "the same in other words as"
+    explanation = f"{in_words} {verdict.unit.id}"
     update = {"unit": unit, "withheld": "duplicate", "position": None, "explanation": explanation}
     return verdict.model_copy(update=update)
 

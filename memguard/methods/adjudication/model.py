@@ -29,7 +29,7 @@ from memguard.methods.adjudication.answers import (
     without_fields,
 )
 from memguard.methods.adjudication.asking import AskResult, PartialParser, ask_until, gather_all
-from memguard.methods.adjudication.case import UNITS_SHARE, case_chars, fit_case
+from memguard.methods.adjudication.case import UNITS_SHARE, fit_case
 from memguard.methods.adjudication.parts import clip_quoted, split_parts
 from memguard.methods.adjudication.rendering import (
     case_slots,
@@ -48,6 +48,9 @@ from memguard.schema.units import FactorAttributes, Scheme, Unit, UnitAttributes
 # One per process: it loads its embedder at the first read, which takes time and memory.
 _local_adjudicator = cache(LocalAdjudicator)
 
+_FULL_PART = 1.25
+"""How much larger a call may be where a read would need more of them than it may make. An answer of
+75 rows still fits into one reply."""
 _MAX_STATEMENT_CHARS = 400
 """Characters of a statement; what two memories disagree about is near their beginning."""
 
@@ -190,25 +193,28 @@ class _Run:
         self.prompt = self.adjudicator.prompts[self.scheme]
         self.names = names_of(self.units)
         self.lines = self._lines_of(self.units)
-        self.room = self._fit()
         self.slots = case_slots(self.case)
+        self.room = self._fit()
+        self.lines = self._fitting(self.units, self.lines, room=self.room)
 
     def _fit(self) -> int:
         """Shorten the case where it is too long; returns the characters for units in a prompt."""
         free = self.spec.prompt_chars - len(self.prompt.system) - len(self.prompt.user)
         needed = sum(map(len, self.lines)) + len(self.lines)
         for_units = min(needed, int(UNITS_SHARE * self.spec.prompt_chars))
-        # Only a prompt with longer instructions than those that ship needs this.
-        self.case, flags = fit_case(self.case, max_chars=max(1_000, free - for_units))
-        self.flags += flags
-        return max(for_units, free - case_chars(self.case))
+        taken = sum(map(len, self.slots.values()))
+        if taken > free - for_units:
+            # Only a prompt with longer instructions than those that ship needs this.
+            self.case, flags = fit_case(self.case, max_chars=max(1_000, free - for_units))
+            self.slots = case_slots(self.case)
+            self.flags += flags
+        return max(for_units, free - sum(map(len, self.slots.values())))
 
     def _lines_of(self, units: Sequence[Unit]) -> list[str]:
         return prompt_lines(units, names=self.names, authorship=self.spec.authorship)
 
-    def _fitting_lines(self, units: Sequence[Unit], *, room: int) -> list[str]:
+    def _fitting(self, units: Sequence[Unit], lines: list[str], *, room: int) -> list[str]:
         """The lines of units, of which one that is too long for a prompt loses its middle."""
-        lines = self._lines_of(units)
         if all(len(line) < room for line in lines):
             return lines
         self.flags.append("prompt_shortened")
@@ -228,17 +234,12 @@ class _Run:
 
     async def finish(self) -> Adjudication:
         """Ask what is needed, and combine the answers."""
-        self.lines = self._fitting_lines(self.units, room=self.room)
-        split = split_parts(
-            self.units,
-            costs=line_costs(self.lines),
-            max_tokens=self.spec.part_tokens,
-            max_items=self.spec.part_units,
-            chars=[len(line) + 1 for line in self.lines],
-            max_chars=self.room,
-        )
         # One call is left to repeat or to continue another one.
-        askable, rest = split[: self.spec.max_calls - 1], split[self.spec.max_calls - 1 :]
+        max_parts = self.spec.max_calls - 1
+        split = self._split(self.units, self.lines)
+        if len(split) > max_parts:
+            split = self._split(self.units, self.lines, factor=_FULL_PART)
+        askable, rest = split[:max_parts], split[max_parts:]
         parts = await gather_all([self._ask(part, repair=self.spec.repair) for part in askable])
         again = await self._ask_again(parts)
         # What was judged once is not replaced: a second answer counts for the missing rows alone.
@@ -263,6 +264,19 @@ class _Run:
             notes=tuple(dict.fromkeys(self.notes)),
         )
 
+    def _split(
+        self, units: Sequence[Unit], lines: Sequence[str], *, factor: float = 1.0
+    ) -> tuple[tuple[Unit, ...], ...]:
+        """The units of each call; with a factor, as many times the units and tokens in one."""
+        return split_parts(
+            units,
+            costs=line_costs(lines),
+            max_tokens=int(factor * self.spec.part_tokens),
+            max_items=int(factor * self.spec.part_units),
+            chars=[len(line) + 1 for line in lines],
+            max_chars=self.room,
+        )
+
     def _left_over(self, parts: Sequence[Sequence[Unit]]) -> tuple[Row, ...]:
         """The rows of units for which there is no call; policy treats them as not judged."""
         units = [unit for part in parts for unit in part]
@@ -277,7 +291,8 @@ class _Run:
         self.calls += 1
         # The lines of all units exist already: they were needed to split the units into parts.
         is_whole = len(units) == len(self.units)
-        lines = self.lines if is_whole else self._fitting_lines(units, room=self.room)
+        lines = self.lines if is_whole else self._lines_of(units)
+        lines = self._fitting(units, lines, room=self.room)
         form = answer_form(self.scheme, self.spec.unasked)
         parser = PartialParser(form, name="units")
         result = await ask_until(
@@ -349,17 +364,8 @@ class _Run:
         if lost and not any(part.continues for part in open_parts):
             middle = -(-len(missing) // 2)
             return [tuple(half) for half in (missing[:middle], missing[middle:]) if half]
-        lines = self._fitting_lines(missing, room=self.room)
-        return list(
-            split_parts(
-                missing,
-                costs=line_costs(lines),
-                max_tokens=self.spec.part_tokens,
-                max_items=self.spec.part_units,
-                chars=[len(line) + 1 for line in lines],
-                max_chars=self.room,
-            )
-        )
+        lines = self._fitting(missing, self._lines_of(missing), room=self.room)
+        return list(self._split(missing, lines))
 
     async def _find_conflicts(self, rows: Sequence[Row]) -> list[Conflict]:
         """Compare every unit with every other one, as far as calls are left."""

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from memguard.instructions import find_instruction
 from memguard.local.pieces import looks_like_safety, whole, with_span
 from memguard.local.statements import split_sentences
-from memguard.methods.adjudication.clusters import representatives
+from memguard.methods.adjudication.clusters import has_read_tables, representatives
 from memguard.methods.adjudication.marks import is_past, store_marks
 from memguard.schema.base import is_blank
 from memguard.schema.memory import same_text_form
@@ -15,6 +16,8 @@ from memguard.schema.read import ReadSpec, RecalledMemory
 from memguard.schema.relevance_gate import RelevanceGate
 from memguard.schema.units import Instruction, Piece, Pieces, Unit
 
+_MAX_COMPARED_INLINE = 40
+"""Memories that are compared on the event loop, in about 20 ms."""
 _MAX_SCANNED_INLINE = 10_000
 """Characters that are scanned for instructions on the event loop, in about 30 ms."""
 
@@ -36,6 +39,41 @@ def _find_instructions(texts: Iterable[str]) -> dict[str, Instruction]:
         if (instruction := find_instruction(text)) is not None:
             instructions[text] = instruction
     return instructions
+
+
+async def once_each(
+    memories: Sequence[RecalledMemory], *, paraphrases: bool
+) -> tuple[RecalledMemory, ...]:
+    """The memories that are judged: one of each text, and with `paraphrases` of each statement."""
+    firsts, _ = distinct(memories)
+    if not paraphrases:
+        return firsts
+    if _may_block(firsts):
+        return (await asyncio.to_thread(representatives, firsts))[0]
+    return representatives(firsts)[0]
+
+
+async def units_in_read(
+    memories: Sequence[RecalledMemory],
+    *,
+    instructions: Mapping[str, Instruction],
+    pieces: Mapping[str, Pieces] | None = None,
+    paraphrases: bool = False,
+) -> dict[str, Any]:
+    """As `units_with_repeats`, without blocking the event loop."""
+    work = partial(
+        units_with_repeats,
+        memories,
+        instructions=instructions,
+        pieces=pieces,
+        paraphrases=paraphrases,
+    )
+    return await asyncio.to_thread(work) if paraphrases and _may_block(memories) else work()
+
+
+def _may_block(memories: Sequence[RecalledMemory]) -> bool:
+    # Half a millisecond for a new memory, and once the tables of words are read.
+    return not has_read_tables() or len(memories) > _MAX_COMPARED_INLINE
 
 
 def units_with_repeats(

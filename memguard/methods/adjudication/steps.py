@@ -27,8 +27,8 @@ from memguard.methods.adjudication.ledger import Costs, compile_ledger
 from memguard.methods.adjudication.marks import may_be_about_past
 from memguard.methods.adjudication.recalled_units import (
     instructions_in,
+    units_in_read,
     units_to_judge,
-    units_with_repeats,
 )
 from memguard.methods.adjudication.rendering import (
     estimate_tokens,
@@ -88,7 +88,7 @@ class Steps:
         # The first step of its graph: flags and notes of an earlier run of the thread are dropped.
         fresh = {"flags": (), "notes": (), "seconds": 0.0}
         instructions = await instructions_in(state.memories, spec=self.spec)
-        entries = units_with_repeats(
+        entries = await units_in_read(
             state.memories,
             instructions=instructions,
             paraphrases=self.spec.merge_paraphrases,
@@ -248,7 +248,7 @@ async def read_without_adjudicator(values: Mapping[str, Any], *, steps: Steps) -
     """
     state = ReadState.model_validate(dict(values))
     instructions = await instructions_in(state.memories, spec=steps.spec)
-    units = units_with_repeats(
+    units = await units_in_read(
         state.memories,
         instructions=instructions,
         paraphrases=steps.spec.merge_paraphrases,

@@ -30,16 +30,15 @@ from memguard.local.adjudicator import LocalDecomposer
 from memguard.local.pieces import REFUSED, pieces_key, problem_of, whole, with_span
 from memguard.local.relevance.leave_out import OtherTopics
 from memguard.methods.adjudication.asking import PartialParser, ask_until, gather_all
-from memguard.methods.adjudication.clusters import representatives
 from memguard.methods.adjudication.marks import may_be_about_past
 from memguard.methods.adjudication.model import create_adjudicator
 from memguard.methods.adjudication.parts import split_parts
 from memguard.methods.adjudication.recalled_units import (
-    distinct,
     instructions_in,
+    once_each,
+    units_in_read,
     units_of,
     units_to_judge,
-    units_with_repeats,
 )
 from memguard.methods.adjudication.rendering import estimate_tokens, quote_marked
 from memguard.methods.adjudication.state import ReadState
@@ -82,9 +81,8 @@ async def decompose(
 ) -> dict[str, Any]:
     """Split the memories that will be judged into units; cached ones cost nothing."""
     start = time.monotonic()
-    memories, _ = distinct(state.memories)
-    if steps.spec.merge_paraphrases:
-        memories, _ = representatives(memories)
+    paraphrases = steps.spec.merge_paraphrases
+    memories = await once_each(state.memories, paraphrases=paraphrases)
     instructions = await instructions_in(state.memories, spec=steps.spec)
     # Others are denied unjudged, so their units are never needed.
     past = may_be_about_past(state.query, spec=steps.spec)
@@ -119,11 +117,11 @@ async def decompose(
         *(entry.note for entry in pieces.values()),
     ]
     return {
-        **units_with_repeats(
+        **await units_in_read(
             state.memories,
             instructions=instructions,
             pieces=pieces,
-            paraphrases=steps.spec.merge_paraphrases,
+            paraphrases=paraphrases,
         ),
         "decomposition": decomposition,
         "decomposed": len(new),

@@ -3,23 +3,31 @@
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.store.memory import InMemoryStore
 
+from memguard import create_memory_agent, create_write_guard, guard_store
+from memguard.agent import AgentContext
 from memguard.errors import ErrorCode, GuardError, InvalidInputError
 from memguard.methods.adjudication.state import ReadInput, ReadOutput, ReadState
 from memguard.methods.factor_compiled import create_factor_compiled_graph
+from memguard.middleware import MemguardMiddleware
 from memguard.read.audience import read_participants, room_of, withhold
 from memguard.read.graph import create_read_guard
+from memguard.schema.audience import Audience
 from memguard.schema.memory import Provenance, SaidBy
 from memguard.schema.read import FactorCompiled, PermissionSemantic, RecalledMemory
 from memguard.schema.relevance_gate import RelevanceGate
+from memguard.stores import ChromaStore
+from memguard.testing import ScriptedChatModel
 from memguard.testing.embeddings import HashEmbeddings
 from tests.unit.read.read_scripts import ENTRY, UNIT, reader
 
@@ -128,7 +136,7 @@ def test_a_fallback_and_a_missing_verdict_show_a_group_no_safety_constraint() ->
 
 def test_the_input_decides_before_the_run_and_the_run_before_the_guard() -> None:
     guard = create_read_guard(reader(), store=store_of([HEALTH]), namespace=ANA, audience="group")
-    private = {"configurable": {"audience": "private"}}
+    private: Any = {"configurable": {"audience": "private"}}
     assert HEALTH not in guard.invoke({"query": QUERY})["memory_context"]
     assert HEALTH in guard.invoke({"query": QUERY}, private)["memory_context"]
     group = guard.invoke({"query": QUERY, "audience": "group"}, private)
@@ -290,3 +298,64 @@ def test_no_verdict_shows_a_group_what_is_sensitive_or_of_another(  # noqa: PLR0
         assert not any(text in seen for text in texts)
     read = output["read"]
     assert {v.unit.memory_id for v in read.ledger.verdicts} == {m.id for m in read.memories}
+
+
+def test_a_guarded_store_gives_a_group_what_it_may_see() -> None:
+    store = store_of([HEALTH, PLAIN])
+    audiences: tuple[tuple[Audience, int], ...] = (("private", 2), ("group", 1))
+    for audience, count in audiences:
+        guarded = guard_store(
+            store, model=reader(), gates=[], read=PermissionSemantic(), audience=audience
+        )
+        results = guarded.search(ANA, query=QUERY)
+        assert len(results) == count
+        assert (HEALTH in [item.value["content"] for item in results]) is (count == 2)
+
+
+def test_an_agent_and_the_middleware_pass_the_audience_on() -> None:
+    context = {"user_id": "ana", "audience": "group", "participants": ["ana", "rui"]}
+    asks: Any = {"messages": [HumanMessage(QUERY)]}
+    runs: tuple[tuple[Audience | None, Any], ...] = (
+        ("group", {"user_id": "ana"}),
+        (None, context),
+    )
+    for fixed, run in runs:
+        answering = ScriptedChatModel(["Gladly."])
+        agent: Any = create_memory_agent(
+            answering,
+            judge=reader(),
+            store=store_of([HEALTH, PLAIN]),
+            write=False,
+            audience=fixed,
+        )
+        read = agent.invoke(asks, context=run)["read"]
+        assert rows_of(read) == {HEALTH: "audience-health"}
+        assert HEALTH not in prompts_of(answering)
+        middleware = MemguardMiddleware(
+            reader(), store=store_of([HEALTH, PLAIN]), write=False, audience=fixed
+        )
+        host: Any = create_agent(
+            ScriptedChatModel(["Gladly."]), middleware=[middleware], context_schema=AgentContext
+        )
+        reports = host.invoke(asks, context=run)["memguard"]
+        assert rows_of(reports[middleware.name]["read"]) == {HEALTH: "audience-health"}
+
+
+def test_the_write_guard_records_who_said_a_memory(tmp_path: Path) -> None:
+    with ChromaStore.local(tmp_path, embed=HashEmbeddings(dims=64)) as store:
+        writer = create_write_guard("local", store=store, namespace=("memories", "team"))
+        turns = [
+            {"role": "user", "speaker": "Ana", "content": "I like hiking in the mountains."},
+            {"role": "user", "speaker": "Rui", "content": "I prefer the sea to the mountains."},
+        ]
+        writer.invoke({"messages": turns})
+        stored = store.search(("memories", "team"), limit=10)
+        speakers = {item.value["memguard"].get("speaker") for item in stored}
+        assert speakers == {"Ana", "Rui"}
+        guard = create_read_guard(
+            reader(), store=store, namespace=("memories", "team"), audience="group"
+        )
+        output = guard.invoke({"messages": [HumanMessage("A trip for me?", name="Rui")]})
+        assert "sea" in output["memory_context"]
+        assert "hiking" not in output["memory_context"]
+        assert set(rows_of(output["read"]).values()) == {"audience-other-owner"}

@@ -3,19 +3,24 @@
 import json
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.store.memory import InMemoryStore
 
+from memguard.local import paraphrases, sensitivity
+from memguard.methods.adjudication import clusters
 from memguard.methods.adjudication.case import case_chars, fit_case
+from memguard.methods.adjudication.clusters import representatives
 from memguard.methods.adjudication.truncated import entries_before_end
 from memguard.methods.permission_semantic import create_permission_semantic_graph
 from memguard.read.graph import create_read_guard
 from memguard.schema.memory import Turn
-from memguard.schema.read import Evidence, PermissionSemantic, ReadCase
+from memguard.schema.read import Evidence, PermissionSemantic, ReadCase, RecalledMemory
 from memguard.testing import ScriptedChatModel
 from memguard.testing.embeddings import HashEmbeddings
 from tests.unit.read.read_scripts import SITUATION, UNIT, units_in
@@ -127,9 +132,9 @@ def test_what_does_not_fit_in_the_calls_is_named_as_not_judged() -> None:
     assert len(counting.asked) == 7
     verdicts = out["ledger"].verdicts
     rows = [verdict.row for verdict in verdicts]
-    assert rows == ["fact"] * 140 + ["not-judged"] * 60
+    assert rows == ["fact"] * 175 + ["not-judged"] * 25
     assert "adjudication_partial" in out["report"].flags
-    assert "60 units were not judged: they do not fit in 8 calls" in out["report"].notes
+    assert "25 units were not judged: they do not fit in 8 calls" in out["report"].notes
 
 
 def test_a_truncated_answer_is_continued_for_the_missing_units_only() -> None:
@@ -261,6 +266,37 @@ def test_every_memory_is_accounted_for(
     assert len(out["admitted"]) + len(out["withheld"]) == len(out["ledger"].verdicts)
 
 
+PAIRS = [
+    json.loads(line)
+    for line in (Path(__file__).parents[2] / "data" / "paraphrases.jsonl")
+    .read_text(encoding="utf-8")
+    .splitlines()
+]
+
+
+def merged(first: str, second: str) -> bool:
+    texts = (RecalledMemory(text=first), RecalledMemory(text=second))
+    return len(representatives(texts)[0]) == 1
+
+
+@pytest.mark.parametrize("pair", [pair for pair in PAIRS if not pair["same"]], ids=str)
+def test_conflicting_values_are_never_merged(pair: dict[str, str]) -> None:
+    assert not merged(pair["a"], pair["b"])
+
+
+def test_paraphrases_are_merged() -> None:
+    same = [pair for pair in PAIRS if pair["same"]]
+    assert sum(merged(pair["a"], pair["b"]) for pair in same) >= 0.95 * len(same)
+
+
+def test_merging_is_never_through_a_third_memory() -> None:
+    texts = ["I live in Porto.", "The user lives in Porto.", "I live in Lyon.", "I'm in Lyon."]
+    firsts, others = representatives([RecalledMemory(text=text) for text in texts])
+    for first in firsts:
+        assert all(merged(first.text, other.text) for other in others.get(first.id, ()))
+    assert sum(len(group) for group in others.values()) + len(firsts) == len(texts)
+
+
 _LONG = st.text(alphabet='ab\n"\\é汉', max_size=400)
 
 
@@ -297,3 +333,17 @@ def test_the_rows_before_the_end_of_an_answer_are_whole(length: int) -> None:
     else:
         assert entries["units"] == rows[: len(entries["units"])]
         assert entries["situation"] == {"target": "user"}
+
+
+async def test_the_first_read_of_a_process_reads_no_file_in_the_event_loop() -> None:
+    # The suite fails a test in which the loop is blocked.
+    clusters._tables.clear()  # pyright: ignore[reportPrivateUsage]
+    paraphrases._vocabulary.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    paraphrases.statement_form.cache_clear()
+    sensitivity._topics.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    sensitivity.sensitive_topic.cache_clear()
+    guard = create_read_guard(
+        Counting().model, store=filled(["The user rows."]), namespace=NAMESPACE, audience="group"
+    )
+    output = await guard.ainvoke({"query": "What do I do for sport?"})
+    assert "The user rows." in output["memory_context"]
