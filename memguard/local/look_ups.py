@@ -11,9 +11,12 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from memguard.local.languages import Language, language_of
+from memguard.local.languages import Language, language_of, words_of_grammar
 from memguard.normal_form import comparison_form
 from memguard.schema.read import Lookup
+
+# Read now, with the module: a query is read in the event loop, where reading a file would block.
+words_of_grammar("en")
 
 _MAX_CHARS = 2_000
 """Characters of a request that are read: the end of it, where the question is."""

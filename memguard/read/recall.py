@@ -269,7 +269,8 @@ def add_page(
     items = [item for item in page if tuple(item.namespace) == search.namespace]
     last_match = -1
     for index, item in enumerate(items):
-        if search.for_query and not search.full:
+        # The page is there already: what was superseded may stand behind the last text needed.
+        if search.for_query and (past or not search.full):
             _add_nearest(search, memory_of(item, now=now), spec=spec, counts=counts, past=past)
         if search.for_safety and looks_like_safety(text_of(item.value)):
             last_match = index
@@ -311,7 +312,7 @@ def _add_nearest(
         counts["outside"] += 1
     elif memory.score is not None and memory.score < spec.min_score:
         counts["below"] += 1
-    else:
+    elif is_over or not search.full:
         texts = search.past if is_over else search.nearest
         texts.setdefault(same_text_form(memory.text), []).append(memory)
 
