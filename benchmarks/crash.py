@@ -128,7 +128,13 @@ async def _facts(
     """Write batches of facts through the guard for ever."""
     model = ScriptedChatModel(rules=[("<memory>", _verdict)])
     guard = create_write_guard(
-        model, store=store, namespace=NAMESPACE, gates=[ConsistencyGate(k=1)], receipts=journal
+        model,
+        store=store,
+        namespace=NAMESPACE,
+        gates=[ConsistencyGate(k=1)],
+        # `correct` has corrections; here, each call would be another answer to script.
+        reconcile=False,
+        receipts=journal,
     )
     while True:
         life = chance.getrandbits(60)

@@ -285,6 +285,8 @@ def vacuum_chroma(folder: Path, *, seconds: float, settle_seconds: float = 0.0) 
     import shutil  # noqa: PLC0415
     import sqlite3  # noqa: PLC0415
 
+    # SQLite takes a whole path only.
+    folder = folder.resolve()
     # Listed first: a collection that is created meanwhile has its row before its folder.
     indexes = [path for path in folder.iterdir() if _UUID.fullmatch(path.name)]
     database = (folder / "chroma.sqlite3").as_uri() + "?mode=rw"
@@ -319,18 +321,21 @@ def blank_unused_part(index: Path) -> None:
     Chroma writes it as it was allocated, with whatever the process had in that memory before, which
     may be text. A file of another layout is left alone.
     """
-    header, data = index / "header.bin", index / "data_level0.bin"
-    if not header.exists() or not data.exists():
+    header = index / "header.bin"
+    if not header.exists():
         return
     beginning = header.read_bytes()[: _INDEX_HEADER.size]
     if len(beginning) < _INDEX_HEADER.size:
         return
     version, _, capacity, count, size = _INDEX_HEADER.unpack(beginning)
-    if version != 1 or data.stat().st_size != capacity * size:
-        return
-    with data.open("r+b") as file:
-        file.seek(count * size)
-        file.write(bytes((capacity - count) * size))
+    # The second file has the number of bytes of each element's links, four bytes each.
+    for name, row in (("data_level0.bin", size), ("length.bin", 4)):
+        path = index / name
+        if version != 1 or not path.exists() or path.stat().st_size != capacity * row:
+            continue
+        with path.open("r+b") as file:
+            file.seek(count * row)
+            file.write(bytes((capacity - count) * row))
 
 
 def download_chroma_minilm() -> Path:

@@ -70,11 +70,11 @@ def import_file(
     """
     from typing import cast
 
-    from memguard.memories.imports import OnConflict
+    from memguard.memories.imports import OnImportConflict
 
     with open_memories(store, embed=embed, user=user, namespace=namespace, create=True) as memories:
         report = memories.import_(
-            file, actor=actor_of(actor), on_conflict=cast("OnConflict", on_conflict)
+            file, actor=actor_of(actor), on_conflict=cast("OnImportConflict", on_conflict)
         )
     if as_json:
         print_json(report)

@@ -54,8 +54,9 @@ def forget(
     actor: options.ActorOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Erase a user's memories, one memory, or all with some text, and all that repeats them.
+    """Erase memories for good, after a count.
 
+    That is a user's memories, one memory, or all with some text, and all that repeats them.
     `--user` or `--namespace` alone means everything there; with `--memory` or `--contains`, they
     say where to look. This cannot be undone.
     """

@@ -20,6 +20,7 @@ OUTCOME_STYLES = {
     "quarantined": "yellow",
     "rejected": "red",
     "refused": "dim red",
+    "deleted": "dim red",
     "undone": "cyan",
     "unjudged": "magenta",
 }

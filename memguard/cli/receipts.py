@@ -26,7 +26,9 @@ def list_receipts(
     store: options.StoreOption = "memory",
     outcome: Annotated[
         str | None,
-        typer.Option(help="Only stored, duplicate, quarantined, rejected or refused."),
+        typer.Option(
+            help="Only stored, duplicate, quarantined, rejected, refused, deleted or undone."
+        ),
     ] = None,
     run: Annotated[str | None, typer.Option(help="Only the run with this id.")] = None,
     user: options.UserOption = None,

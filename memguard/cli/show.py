@@ -39,7 +39,7 @@ _WITHHELD = {
     "max_tokens": "permitted, but the section is full (max_tokens); ",
 }
 _UNJUDGED = "possible constraints and preferences are background, the rest stays out"
-_FLAGS = {
+FLAGS = {
     "recall_failed": "memories could not be read",
     "recall_late": "memories could not be read in time",
     "adjudication_failed": f"nothing was judged: {_UNJUDGED}",
@@ -49,8 +49,13 @@ _FLAGS = {
     "budget_spent": "the budget was spent before all was judged",
     "decomposition_failed": "some memories were judged whole",
     "evidence_cut": "only a part of the evidence was used",
+    "decomposition_refused": "some memories were judged whole, as their pieces did not fit them",
+    "instruction_withheld": "a memory instructs the assistant; look at where it came from",
+    "audience_withheld": "memories were left out because others will read the answer",
+    "prompt_shortened": "only a part of the query, the dialogue or a long memory was used",
     "limits_exceeded": "the constraints alone exceed the limits of the section",
 }
+"""What each flag of a read says, for a person."""
 _TARGETS = {"user": "the user", "third_party": "another person", "world": "nobody in particular"}
 _SELF_EXPLAINING = frozenset({"epistemic", "temporality", "temporal"})
 """Attributes whose value is clear without their name."""
@@ -351,7 +356,7 @@ def _print_end(read: "ReadReport") -> None:
     for flag in read.flags:
         # A note of the local adjudicator explains its flag in more detail.
         if flag != "local_adjudicator":
-            out.print(f"note: {flag}: {_FLAGS[flag]}")
+            out.print(f"note: {flag}: {FLAGS[flag]}")
     for failure in read.failures:
         out.print(f"not done: {failure.step}: {failure.code} {failure.message}")
     for note in read.notes:

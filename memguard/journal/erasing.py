@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from memguard.journal.erasure import erase_text
+from memguard.journal.erasure import drop_index, erase_text
 from memguard.journal.events import add_event, to_json, utc_text
 from memguard.journal.traces import ItemText, Traces, find_traces
 from memguard.schema.forgetting import ForgetSelection, ForgettingReceipt
@@ -125,6 +125,7 @@ def erase_traces(
 
 def end_forgetting(db: sqlite3.Connection, forgetting_id: str) -> None:
     """Log that a forgetting is complete; from then on no row may be erased in its name."""
+    drop_index()
     _set_state(db, forgetting_id, "done")
 
 

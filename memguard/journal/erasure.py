@@ -6,9 +6,10 @@ whole. What the document itself decided on, its own candidate and record, is nev
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from functools import lru_cache
+from typing import Any, NamedTuple, cast
 
 from memguard.local.languages import words_of_grammar
 from memguard.normal_form import comparison_form
@@ -22,6 +23,7 @@ _FREE_TEXT = frozenset(
     {"explanation", "reason", "content", "notes", "evidence", "context", "query", "text"}
 )
 """Fields with text for a person; codes such as `supported` are in others."""
+_MARKS = frozenset({"changes", "lifecycle"})
 _WORD = re.compile(r"[^\W_]+")
 # Chinese and Japanese have no spaces between words, so pairs of characters stand for words.
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
@@ -77,9 +79,37 @@ def repeats(text: str, quotes: Quotes) -> bool:
         text in quotes.ids
         or form in quotes.texts
         or any(needle in form for needle in quotes.needles)
-        or any(_has(form, quote) for quote in quotes.texts)
+        or any(_has(form, quote) for quote in _possible(form, quotes.texts))
         or not quotes.words.isdisjoint(words_of(text))
     )
+
+
+def _possible(form: str, texts: frozenset[str]) -> Iterator[str]:
+    """The quotes that a form may have in it: there may be thousands of quotes, and of forms."""
+    by_word, unspaced = _indexed(texts)
+    yield from unspaced
+    if by_word:
+        for word in set(_WORD.findall(form)):
+            yield from by_word.get(word, ())
+
+
+@lru_cache(maxsize=8)
+def _indexed(texts: frozenset[str]) -> tuple[dict[str, list[str]], list[str]]:
+    """Quotes by their longest word, and those without spaces between words."""
+    by_word: dict[str, list[str]] = {}
+    unspaced: list[str] = []
+    for text in texts:
+        words = _WORD.findall(text)
+        if _UNSPACED.search(text) or not words:
+            unspaced.append(text)
+        else:
+            by_word.setdefault(max(words, key=len), []).append(text)
+    return by_word, unspaced
+
+
+def drop_index() -> None:
+    """Forget the texts that were looked for last, which are in memory until then."""
+    _indexed.cache_clear()
 
 
 def _has(form: str, quote: str) -> bool:
@@ -114,45 +144,64 @@ def erase_text(text: str, quotes: Quotes, *, originals: Iterable[str] = ()) -> s
     if not repeats(text, quotes):
         return text
     shorter = text
-    for original in originals:
+    for original in sorted(originals, key=len, reverse=True):
         shorter = shorter.replace(original, FORGOTTEN) if original else shorter
     return FORGOTTEN if repeats(shorter, quotes) else shorter
 
 
-def erase_quotes(document: Any, quotes: Quotes, *, originals: Iterable[str] = ()) -> Any:
-    """The document of a receipt or an event without the quotes; the same object if it has none."""
-    ordered = sorted(originals, key=len, reverse=True)
-    return _erased(document, quotes, ordered, is_free=False)
+def erase_quotes(
+    document: Any,
+    quotes: Quotes,
+    *,
+    originals: Iterable[str] = (),
+    mark_quotes: Quotes | None = None,
+) -> Any:
+    """The document of a receipt or an event without the quotes; the same object if it has none.
+
+    Args:
+        document: The document.
+        quotes: What is to be erased.
+        originals: As in `erase_text`.
+        mark_quotes: What is to be erased from the changes of other memories, if it is more: they
+            have to stay equal to the marks in the store.
+    """
+    return _erased(document, _Rule(quotes, mark_quotes or quotes, tuple(originals)), is_free=False)
 
 
-def _erased(part: Any, quotes: Quotes, originals: list[str], *, is_free: bool) -> Any:
+class _Rule(NamedTuple):
+    """The arguments of `erase_quotes`."""
+
+    quotes: Quotes
+    mark_quotes: Quotes
+    originals: tuple[str, ...]
+
+
+def _erased(part: Any, rule: _Rule, *, is_free: bool) -> Any:
     if isinstance(part, str):
-        if part in quotes.ids:
+        if part in rule.quotes.ids:
             return FORGOTTEN
-        return erase_text(part, quotes, originals=originals) if is_free else part
+        return erase_text(part, rule.quotes, originals=rule.originals) if is_free else part
     if isinstance(part, list):
         old = cast("list[Any]", part)
-        new = [_erased(entry, quotes, originals, is_free=is_free) for entry in old]
+        new = [_erased(entry, rule, is_free=is_free) for entry in old]
         return new if new != old else old
     if isinstance(part, Mapping):
-        fields = cast("Mapping[str, Any]", part)
-        return _erased_fields(fields, quotes, originals, is_free=is_free)
+        return _erased_fields(cast("Mapping[str, Any]", part), rule, is_free=is_free)
     return part
 
 
-def _erased_fields(
-    fields: Mapping[str, Any], quotes: Quotes, originals: list[str], *, is_free: bool
-) -> Mapping[str, Any]:
+def _erased_fields(fields: Mapping[str, Any], rule: _Rule, *, is_free: bool) -> Mapping[str, Any]:
     is_record = "provenance" in fields
     erased: dict[str, Any] = {}
     for name, field in fields.items():
         if not is_free and (name in _PROTECTED or (is_record and name in {"text", "key"})):
             erased[name] = field
             continue
-        # Codes of a decision stay; a code is one word without a space.
         free = is_free or name in _FREE_TEXT
+        # The reason of a decision is a code.
         if name == "reason" and isinstance(field, str) and "outcome" in fields:
             free = False
-        label = FORGOTTEN if is_free and repeats(name, quotes) else name
-        erased[label] = _erased(field, quotes, originals, is_free=free)
+        inner = rule._replace(quotes=rule.mark_quotes) if name in _MARKS else rule
+        label = FORGOTTEN if is_free and repeats(name, rule.quotes) else name
+        erased[label] = _erased(field, inner, is_free=free)
     return erased if erased != fields else fields

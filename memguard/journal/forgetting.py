@@ -5,11 +5,13 @@ records are changed and the records are deleted, then the log loses its text, an
 that store and log keep of deleted rows. `recover` completes what was interrupted.
 """
 
+import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol, cast, runtime_checkable
+from pathlib import Path
+from typing import Any, cast
 
 from langgraph.store.base import BaseStore, Item, PutOp, SearchOp
 
@@ -24,13 +26,14 @@ from memguard.journal.erasing import (
     start_forgetting,
     unfinished_forgettings,
 )
-from memguard.journal.erasure import FORGOTTEN, Quotes, erase_text, repeats
+from memguard.journal.erasure import FORGOTTEN, erase_text
+from memguard.journal.fulfilment import repeat_changes
 from memguard.journal.journal import Journal
 from memguard.journal.receipts import ACTOR
 from memguard.journal.storing import (
+    ErasingStore,
     NamespacedKey,
     call_or_advise,
-    default_ttl,
     get_items,
     owner_of,
 )
@@ -39,7 +42,8 @@ from memguard.schema.base import Namespace
 from memguard.schema.forgetting import ForgetReport as ForgetReport  # noqa: PLC0414 - the public place
 from memguard.schema.forgetting import ForgetSelection as ForgetSelection  # noqa: PLC0414
 from memguard.schema.forgetting import ForgettingReceipt
-from memguard.schema.memory import Lifecycle, lifecycle_of, with_lifecycle
+from memguard.schema.memory import Lifecycle, lifecycle_of
+from memguard.schema.relations import RecordChange
 
 _BATCH = 500
 _ADVICE = "the forgetting is in the receipt log, and the next `recover` completes it"
@@ -47,15 +51,6 @@ _LOG_BUSY = (
     "another process reads the receipt log: the erased text stays in its write-ahead log until "
     "that process is done; forget once more, or open and close the log"
 )
-
-
-@runtime_checkable
-class ErasingStore(Protocol):
-    """A store that can remove what it keeps of deleted items."""
-
-    async def aerase(self) -> tuple[str, ...]:
-        """Remove it, and return what remains to be done, in one line each."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,7 +103,7 @@ async def forget(
     forgetting_id, traces = await journal.awrite(
         start_forgetting, selection, view.texts, actor=actor, reason=reason, at=journal.now()
     )
-    await _erase_from_store(store, traces, view)
+    await _erase_from_store(journal, store, traces, view)
     counts = _store_counts(traces, view)
     erased = await journal.awrite(erase_traces, forgetting_id, selection, view.texts, counts=counts)
     notes = await _erase_bytes(journal, store, forgetting_id, erased)
@@ -158,7 +153,7 @@ async def _redo(
     traces = await journal.aread(
         find_traces, selection, view.texts, last_receipt=forgetting.last_receipt
     )
-    await _erase_from_store(store, traces, view)
+    await _erase_from_store(journal, store, traces, view)
     return await journal.awrite(
         erase_traces,
         forgetting.id,
@@ -184,14 +179,15 @@ async def _view(
     if selection.memory:
         # The log tells where it is; without it, every item has to be looked at.
         logged = await journal.aread(namespaces_of, selection.memory)
-        namespaces = tuple(name for name in logged if _is_below(name, selection.namespace))
+        namespaces = tuple(name for name in logged if selection.covers(name))
         namespaces = namespaces or (selection.namespace,)
     items: list[Item] = []
     for namespace in namespaces:
         items += [
             item
             async for item in _items(store, namespace)
-            if until is None or item.created_at <= until
+            if selection.covers(tuple(item.namespace))
+            and (until is None or item.created_at <= until)
         ]
     return _StoreView(items=items, texts=[_text_of(item) for item in items])
 
@@ -230,25 +226,17 @@ def _texts_in(value: Mapping[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-async def _erase_from_store(store: BaseStore, traces: Traces, view: _StoreView) -> None:
+async def _erase_from_store(
+    journal: Journal, store: BaseStore, traces: Traces, view: _StoreView
+) -> None:
     """Change the marks of other records, then delete the records."""
     # The marks first: once the records are gone, nothing would tell which marks name them.
-    marked = list(_without_marks(traces, view.items))
-    ttl = default_ttl(store)
-    puts = [
-        PutOp(
-            namespace=tuple(item.namespace),
-            key=item.key,
-            value=value,
-            index=["content"] if owner_of(value) is not None else None,
-            ttl=ttl,
-        )
-        for item, value in marked
-    ]
+    marks = list(_without_marks(traces, view.items))
+    for start in range(0, len(marks), _BATCH):
+        await repeat_changes(journal, store, marks[start : start + _BATCH])
     deletions = [PutOp(namespace, key, None) for namespace, key in sorted(traces.locations)]
-    for ops in (puts, deletions):
-        for start in range(0, len(ops), _BATCH):
-            await call_or_advise(store, ops[start : start + _BATCH], advice=_ADVICE)
+    for start in range(0, len(deletions), _BATCH):
+        await call_or_advise(store, deletions[start : start + _BATCH], advice=_ADVICE)
     await _check_gone(store, traces.locations)
 
 
@@ -270,33 +258,27 @@ async def _check_gone(store: BaseStore, locations: Iterable[NamespacedKey]) -> N
             raise StoreError(msg, code=ErrorCode.STORE_FAILED)
 
 
-def _without_marks(traces: Traces, items: Sequence[Item]) -> Iterable[tuple[Item, dict[str, Any]]]:
-    """The other items whose lifecycle names or quotes a memory, with the value they are to have."""
+def _without_marks(traces: Traces, items: Sequence[Item]) -> Iterator[RecordChange]:
+    """The changes of other items whose lifecycle names or quotes a memory."""
+    keys: dict[Namespace, set[str]] = {}
+    for namespace, key in traces.locations:
+        keys.setdefault(namespace, set()).add(key)
     for item in items:
         namespace = tuple(item.namespace)
         if (namespace, item.key) in traces.locations:
             continue
-        keys = {key for name, key in traces.locations if name == namespace}
         before = lifecycle_of(item.value)
-        after = _without_keys(before, keys, traces.quotes, originals=traces.originals)
+        after = _without_keys(before, keys.get(namespace, set()), traces)
         if after != before:
-            yield item, with_lifecycle(item.value, after)
+            yield RecordChange(namespace=namespace, key=item.key, before=before, after=after)
 
 
-def _without_keys(
-    lifecycle: Lifecycle, keys: set[str], quotes: Quotes, *, originals: Iterable[str]
-) -> Lifecycle:
-    names = {lifecycle.superseded_by, lifecycle.detail_of, *lifecycle.conflicts_with}
-    # Single words count only where the record is marked by a forgotten one.
-    relevant = quotes if names & keys else quotes.without(quotes.words)
-    reason = lifecycle.reason
-    if repeats(reason, relevant):
-        reason = erase_text(reason, relevant, originals=originals)
+def _without_keys(lifecycle: Lifecycle, keys: set[str], traces: Traces) -> Lifecycle:
+    by = lifecycle.superseded_by
+    reason = erase_text(lifecycle.reason, traces.quotes, originals=traces.originals)
     return lifecycle.model_copy(
         update={
-            "superseded_by": FORGOTTEN
-            if lifecycle.superseded_by in keys
-            else lifecycle.superseded_by,
+            "superseded_by": FORGOTTEN if by in keys else by,
             "detail_of": "" if lifecycle.detail_of in keys else lifecycle.detail_of,
             "conflicts_with": tuple(key for key in lifecycle.conflicts_with if key not in keys),
             "reason": reason,
@@ -325,11 +307,21 @@ async def _erase_bytes(
             f"what {type(store).__name__} keeps of deleted items, such as a write-ahead log, free "
             "pages, replicas and backups, is beyond memguard's reach"
         )
+    if journal.path is not None:
+        folders = await asyncio.to_thread(_damaged_copies, journal.path.parent)
+        notes += [
+            f"{folder} has files as they were before a repair; delete it" for folder in folders
+        ]
     await journal.awrite(end_forgetting, forgetting_id)
     # Last, and as a read: SQLite can do this only outside of a transaction.
     if not await journal.aread(compact):
         notes.append(_LOG_BUSY)
     return tuple(notes)
+
+
+def _damaged_copies(folder: Path) -> list[str]:
+    """The folders into which `memguard doctor --repair` moved damaged files."""
+    return [str(path) for path in sorted(folder.glob("damaged-*")) if path.is_dir()]
 
 
 async def _late_writes(store: BaseStore, traces: Traces) -> list[NamespacedKey]:
@@ -371,7 +363,3 @@ def _report(
         **counts_of(traces),
         **_store_counts(traces, view),
     )
-
-
-def _is_below(namespace: Namespace, beginning: Namespace) -> bool:
-    return namespace[: len(beginning)] == beginning

@@ -20,7 +20,7 @@ from langgraph.store.base import BaseStore, Item, Op, PutOp
 from langgraph.store.memory import InMemoryStore
 
 from memguard.errors import MemguardError
-from memguard.journal.events import DONE_BY, Intent, add_event, to_json
+from memguard.journal.events import DONE_BY, Intent, add_event, state_of, to_json
 from memguard.journal.journal import Journal
 from memguard.journal.marks import (
     Comparison,
@@ -31,6 +31,7 @@ from memguard.journal.marks import (
     marks_of,
 )
 from memguard.journal.storing import (
+    ErasingStore,
     NamespacedKey,
     StoredRecords,
     call_or_advise,
@@ -133,12 +134,25 @@ async def fulfil(
         applied = await _apply_changes(journal, store, stored)
     done = [intent for intent in stored if intent.receipt_id not in applied.problems]
     if done:
-        await journal.awrite(_end_intents, done, applied.lost, actor=actor, at=journal.now())
+        forgotten = await journal.awrite(
+            _end_intents, done, applied.lost, actor=actor, at=journal.now()
+        )
+        await _remove(store, forgotten)
     return StoredRecords(
         records=tuple(intent.record for intent in done if intent.record is not None),
         problems=(*(p for p in problems if p is not None), *applied.problems.values()),
         changed=tuple(intent.receipt_id for intent in done if intent.record is None),
     )
+
+
+async def _remove(store: BaseStore, intents: Sequence[Intent]) -> None:
+    """Delete the records of decisions that were forgotten while their records were stored."""
+    records = [intent.record for intent in intents if intent.record is not None]
+    if records:
+        deletions = [PutOp(record.namespace, record.key, None) for record in records]
+        await call_or_advise(store, deletions, advice="forget the memory again")
+        if isinstance(store, ErasingStore):
+            await store.aerase()
 
 
 def _end_intents(
@@ -148,9 +162,17 @@ def _end_intents(
     *,
     actor: str,
     at: datetime,
-) -> None:
-    """Log that the records and changes of these intents are in the memory store."""
+) -> tuple[Intent, ...]:
+    """Log that the records and changes of these intents are in the memory store.
+
+    Returns:
+        The intents of decisions that were forgotten meanwhile, of which nothing is logged.
+    """
+    forgotten: list[Intent] = []
     for intent in intents:
+        if state_of(db, intent.receipt_id) == "forgotten":
+            forgotten.append(intent)
+            continue
         ids = (intent.receipt_id, intent.candidate_id)
         if intent.receipt_id in lost:
             losses = [
@@ -164,6 +186,7 @@ def _end_intents(
             ]
             add_event(db, "change_lost", *ids, actor=actor, at=at, body=to_json({"lost": losses}))
         add_event(db, DONE_BY[intent.kind], *ids, actor=actor, at=at)
+    return tuple(forgotten)
 
 
 # -- changes ----------------------------------------------------------------------------------

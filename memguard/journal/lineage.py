@@ -56,6 +56,8 @@ class _Links:
 
     receipts: list[Receipt] = field(default_factory=list[Receipt])
     """The decisions on it: those that stored it, then those that changed it."""
+    admitted: set[str] = field(default_factory=set[str])
+    """The ids of those that stored it."""
     events: list[JournalEvent] = field(default_factory=list[JournalEvent])
     keys: set[str] = field(default_factory=set[str])
     """The memories that it replaced or that replaced it, as the log has them."""
@@ -122,10 +124,13 @@ def _links(db: sqlite3.Connection, namespace: Namespace, key: str) -> _Links:
     links = _Links()
     rows = db.execute(
         "SELECT id FROM receipts WHERE namespace = ? AND record_key = ? "
-        "AND outcome IN ('stored', 'quarantined') ORDER BY seq",
+        "AND outcome IN ('stored', 'quarantined') AND EXISTS (SELECT 1 FROM events "
+        "WHERE receipt_id = receipts.id AND kind IN ('intended', 'allowed', 'release_intended')) "
+        "ORDER BY seq",
         (to_json(namespace), key),
     ).fetchall()
     ids = [row[0] for row in rows]
+    links.admitted = set(ids)
     ids += [mark.receipt_id for mark in marks_of(db, namespace, key)]
     for receipt_id in dict.fromkeys(ids):
         receipt = RECEIPTS.get(db, receipt_id)
@@ -136,15 +141,14 @@ def _links(db: sqlite3.Connection, namespace: Namespace, key: str) -> _Links:
             if change.namespace == namespace and (change.key == key or key in successors):
                 links.keys |= {change.key} | successors
     links.events.sort(key=lambda event: event.seq)
-    initial = links.receipts[0].lifecycle if links.receipts else Lifecycle()
+    initial = links.receipts[0].lifecycle if links.admitted else Lifecycle()
     links.lifecycle = logged_lifecycle(db, initial, namespace, key)
     return links
 
 
 def _entry(key: str, item: Item | None, links: _Links) -> LineageEntry | None:
     record: MemoryRecord | None = None if item is None else record_of_item(item)
-    admitted = [r for r in links.receipts if r.record_key == key and r.outcome == "stored"]
-    admitted += [r for r in links.receipts if r.outcome == "quarantined"]
+    admitted = [r for r in links.receipts if r.id in links.admitted]
     if record is not None:
         stored_by = record.provenance.receipt_id
         receipt = next((r for r in links.receipts if r.id == stored_by), None)

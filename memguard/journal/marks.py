@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from memguard.errors import ErrorCode, RecordChangedError
+from memguard.journal.erasure import FORGOTTEN
 from memguard.journal.events import add_event, events_of, to_json
 from memguard.schema.base import Namespace
 from memguard.schema.memory import Lifecycle
@@ -105,15 +106,17 @@ def marks_of(db: sqlite3.Connection, namespace: Namespace, key: str) -> tuple[Ma
                 AND done.kind IN {_SETTLED}),
             (SELECT body FROM events AS loss WHERE loss.receipt_id = mark.receipt_id
                 AND loss.kind = 'change_lost'),
-            EXISTS (SELECT 1 FROM events AS unmade WHERE unmade.receipt_id = mark.receipt_id
-                AND unmade.kind IN ('discarded', 'missing'))
+            EXISTS (SELECT 1 FROM events AS done WHERE done.receipt_id = mark.receipt_id
+                AND done.kind IN ('stored', 'released', 'changed'))
         FROM events AS mark WHERE mark.kind = 'marking' AND mark.candidate_id = ?
         ORDER BY mark.seq""",  # noqa: S608 - a constant
         (digest,),
     )
     marks: list[Mark] = []
-    for seq, receipt_id, body, settled, loss, unmade in rows:
-        if unmade or digest in _places(loss):
+    for seq, receipt_id, body, settled, loss, is_done in rows:
+        # Deleted while it was pending, or never written by its caller.
+        is_void = settled and not is_done
+        if is_void or digest in _places(loss):
             continue
         states = json.loads(body)
         marks.append(
@@ -138,7 +141,12 @@ def logged_changes(db: sqlite3.Connection, receipt_id: str) -> tuple[RecordChang
             changes += [RecordChange.model_validate(entry) for entry in listed]
         elif event.kind == "change_lost":
             lost = _places(to_json(event.body))
-    return tuple(c for c in changes if location_id(c.namespace, c.key) not in lost)
+    # A memory that was forgotten since has no place to be changed back in.
+    return tuple(
+        change
+        for change in changes
+        if change.key != FORGOTTEN and location_id(change.namespace, change.key) not in lost
+    )
 
 
 def logged_lifecycle(

@@ -6,7 +6,7 @@ others, read those back.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp
 from pydantic import ValidationError
@@ -30,6 +30,15 @@ _TEXT_FIELDS = ("content", "text", "memory")
 """Fields that memory stores use for the text of a memory; memguard and langmem use the first."""
 
 _RECOVERABLE = "the memory is in the receipt log, and the next `recover` stores it"
+
+
+@runtime_checkable
+class ErasingStore(Protocol):
+    """A store that can remove what it keeps of deleted items."""
+
+    async def aerase(self) -> tuple[str, ...]:
+        """Remove it, and return what remains to be done, in one line each."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

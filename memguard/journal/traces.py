@@ -6,25 +6,23 @@ it. Nothing is changed here; `erase_traces` in `memguard.journal.erasing` does t
 """
 
 import json
-import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from memguard.errors import ErrorCode, InvalidInputError
-from memguard.journal.erasure import Quotes, erase_quotes, repeats, text_form, words_of
+from memguard.journal.erasure import Quotes, repeats, text_form, words_of
 from memguard.journal.events import events_of, namespace_bounds, to_json
+from memguard.journal.marks import location_id
+from memguard.journal.rewriting import DocumentTable, find_rewrites
 from memguard.redaction import redact
 from memguard.schema.base import Namespace
 from memguard.schema.forgetting import ForgetSelection
 
 NamespacedKey = tuple[Namespace, str]
-DocumentTable = Literal["receipts", "events"]
 
 _SCRUB = "scrub"
-# Keys of memguard's own records, and ids of candidates and receipts.
-_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{24,32}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -140,6 +138,8 @@ def find_traces(
     extractions = _extractions(db, selection, targets)
     locations = {at for d in targets.decisions if (at := d.location) is not None}
     in_store = {item.location for item in targets.items}
+    # The log names a changed memory by a digest of its place.
+    places = {location_id(*location) for location in locations | in_store}
     turns = _cited_turns(db, targets.decisions)
     originals = frozenset(text for text in {*targets.texts, *turns} if text.strip())
     vocabulary = words_of("\n".join(targets.other_texts))
@@ -147,7 +147,7 @@ def find_traces(
         texts=frozenset(map(text_form, originals)) - {""},
         needles=frozenset({text_form(selection.contains)} - {""}),
         words=words_of("\n".join(targets.texts)) - vocabulary,
-        ids=frozenset({*targets.candidate_ids, *(key for _, key in locations | in_store)}),
+        ids=frozenset({*targets.candidate_ids, *(key for _, key in locations | in_store), *places}),
     )
     return Traces(
         locations=frozenset(locations | in_store),
@@ -155,11 +155,18 @@ def find_traces(
         receipts={decision.seq: decision.id for decision in targets.decisions},
         candidate_ids=frozenset(targets.candidate_ids),
         quarantined=_count_held(db, ids),
-        events=_events(db, ids),
+        events=_events(db, ids, places),
         reads=_reads(db, selection, targets, quotes),
         extractions=extractions,
         decompositions=_decompositions(db, targets.candidate_ids, quotes),
-        rewrites=_rewrites(db, targets, quotes, originals),
+        rewrites=find_rewrites(
+            db,
+            quotes,
+            erased=ids,
+            namespaces=targets.namespaces,
+            conversations={d.conversation for d in targets.decisions} - {""},
+            originals=originals,
+        ),
         quotes=quotes,
         originals=originals,
     )
@@ -230,8 +237,10 @@ def _scope(db: sqlite3.Connection, selection: ForgetSelection) -> tuple[str, tup
     if selection.memory:
         # All decisions in the namespaces of the memory: its text may have others.
         logged = namespaces_of(db, selection.memory)
-        names = [to_json(name) for name in logged if _is_below(name, selection.namespace)]
+        names = [to_json(name) for name in logged if selection.covers(name)]
         return "namespace IN (SELECT value FROM json_each(?))", (to_json(names),)
+    if selection.exact:
+        return "namespace = ?", (to_json(selection.namespace),)
     if not selection.namespace:
         return "1", ()
     return "(namespace = ? OR (namespace > ? AND namespace < ?))", namespace_bounds(
@@ -388,12 +397,12 @@ def _extractions(
     forms = {decision.form for decision in targets.decisions}
     chosen: set[int] = set()
     for entry in _extracted(db):
-        is_below = _is_below(entry.namespace, selection.namespace)
+        is_covered = selection.covers(entry.namespace)
         if (
             entry.candidate_id in targets.candidate_ids
             or (entry.namespace, text_form(entry.text)) in forms
-            or (selection.everything and is_below)
-            or (needle and is_below and needle in text_form(entry.text))
+            or (selection.everything and is_covered)
+            or (needle and is_covered and needle in text_form(entry.text))
         ):
             chosen.add(entry.extraction)
             targets.candidate_ids.add(entry.candidate_id)
@@ -419,11 +428,14 @@ def _count_held(db: sqlite3.Connection, ids: Iterable[str]) -> int:
     return int(rows.fetchone()[0])
 
 
-def _events(db: sqlite3.Connection, ids: Iterable[str]) -> tuple[int, ...]:
+def _events(db: sqlite3.Connection, ids: Iterable[str], places: Iterable[str]) -> tuple[int, ...]:
+    """The events of the receipts, and those of other decisions that changed the memories."""
     rows = db.execute(
         "SELECT seq FROM events WHERE kind <> 'forgotten' "
-        "AND receipt_id IN (SELECT value FROM json_each(?))",
-        (to_json(sorted(ids)),),
+        "AND receipt_id IN (SELECT value FROM json_each(?)) "
+        "UNION SELECT seq FROM events WHERE kind = 'marking' "
+        "AND candidate_id IN (SELECT value FROM json_each(?))",
+        (to_json(sorted(ids)), to_json(sorted(places))),
     )
     return tuple(row[0] for row in rows)
 
@@ -453,14 +465,14 @@ def _reads(
         if seq in reads:
             continue
         read_namespaces = [tuple(json.loads(place)) for place in json.loads(places)]
-        is_below = any(_is_below(name, selection.namespace) for name in read_namespaces)
+        is_covered = any(map(selection.covers, read_namespaces))
         # A read of a shorter namespace looks into those below it.
         may_repeat = any(
             _is_below(name, target) or _is_below(target, name)
             for name in read_namespaces
             for target in namespaces
         )
-        if (selection.everything and is_below) or (
+        if (selection.everything and is_covered) or (
             may_repeat and any(repeats(t, without_words) for t in strings_of(json.loads(body)))
         ):
             reads[seq] = read_id
@@ -497,9 +509,6 @@ def strings_of(part: Any) -> Iterator[str]:
             yield from strings_of(entry)
 
 
-# -- quotes in other documents ----------------------------------------------------------------
-
-
 def _cited_turns(db: sqlite3.Connection, decisions: Iterable[_Decision]) -> set[str]:
     """The source turns of the decisions, as their own receipts have them."""
     turns: set[str] = set()
@@ -515,59 +524,6 @@ def _cited_turns(db: sqlite3.Connection, decisions: Iterable[_Decision]) -> set[
                 turn["content"] for turn in report.get("context") or () if turn.get("id") in cited
             }
     return turns
-
-
-def _rewrites(
-    db: sqlite3.Connection, targets: _Targets, quotes: Quotes, originals: frozenset[str]
-) -> dict[tuple[DocumentTable, int], str]:
-    """The documents of other decisions that quote a memory, as they are to be."""
-    erased = {decision.id for decision in targets.decisions}
-    namespaces = targets.namespaces
-    conversations = {d.conversation for d in targets.decisions} - {""}
-    unusual = [name for name in quotes.ids if not _ID.fullmatch(name)]
-    rewrites: dict[tuple[DocumentTable, int], str] = {}
-    related: dict[str, Quotes] = {}
-    rows = db.execute("SELECT seq, id, namespace, body FROM receipts ORDER BY seq")
-    for seq, receipt_id, namespace, body in rows:
-        if receipt_id in erased:
-            continue
-        names_it = not quotes.ids.isdisjoint(_ID.findall(body)) or any(
-            to_json(name)[1:-1] in body for name in unusual
-        )
-        document: Any = None
-        if not names_it and conversations:
-            document = json.loads(body)
-            names_it = document["candidate"].get("conversation_id") in conversations
-        if names_it or tuple(json.loads(namespace)) in namespaces:
-            document = document or json.loads(body)
-            # Single words only where something else connects the two.
-            own_words = words_of(document["candidate"]["text"]) if names_it else quotes.words
-            related[receipt_id] = quotes.without(own_words)
-            changed = erase_quotes(document, related[receipt_id], originals=originals)
-            if changed is not document:
-                rewrites["receipts", seq] = document_text(changed)
-    rows = db.execute(
-        "SELECT seq, receipt_id, body FROM events WHERE body <> '{}' AND kind <> 'forgotten' "
-        "AND receipt_id IN (SELECT value FROM json_each(?))",
-        (to_json(list(related)),),
-    )
-    for seq, receipt_id, body in rows:
-        document = json.loads(body)
-        changed = erase_quotes(document, related[receipt_id], originals=originals)
-        if changed is not document:
-            rewrites["events", seq] = document_text(changed)
-    return rewrites
-
-
-def document_text(document: Any) -> str:
-    """A document as the log has it."""
-    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        # An unpaired surrogate of a caller's value, which SQLite can only store escaped.
-        return to_json(document)
-    return text
 
 
 def _beginning(which: str) -> tuple[str, tuple[str, ...]]:

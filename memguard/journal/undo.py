@@ -15,6 +15,7 @@ from pydantic import JsonValue
 
 from memguard.errors import ErrorCode, InvalidInputError, RecordChangedError
 from memguard.journal.commit import commit
+from memguard.journal.erasure import FORGOTTEN
 from memguard.journal.events import State, state_of
 from memguard.journal.journal import Journal
 from memguard.journal.marks import logged_changes, logged_lifecycle, marks_of, state_digest
@@ -153,6 +154,12 @@ async def _own_change(
     before = lifecycle_of(item.value)
     if not before.is_current and before != receipt.lifecycle:
         by = before.superseded_by
+        if by == FORGOTTEN:
+            msg = (
+                f"receipt {receipt.id!r} cannot be undone: its memory {case.key!r} was replaced by "
+                "one that was forgotten; if it holds again, store it anew"
+            )
+            raise RecordChangedError(msg, code=ErrorCode.RECORD_CHANGED)
         raise _later(receipt, case.key, f"elsewhere, and is superseded by {by!r}")
     after = before.model_copy(update={"ended_as": "undone", "reason": reason or before.reason})
     return RecordChange(
@@ -336,7 +343,9 @@ def _refuse_later(db: sqlite3.Connection, case: _Case) -> None:
         expected.append((case.receipt.namespace, case.key, case.receipt.lifecycle))
     for namespace, key, lifecycle in expected:
         marks = marks_of(db, namespace, key)
-        if marks and marks[-1].after != state_digest(lifecycle):
+        # Of the decision itself, a forgetting may have taken words out of the state.
+        is_later = bool(marks) and marks[-1].receipt_id != case.receipt.id
+        if is_later and marks[-1].after != state_digest(lifecycle):
             raise _later(case.receipt, key, f"by the later decision {marks[-1].receipt_id!r}")
 
 

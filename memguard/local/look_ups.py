@@ -36,6 +36,8 @@ class _LookUpWords:
 
     told: re.Pattern[str]
     """The user says that it was told before, or asks to be reminded."""
+    reminded: re.Pattern[str]
+    """Words of somebody who knew it once, which need no first person."""
     of_ones_own: re.Pattern[str]
     """A question for something of the user's own, which does not say that it was told."""
     past: re.Pattern[str]
@@ -53,8 +55,13 @@ _ENGLISH = _LookUpWords(
         (?:did|have|had) (?:i|we) (?:ever |already )?(?:tell|say|mention|give|write|note|share|told|said|mentioned|given|noted|shared)
         remind me(?! to| every| in| at| on| tomorrow| when i)  (?:do|can) you (?:still )?(?:remember|recall)
         do you (?:still )?know (?:what|when|where|who|which|how|my|our)
-        according to what i  from what i  again ?(?=\?)
+        according to (?:what i|my|our|the|\w+)  from what i  (?:quote|estimate|price|offer) (?:that )?(?:i|we) (?:got|had|received|was given)
         did (?:\w+ ){1,4}(?:quote|tell|promise|offer|charge|ask|give|send|recommend) (?:me|us)  (?:was|were|am) (?:i|we) (?:told|quoted|offered|promised|given)
+    """),
+    reminded=_words(r"""
+        again ?(?=\?)  (?:what|who|where|when|which|how)(?:['\u2019]s| is| was| were) (?:\w+ ){1,10}again
+        (?:what|who)(?:['\u2019]s| is| was) .{1,20} name again  slipped my mind  i forg[eo]t
+        what (?:did|does) (?:the|that|this|my|our) (?:\w+ ){0,2}(?:e-?mail|mail|letter|message|note|notice|document|flyer|memo|text) say
     """),
     of_ones_own=_words(r"""
         (?:what|when|where|who|which|how)(?: \w+){0,3}? (?:is|are|does|do)(?: \w+){0,2}? (?:my|our)  (?:what|when|where|who)['\u2019]s (?:my|our)
@@ -84,10 +91,14 @@ _GERMAN = _LookUpWords(
     told=_words(r"""
         (?:hab|habe|hatte|haben|hatten) (?:ich|wir) (?:\w+ ){0,6}(?:gesagt|erzählt|gegeben|genannt|erwähnt|geschickt|verraten|mitgeteilt|aufgeschrieben|notiert)
         ich (?:\w+ ){0,6}(?:gesagt|erzählt|gegeben|genannt|erwähnt|geschickt|verraten|mitgeteilt|notiert) (?:hab|habe|hatte)
-        (?:hat|haben|hatte) (?:\w+ ){0,3}(?:mir|uns) (?:\w+ ){0,6}(?:gesagt|genannt|angeboten|versprochen|gegeben|berechnet|empfohlen)
-        sagte ich  erwähnte ich  nannte ich  erinner\w* mich (?:an|daran, (?:was|wann|wo|wer|wie|welche\w*)|nochmal|noch mal|bitte)(?!,? (?:dass|zu))
+        (?:hat|haben|hatte) (?:\w+ ){0,3}(?:mir|uns) (?:\w+ ){0,6}(?:gesagt|genannt|angeboten|versprochen|gegeben|berechnet|empfohlen|veranschlagt)
+        (?:hat|haben|hatte) (?:\w+ ){1,6}(?:verlangt|veranschlagt|berechnet|in rechnung gestellt)
+        laut \w+  sagte ich  erwähnte ich  nannte ich  erinner\w* mich (?:an|daran, (?:was|wann|wo|wer|wie|welche\w*)|nochmal|noch mal|bitte)(?!,? (?:dass|zu))
         weißt du noch  erinnerst du dich  kannst du dich (?:noch )?(?:daran )?erinnern  hilf mir auf die sprünge
-        (?:noch ?mal|noch einmal|doch gleich|gleich noch) ?(?=\?)  (?:wie|was|wo|wann|wer) (?:war|ist|hieß|heißt|lautet) (?:doch|noch) ?(?:gleich|mal)
+    """),
+    reminded=_words(r"""
+        (?:noch ?mal|noch einmal|doch gleich|gleich noch|noch gleich) ?(?=\?)  (?:wie|was|wo|wann|wer|welche\w*)(?: \w+){0,2} (?:war|ist|hieß|heißt|lautete?) (?:\w+ ){0,4}?(?:nochmal|noch mal|noch gleich|doch gleich|doch)
+        habe ich vergessen  ist mir entfallen  was (?:stand|steht) in  was (?:sagt|sagte) (?:die|der|das) (?:\w+ )?(?:mail|e-mail|brief|nachricht|notiz|schreiben)
     """),
     of_ones_own=_words(r"""
         (?:was|wann|wo|wer|wie|welche\w*|wie ?viel\w*|wie lange)(?: \w+){0,3}? (?:ist|sind|lautet|heißt|heißen|beginnt|endet|läuft|fängt|kostet|steht|liegt|muss|hat|haben)(?: \w+){0,2}? (?:mein\w{0,2}|unser\w{0,2})
@@ -115,7 +126,10 @@ _SPANISH = _LookUpWords(
         (?:qué|cuándo|dónde|cuál|quién|cuánto)\w*(?: \w+){0,3}? (?:dije|conté|mencioné|he dicho|había dicho|he mencionado)
         recuérdame (?:cuál|cuándo|qué|dónde|quién|cuánto|cómo|el|la|los|las|mi|mis|otra)  (?:te|lo) (?:acuerdas|recuerdas)  recuerdas (?:cuál|cuándo|qué|dónde|mi|el|la)
         (?:me|nos) (?:pidió|dijo|cobró|ofreció|prometió|dio|recomendó|dijeron|pidieron|cobraron)
-        según te dije  como te dije  sabes todavía
+        según (?:te|mi|el|la|\w+)  como te dije  sabes todavía  presupuest\w+ que me
+    """),
+    reminded=_words(r"""
+        (?:cuál|qué|cómo|quién|dónde|cuándo|cuánto) (?:era|eran|se llamaba) (?:\w+ ){0,6}?(?:que|otra vez)  cómo era que  otra vez ?(?=\?)  se me olvidó  se me ha olvidado  qué (?:decía|dice|ponía) (?:el|la) (?:correo|carta|mensaje|nota|aviso|documento)  cuál era (?:el|la)
     """),
     of_ones_own=_words(r"""
         (?:cuál|cuándo|dónde|quién|cuánto|cuánta|qué|cómo|cuáles)(?: \w+){0,3}? (?:es|son|está|están|empieza|termina|vence|cuesta|caduca|abre|cierra|se llama|tiene)(?: \w+){0,1}? (?:mis?|nuestr[oa]s?)
@@ -125,7 +139,7 @@ _SPANISH = _LookUpWords(
     past=_words(r"""
         antes  anteriormente  anterior\w*  solía\w*  antaño  antigu[oa]s?  al principio  originalmente  en el pasado  por entonces  en aquel entonces  hace (?:\w+ ){1,2}(?:años|meses|semanas)
         (?:mi|el|la|nuestr[oa]) (?:viej[oa]|primer|primer[oa]|últim[oa]|ex) ?\w+  mi ex
-        (?:cuándo|dónde|qué|cuál|quién|cuánto|cómo|por qué)(?: \w+){0,3}? (?:fui|fue|hice|corrí|compré|visité|viajé|gané|empecé|dejé|terminé|conocí|estuve|viví|trabajé|pagué|nací|me mudé|vendí|estudié|aprendí|cambié|firmé|perdí|era|eran|vivía|trabajaba|tenía|usaba|pagaba|estudiaba|iba|conducía)
+        (?:cuándo|dónde|qué|cuál|quién|cuánto|cómo|por qué)(?: \w+){0,3}? (?:fui|fue|hice|corrí|compré|visité|viajé|gané|empecé|dejé|terminé|conocí|estuve|viví|trabajé|pagué|nací|me mudé|vendí|estudié|aprendí|cambié|firmé|perdí|vivía|trabajaba|tenía|usaba|pagaba|estudiaba|iba|conducía)
         (?:he|había) (?:\w+[ai]do) (?:alguna vez|antes)  alguna vez  vivía  trabajaba
     """),
     past_tense=_words(r"""
@@ -133,7 +147,7 @@ _SPANISH = _LookUpWords(
         era  eran  fue  fui  fueron  estaba  estuve  vivía\w*  trabajaba\w*  tenía\w*  tuve  hice  hizo  dije  conté  \w{2,20}aba  \w{2,20}aban  usaba  pagaba  corrí  compré  gané  empecé  dejé  conocí  nací  viví  he \w{2,20}do
     """),
     self=_words(
-        r"yo  me  mí  mis?  nosotr[oa]s  nos  nuestr[oa]s?  \w{2,15}(?:é|í)  fui  hice  dije  tuve  estuve  tengo  vivo  trabajo  pago  \w{2,15}(?:aba|ía)  era  soy  estoy"
+        r"yo  me  mí  mis?  nosotr[oa]s  nos  nuestr[oa]s?  \w{2,15}(?:é|í)  fui  hice  dije  tuve  estuve  tengo  vivo  trabajo  pago  opino  pienso  creo  \w{2,15}(?:aba|ía|ábamos|íamos)  era  soy  estoy"
     ),
 )
 
@@ -141,9 +155,14 @@ _FRENCH = _LookUpWords(
     told=_words(r"""
         (?:t['\u2019]ai|t['\u2019]avais|vous ai|l['\u2019]ai|vous avais)(?:-je)? (?:\w+ )?(?:dit|donné\w*|parlé|raconté\w*|mentionné\w*|indiqué\w*|envoyé\w*|montré\w*|noté\w*)
         ai-je (?:\w+ )?(?:dit|mentionné\w*|noté\w*|parlé|donné\w*|indiqué\w*)  j['\u2019](?:ai|avais) (?:\w+ )?(?:dit|mentionné|noté|parlé)
-        rappelle[sz]?-moi (?!de\b|d['\u2019])\w+  tu te (?:souviens|rappelles)  te (?:souviens|rappelles)-tu  tu sais encore  déjà ?(?=\?)
-        (?:m['\u2019]a|m['\u2019]ont|nous a)(?:-t-\w+)? (?:\w+ )?(?:dit|demandé|proposé|promis|donné|facturé|conseillé)
+        rappelle[sz]?-moi (?!de\b|d['\u2019])\w+  tu te (?:souviens|rappelles)  te (?:souviens|rappelles)-tu  tu sais encore
+        (?:m['\u2019]a|m['\u2019]ont|nous a)(?:-t-\w+)? (?:\w+ )?(?:dit|demandé|proposé|promis|donné|facturé|conseillé|annoncé|chiffré|compté|pris|fait un devis)
+        (?:selon|d['\u2019]après) (?:mon|ma|le|la|\w+)
         comme je (?:te|t['\u2019]ai)
+    """),
+    reminded=_words(r"""
+        déjà ?(?=\?)  (?:c['\u2019](?:est|était)|comment) (?:\w+ ){0,4}?déjà  j['\u2019]ai oublié
+        que (?:disait|dit) (?:le|la|l['\u2019]) ?(?:mail|e-mail|courriel|lettre|message|note|avis)
     """),
     of_ones_own=_words(r"""
         (?:quel\w*|quand|où|qui|combien|comment|à quelle heure)(?: \w+){0,3}? (?:est|sont|commence|finit|expire|coûte|ouvre|ferme|s['\u2019]appelle|a lieu|se termine|tombe)(?: \w+){0,1}? (?:mon|ma|mes|notre|nos)
@@ -170,8 +189,10 @@ _FRENCH = _LookUpWords(
 _CHINESE = _LookUpWords(
     told=_signs(r"""
         (?:跟|和|给|对|同|向)你(?:说|讲|提|发|留|报|聊)  告诉过?你  给过?你(?:的|过|说)  我(?:之前|上次|以前|刚才|曾经)?(?:说过|提过|提到过|讲过|告诉过|发过|给过)
+        (?:给|跟|向|对|和)我(?:报|开|说|讲|提)  (?:问|收|要)了?我(?:多少|几)
         我(?:之前|上次|以前|刚才)(?:说|提|讲|告诉|发|给)  提醒我一下  提醒一下我  还记得  记不记得  你记得  记得我(?:的|说|跟)?
     """),
+    reminded=_signs("来着 我忘了 (?:邮件|信|通知|短信|消息)(?:里|上)?(?:是)?(?:怎么)?(?:说|写)"),
     of_ones_own=_signs(r"""
         我(?:们)?的?[^,，。?？]{0,14}(?:是什么|是多少|是谁|在哪|是几|几点|几号|哪天|什么时候|多少|叫什么|到期|截止)
         我(?:们)?(?:现在|还)?(?:住|在|用|开|坐|吃|付|欠)[^,，。?？]{0,8}(?:哪|什么|多少|几)  (?:谁|哪个|什么)是我(?:们)?的
@@ -209,22 +230,34 @@ def asks_about_past(query: str) -> bool:
     return words.past_tense.search(text) is not None or words.past.search(text) is not None
 
 
-def read_lookup(query: str, *, is_question: bool, of_user: bool = False) -> Lookup:
+def says_it_was_told(query: str) -> bool:
+    """Whether a request says that it was told before, or that its asker knew it once."""
+    words, text = _words_of(query)
+    return words is not None and bool(words.told.search(text) or words.reminded.search(text))
+
+
+def read_lookup(
+    query: str, *, is_question: bool, is_task: bool = False, of_user: bool = False
+) -> Lookup:
     """What a request looks up, by its words.
 
     Args:
         query: The request.
-        is_question: Whether it asks for a fact; advice and tasks look something up only if they
-            say so.
+        is_question: Whether it asks for no advice; advice looks something up only if it says so.
+        is_task: Whether it asks for help with something, as in "How do I fix my bike?".
         of_user: Whether it names the user in the third person.
     """
     words, text = _words_of(query)
-    if words is None or not (of_user or words.self.search(text)):
+    if words is None:
+        return "none"
+    is_reminder = is_question and words.reminded.search(text) is not None
+    if not (of_user or is_reminder or words.self.search(text)):
         # Without the user it is a question about the world, which no word of the user settles.
         return "none"
-    is_told = words.told.search(text) is not None
-    if words.past.search(text) and (is_question or is_told):
+    is_told = is_reminder or words.told.search(text) is not None
+    is_plain = is_question and (not is_task or text.rstrip().endswith("?"))
+    if words.past.search(text) and (is_plain or is_told):
         return "past"
-    if is_told or (is_question and words.of_ones_own.search(text)):
+    if is_told or (is_question and not is_task and words.of_ones_own.search(text)):
         return "told_before"
     return "none"

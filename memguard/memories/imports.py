@@ -31,7 +31,7 @@ from memguard.schema.base import Namespace
 from memguard.schema.memory import MemoryRecord, lifecycle_of
 from memguard.schema.receipt import Receipt
 
-OnConflict = Literal["raise", "skip"]
+OnImportConflict = Literal["raise", "skip"]
 """What happens to a line of an export if something else is there under its id."""
 
 _BATCH = 100
@@ -58,11 +58,13 @@ async def import_memories(
     journal: Journal,
     namespace: Namespace,
     actor: str,
-    on_conflict: OnConflict,
+    on_conflict: OnImportConflict,
 ) -> ImportReport:
     """Restore an export; see `Memories.import_`."""
-    if on_conflict not in get_args(OnConflict):
-        msg = f"`on_conflict` is {on_conflict!r}: use one of {', '.join(get_args(OnConflict))}"
+    if on_conflict not in get_args(OnImportConflict):
+        msg = (
+            f"`on_conflict` is {on_conflict!r}: use one of {', '.join(get_args(OnImportConflict))}"
+        )
         raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
     export = await asyncio.to_thread(_read_file, Path(source), namespace)
     new_receipts, log_conflicts = await journal.aread(_compare_receipts, export.receipts)

@@ -14,7 +14,7 @@ from memguard.memories.values import MemoryEntry, MemoryPage
 from memguard.normal_form import comparison_form
 from memguard.paging import search_exactly
 from memguard.read.recall import text_of
-from memguard.schema.base import Namespace
+from memguard.schema.base import Namespace, clean_text
 from memguard.schema.memory import Provenance, Turn, as_moment, lifecycle_of
 from memguard.schema.receipt import Receipt
 
@@ -117,7 +117,7 @@ async def find_item(store: BaseStore, namespace: Namespace, memory_id: str) -> I
     Raises:
         InvalidInputError: If no memory of the namespace matches, or more than one.
     """
-    wanted = memory_id.strip()
+    wanted = clean_text(memory_id).strip()
     if wanted:
         ops = [GetOp(namespace, wanted, refresh_ttl=False)]
         (item,) = await call_or_advise(store, ops, advice=_ADVICE)

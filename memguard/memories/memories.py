@@ -18,7 +18,7 @@ from memguard.journal.lineage import LineageEntry, lineage
 from memguard.journal.undo import undo
 from memguard.memories import changes, lookup
 from memguard.memories.exports import ExportTarget, export_memories
-from memguard.memories.imports import OnConflict, import_memories
+from memguard.memories.imports import OnImportConflict, import_memories
 from memguard.memories.naming import labels_of, memory_to_forget, receipt_to_undo
 from memguard.memories.values import (
     ExportReport,
@@ -28,7 +28,7 @@ from memguard.memories.values import (
     MemoryPage,
 )
 from memguard.portal import run_sync
-from memguard.schema.base import Namespace
+from memguard.schema.base import Namespace, clean_text
 from memguard.schema.forgetting import ForgetReport, ForgetSelection
 from memguard.schema.receipt import Receipt, ReceiptFactory
 
@@ -201,7 +201,11 @@ class Memories:
         """See `search`."""
         _check_limit(limit)
         return await lookup.nearest(
-            self._store, self._namespace, query=query, limit=limit, with_ended=include_superseded
+            self._store,
+            self._namespace,
+            query=clean_text(query),
+            limit=limit,
+            with_ended=include_superseded,
         )
 
     def search(
@@ -267,6 +271,7 @@ class Memories:
         self, text: str, *, actor: str = USER, said_at: datetime | None = None
     ) -> Receipt:
         """See `add`."""
+        text, actor = clean_text(text), clean_text(actor)
         changes.check_text(text)
         await self._recover()
         now = self.journal.now()
@@ -308,6 +313,7 @@ class Memories:
         self, memory_id: str, text: str, *, actor: str = USER, reason: str = ""
     ) -> Receipt:
         """See `edit`."""
+        text, actor, reason = clean_text(text), clean_text(actor), clean_text(reason)
         changes.check_text(text)
         await self._recover()
         old = await lookup.find_item(self._store, self._namespace, memory_id)
@@ -346,6 +352,7 @@ class Memories:
 
     async def adelete(self, memory_id: str, *, actor: str = USER, reason: str = "") -> Receipt:
         """See `delete`."""
+        actor, reason = clean_text(actor), clean_text(reason)
         await self._recover()
         item = await lookup.find_item(self._store, self._namespace, memory_id)
         changes.check_current(item, verb="deleted")
@@ -372,6 +379,7 @@ class Memories:
 
     async def aundo(self, which: str, *, actor: str = USER, reason: str = "") -> Receipt:
         """See `undo`."""
+        actor, reason = clean_text(actor), clean_text(reason)
         await self._recover()
         receipt_id = await receipt_to_undo(
             which, journal=self.journal, store=self._store, namespace=self._namespace
@@ -416,7 +424,11 @@ class Memories:
                 memory_id, journal=self.journal, store=self._store, namespace=self._namespace
             )
         selection = ForgetSelection(
-            namespace=self._namespace, memory=memory_id or "", contains=contains or ""
+            namespace=self._namespace,
+            # Other users' namespaces may be below this one.
+            exact=True,
+            memory=memory_id or "",
+            contains=clean_text(contains or ""),
         )
         return await self._forget(selection, actor=actor, reason=reason, preview=preview)
 
@@ -451,7 +463,7 @@ class Memories:
         self, *, actor: str = USER, reason: str = "", preview: bool = False
     ) -> ForgetReport:
         """See `forget_user`."""
-        selection = ForgetSelection(namespace=self._namespace, everything=True)
+        selection = ForgetSelection(namespace=self._namespace, exact=True, everything=True)
         return await self._forget(selection, actor=actor, reason=reason, preview=preview)
 
     def forget_user(
@@ -484,7 +496,7 @@ class Memories:
         return run_sync(self.aexport(target))
 
     async def aimport(
-        self, source: str | Path, *, actor: str = USER, on_conflict: OnConflict = "raise"
+        self, source: str | Path, *, actor: str = USER, on_conflict: OnImportConflict = "raise"
     ) -> ImportReport:
         """See `import_`."""
         await self._recover()
@@ -493,12 +505,12 @@ class Memories:
             store=self._store,
             journal=self.journal,
             namespace=self._namespace,
-            actor=actor,
+            actor=clean_text(actor),
             on_conflict=on_conflict,
         )
 
     def import_(
-        self, source: str | Path, *, actor: str = USER, on_conflict: OnConflict = "raise"
+        self, source: str | Path, *, actor: str = USER, on_conflict: OnImportConflict = "raise"
     ) -> ImportReport:
         """Restore an export of the same namespace, into an empty store or another one.
 
@@ -539,8 +551,8 @@ class Memories:
             self.journal,
             self._store,
             selection=selection,
-            actor=actor,
-            reason=reason,
+            actor=clean_text(actor),
+            reason=clean_text(reason),
             preview=preview,
         )
 

@@ -11,7 +11,7 @@ from memguard.journal.marks import marks_of
 from memguard.journal.receipts import RECEIPTS
 from memguard.memories import lookup
 from memguard.namespaces import encode_label
-from memguard.schema.base import Namespace, is_blank
+from memguard.schema.base import Namespace, clean_text, is_blank
 
 _PLACEHOLDER = re.compile(r"\{[A-Za-z_]\w*\}")
 
@@ -27,6 +27,10 @@ def labels_of(namespace: Namespace, *, store: BaseStore) -> Namespace:
         msg = f"the namespace {namespace!r} is no tuple of labels: pass ('memories', 'ana')"
         raise InvalidInputError(msg, code=ErrorCode.NAMESPACE_INVALID)
     for label in labels:
+        # As in the guards: such a label cannot be encoded, and others are taken as they are.
+        if any("\ud800" <= letter <= "\udfff" for letter in label):
+            msg = f"the label {label!r} has half a character: pass valid Unicode"
+            raise InvalidInputError(msg, code=ErrorCode.NAMESPACE_INVALID)
         # A guard would fill it in from its run; here it would be an empty namespace of that name.
         if _PLACEHOLDER.fullmatch(label):
             msg = f"the namespace {labels!r} has the placeholder {label!r}: pass the user's own id"
@@ -44,7 +48,7 @@ async def receipt_to_undo(
     Raises:
         InvalidInputError: If the namespace has none, or several.
     """
-    name = which.strip()
+    name = clean_text(which).strip()
     receipts = await journal.aread(_receipts_beginning, name, namespace)
     items = await lookup.all_items(store, namespace)
     keys = [item.key for item in items if name and item.key.startswith(name)]
@@ -78,7 +82,9 @@ async def memory_to_forget(
     try:
         item = await lookup.find_item(store, namespace, memory_id)
     except InvalidInputError:
-        receipts = await journal.aread(_receipts_beginning, memory_id.strip(), namespace)
+        receipts = await journal.aread(
+            _receipts_beginning, clean_text(memory_id).strip(), namespace
+        )
         if len(receipts) != 1:
             raise
         return receipts[0]

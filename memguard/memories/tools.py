@@ -4,7 +4,7 @@ What the tools return is delimited like a section of memories in a prompt. A lat
 conversation recognizes it, so that no memory becomes the evidence for itself.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field
 
 from memguard.conversations import read_conversation
 from memguard.errors import GuardError, InvalidInputError
+from memguard.hosts import create_guards
 from memguard.journal.journal import Journal
 from memguard.llm.models import ModelLike
 from memguard.memories.citing import cite_turns, find_memory
@@ -24,15 +25,15 @@ from memguard.memories.memories import Memories
 from memguard.memories.values import MemoryEntry
 from memguard.namespaces import NamespaceLike, resolve_namespace
 from memguard.portal import run_sync
+from memguard.prompts import Prompt
 from memguard.quoting import SECTION_CLOSE, SECTION_OPEN, quote
 from memguard.read.admission import AdmissionLike
-from memguard.read.graph import create_read_guard
 from memguard.schema.memory import CandidateMemory
 from memguard.schema.read import Recall
 from memguard.schema.receipt import Receipt
 from memguard.uncheckpointed import Graph, run_uncheckpointed
 from memguard.write.gates import GateLike
-from memguard.write.graph import create_write_guard
+from memguard.write.reconciling import ReconcileLike
 from memguard.write.report import WriteReport
 
 ACTOR = "agent"
@@ -191,8 +192,11 @@ def create_memory_tools(
     namespace: NamespaceLike = ("memories", "{user_id}"),
     model: "ModelLike | None" = None,
     gates: Sequence[GateLike] | None = None,
+    reconcile: ReconcileLike | None = None,
     admission: AdmissionLike | None = None,
     recall: Recall | None = None,
+    models: Mapping[str, ModelLike] | None = None,
+    prompts: Mapping[str, Prompt] | None = None,
     read: Graph | None = None,
     write: Graph | None = None,
     receipts: Journal | str | Path | None = None,
@@ -212,8 +216,12 @@ def create_memory_tools(
         model: Model that judges and adjudicates memories; `"local"` by default, which needs no
             language model and is weaker.
         gates: Gates that a proposal has to pass, in order, as in `create_write_guard`.
+        reconcile: Whether corrections mark what they replace, as in `create_write_guard`; they do
+            by default.
         admission: Method that admits what a search finds, as in `create_read_guard`.
         recall: Which memories a search looks at; see `Recall`.
+        models: Other models by stage, of both guards.
+        prompts: Your own prompts by name, of both guards.
         read: A read guard of your own.
         write: A write guard of your own; it must not interrupt.
         receipts: The journal, or its file; next to a local `ChromaStore` by default, else in
@@ -228,12 +236,22 @@ def create_memory_tools(
     store = getattr(store, "unguarded", store)
     # One journal for both guards and the deletions, which have to know what was stored.
     journal = receipts if isinstance(receipts, Journal) else _journal_of(store, receipts)
-    judge = "local" if model is None else model
-    shared_settings: dict[str, Any] = {"store": store, "namespace": namespace, "receipts": journal}
-    admits = {} if admission is None else {"admission": admission}
-    judges = {} if gates is None else {"gates": gates}
-    reader = read or create_read_guard(judge, recall=recall, **admits, **shared_settings)
-    writer = write or create_write_guard(judge, on_failure="report", **judges, **shared_settings)
+    reader, writer = create_guards(
+        "local" if model is None else model,
+        read=read,
+        write=write,
+        gates=gates,
+        reconcile=reconcile,
+        admission=admission,
+        recall=recall,
+        models=models,
+        prompts=prompts,
+        store=store,
+        namespace=namespace,
+        receipts=journal,
+    )
+    assert reader is not None  # noqa: S101 - only `False` turns a guard off
+    assert writer is not None  # noqa: S101
     shared = _MemoryTools(
         store=store, journal=journal, namespace=namespace, read=reader, write=writer
     )

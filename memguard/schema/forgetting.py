@@ -14,6 +14,8 @@ class ForgetSelection(GraphInput, Frozen):
 
     namespace: Namespace = ()
     """The namespace; those below it are meant, too. Empty for all, which `everything` refuses."""
+    exact: bool = Field(default=False, exclude_if=lambda value: not value)
+    """Whether only the namespace itself is meant, and none below it."""
     everything: bool = False
     """Everything of the namespace."""
     memory: str = ""
@@ -37,6 +39,12 @@ class ForgetSelection(GraphInput, Frozen):
             msg = f"{self.memory + self.contains!r} shows nothing; pass an id or a text"
             raise InvalidInputError(msg, code=ErrorCode.INPUT_INVALID)
         return self
+
+    def covers(self, namespace: Namespace) -> bool:
+        """Whether a namespace is meant."""
+        if self.exact:
+            return namespace == self.namespace
+        return namespace[: len(self.namespace)] == self.namespace
 
 
 class ForgetReport(Frozen):

@@ -70,7 +70,9 @@ class Budget(Frozen):
     """Wall time since the run began."""
 
 
-WriteOutcome = Literal["stored", "duplicate", "quarantined", "rejected", "refused", "undone"]
+WriteOutcome = Literal[
+    "stored", "duplicate", "quarantined", "rejected", "refused", "deleted", "undone"
+]
 """The outcome of a candidate.
 
 * `stored`: in the store, and read back from there.
@@ -78,6 +80,7 @@ WriteOutcome = Literal["stored", "duplicate", "quarantined", "rejected", "refuse
 * `quarantined`: in quarantine, until a person releases or discards it.
 * `rejected`: judged and not admitted; its text is on the receipt.
 * `refused`: not judged, because its text or source cannot be judged; the reason is on the receipt.
+* `deleted`: no decision on the candidate itself; a person took the stored memory out of use.
 * `undone`: no decision on the candidate itself; a person took back an earlier one.
 """
 
@@ -96,6 +99,7 @@ _REASON_OUTCOMES: dict[str, WriteOutcome] = {
     "text_too_long": "refused",
     "no_user_words": "refused",
     "no_source": "refused",
+    "human_deleted": "deleted",
 }
 HIDDEN_REASONS = frozenset({"secret", "personal_data"})
 """Reasons for which only the quarantine shows the candidate's text unchanged."""

@@ -98,7 +98,7 @@ class WriteReport(TableReport):
     def counts(self) -> dict[WriteOutcome, int]:
         """Candidates by outcome, after a person's review; an outcome that did not occur is 0."""
         # No write undoes a decision.
-        outcomes = (outcome for outcome in get_args(WriteOutcome) if outcome != "undone")
+        outcomes = (o for o in get_args(WriteOutcome) if o not in {"deleted", "undone"})
         counts: dict[WriteOutcome, int] = dict.fromkeys(outcomes, 0)
         # Receipts are never changed, so the effect of a review is counted from the review.
         reviews = {review.receipt_id: review for review in self.reviews}

@@ -229,7 +229,9 @@ class TestChroma:
         usual = client.create_collection("def")
         assert compat.sync_threshold_of_collection(usual) == 1_000
 
-    def test_a_vacuum_leaves_no_deleted_row(self, tmp_path: Path) -> None:
+    def test_a_vacuum_leaves_no_deleted_row(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         client: Any = chromadb.PersistentClient(path=str(tmp_path))
         configuration: Any = {"hnsw": {"sync_threshold": 2}}
         collection = client.create_collection("abc", configuration=configuration)
@@ -241,7 +243,8 @@ class TestChroma:
         client.close()
         database = tmp_path / "chroma.sqlite3"
         assert b"Quokkaburg" in database.read_bytes()
-        assert compat.vacuum_chroma(tmp_path, seconds=5.0)
+        monkeypatch.chdir(tmp_path.parent)
+        assert compat.vacuum_chroma(Path(tmp_path.name), seconds=5.0)
         assert b"Quokkaburg" not in database.read_bytes()
         again = chromadb.PersistentClient(path=str(tmp_path))
         assert again.get_collection("abc").get()["ids"] == ["b"]
@@ -253,6 +256,10 @@ class TestChroma:
         data.write_bytes(b"usedleftover")
         compat.blank_unused_part(tmp_path)
         assert data.read_bytes() == b"used" + bytes(8)
+        lengths = tmp_path / "length.bin"
+        lengths.write_bytes(b"usedleftover")
+        compat.blank_unused_part(tmp_path)
+        assert lengths.read_bytes() == b"used" + bytes(8)
         # Another layout, which might have elements there.
         for content in (struct.pack("<iQQQQ", 2, 0, 3, 1, 4), b"short"):
             header.write_bytes(content)

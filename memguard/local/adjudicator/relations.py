@@ -112,6 +112,26 @@ _SLOTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("name", re.compile(r"\bname is ([\w' -]+)", _I)),
 )  # fmt: skip
 _FAVOURITE = re.compile(r"\bfavou?rite ([\w -]{1,60}?) (?:is|are) ([\w' -]+)", _I)
+_DAYS: tuple[str, ...] = (
+    "mondays? montags? lunes lundis? 周一 星期一 礼拜一",
+    "tuesdays? dienstags? martes mardis? 周二 星期二 礼拜二",
+    "wednesdays? mittwochs? miércoles mercredis? 周三 星期三 礼拜三",
+    "thursdays? donnerstags? jueves jeudis? 周四 星期四 礼拜四",
+    "fridays? freitags? viernes vendredis? 周五 星期五 礼拜五",
+    "saturdays? samstags? sonnabends? sábados? samedis? 周六 星期六 礼拜六",
+    "sundays? sonntags? domingos? dimanches? 周日 周天 星期日 星期天 礼拜天",
+)
+_WEEKDAYS = tuple(
+    re.compile(r"(?<![a-zà-ÿ])(?:" + "|".join(names.split()) + r")(?![a-zà-ÿ])", _I)
+    for names in _DAYS
+)
+_OF_A_THING = re.compile(
+    r"^(?:the (?!user\b)|the user['\u2019]s|my|our|mein\w{0,2}|unser\w{0,2}|der|die|das|el|la|los|"
+    r"las|mis?|nuestr[oa]s?|le|les|mon|ma|mes|notre|nos)\b|^(?:我们?的|用户的|(?!我|用户|他|她)"
+    r"[\u3400-\u9fff])|^l['\u2019]",
+    _I,
+)
+"""A sentence about a thing rather than about what a person does."""
 # Where the value of a slot ends: "a nurse and lives in Lyon" is the job "a nurse".
 _VALUE_END = re.compile(r"\b(?:and|but|because|since|with|where|which|who|now|instead)\b.*", _I)
 
@@ -259,6 +279,8 @@ def contradict(first: str, second: str) -> bool:
     shared_slots = first_slots.keys() & second_slots.keys()
     if any(first_slots[name].isdisjoint(second_slots[name]) for name in shared_slots):
         return True
+    if _on_other_days(first, second):
+        return True
     stems, others = _content(first), _content(second)
     shorter = min(len(stems), len(others))
     if shorter == 0:
@@ -274,6 +296,28 @@ def contradict(first: str, second: str) -> bool:
     opposites = (OPPOSITE_STEMS.get(word, frozenset()) for word in stems - others)
     opposed = any(words & (others - stems) for words in opposites)
     return opposed and rest > 0 and len(stems & others) / rest >= _SAME_STATEMENT
+
+
+def _on_other_days(first: str, second: str) -> bool:
+    """Whether two sentences say the same of different days of the week."""
+    (days, text), (other_days, other) = _weekdays(first), _weekdays(second)
+    if not days or not other_days or not days.isdisjoint(other_days):
+        return False
+    # Somebody may swim on two days; "my choir meets on" names its day.
+    if not (_OF_A_THING.search(first) and _OF_A_THING.search(second)):
+        return False
+    stems, others = _content(text), _content(other)
+    shorter = min(len(stems), len(others))
+    return shorter > 0 and len(stems & others) / shorter >= _SAME_STATEMENT
+
+
+@lru_cache(maxsize=4096)
+def _weekdays(text: str) -> tuple[frozenset[int], str]:
+    """The days of the week in a text, and the text without them."""
+    days = frozenset(day for day, pattern in enumerate(_WEEKDAYS) if pattern.search(text))
+    for day in days:
+        text = _WEEKDAYS[day].sub(" ", text)
+    return days, text
 
 
 def replaces(later: str, earlier: str, *, kinds: tuple[Kind, Kind], cosine: float) -> bool:

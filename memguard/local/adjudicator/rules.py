@@ -38,6 +38,7 @@ from memguard.local.adjudicator.situation import (
 )
 from memguard.local.credibility import Credibility
 from memguard.local.encoder import LocalEmbeddings, Matrix
+from memguard.local.look_ups import says_it_was_told
 from memguard.local.owners.words import NAMES
 from memguard.local.relevance import RelevanceModel
 from memguard.local.verifier.support import SupportVerifier
@@ -304,7 +305,8 @@ class _AttributeRules:
         self._situation = situation
         self._small_talk = is_small_talk(case.query)
         self._asks_past = isinstance(situation, Situation) and situation.lookup == "past"
-        self._asks_record = self._asks_past or asks_for_record(case.query)
+        self._asks_record = asks_for_record(case.query)
+        self._asks_told = says_it_was_told(case.query)
         self._names = names
         # What a query points back to tells whom the answer is for.
         is_back = points_back(case.query) or refers_to_person(case.query)
@@ -319,15 +321,19 @@ class _AttributeRules:
     def _is_look_up(self) -> bool:
         situation = self._situation
         return isinstance(situation, Situation) and (
-            situation.mode == "factual" and situation.target == "world"
+            situation.lookup != "none"
+            or (situation.mode == "factual" and situation.target == "world")
         )
 
     @property
     def _is_about_world(self) -> bool:
         """Whether the query is about nobody, and asks for no advice: a fact, a translation."""
         situation = self._situation
+        # A look-up is about the user's own life, whatever its words.
         return isinstance(situation, Situation) and (
-            situation.target == "world" and situation.mode not in ADVICE
+            situation.target == "world"
+            and situation.mode not in ADVICE
+            and situation.lookup == "none"
         )
 
     @property
@@ -349,7 +355,10 @@ class _AttributeRules:
     ) -> UnitAttributes:
         """The attributes of one unit, regardless of other units and of evidence."""
         temporality = wording.temporality_of(unit.text, said_at=unit.said_at, now=self._case.now)
-        if temporality == "superseded" and (self._asks_record or kind == "safety"):
+        is_over = wording.is_expired_plan(unit.text, said_at=unit.said_at, now=self._case.now)
+        # An expired plan answers only a question about the past, or about what was told.
+        is_wanted_record = self._asks_past or self._asks_told or (self._asks_record and not is_over)
+        if temporality == "superseded" and (is_wanted_record or kind == "safety"):
             temporality = "uncertain"
         subject = self._addressees.subject_of(unit.text, of_safety=kind == "safety")
         is_wish = kind in {"preference", "constraint"}
@@ -357,16 +366,34 @@ class _AttributeRules:
         relevance = self._relevance(
             unit, kind=kind, score=score, shared=shared, is_wanted=is_wanted
         )
+        epistemic = wording.epistemic_of(unit.text)
+        if self._is_hearsay(unit, kind=kind, subject=subject):
+            kind = "claim" if kind == "belief" else kind
+            epistemic = "uncertain" if epistemic == "stated" else epistemic
         # A view on the very fact that is asked for invites agreement with it.
         if kind == "belief" and relevance == "direct" and self._is_about_facts:
             relevance = "indirect"
         return UnitAttributes(
             kind=kind,
             subject=self._subject(subject, kind=kind, relevance=relevance),
-            epistemic=wording.epistemic_of(unit.text),
+            epistemic=epistemic,
             temporality=temporality,
             relevance=relevance,
         )
+
+    def _is_hearsay(self, unit: Unit, *, kind: Kind, subject: Subject) -> bool:
+        """Whether a unit reports what somebody else said of the matter.
+
+        What somebody else believes answers a look-up as hearsay. In a question about the world,
+        what somebody said is no more than that.
+        """
+        situation = self._situation
+        if isinstance(situation, Inconclusive):
+            return False
+        if situation.lookup != "none":
+            return kind == "belief" and subject in {"bystander", "third_party"}
+        is_open = self._is_about_world and kind in {"claim", "fact", "experience"}
+        return is_open and wording.reports_speech(unit.text)
 
     def factors(self, attributes: UnitAttributes) -> FactorAttributes:
         """The same attributes in the scheme of factors."""
@@ -398,6 +425,9 @@ class _AttributeRules:
             is_wanted=is_wanted,
             is_about_world=self._is_about_world and _is_of_person(unit.text, kind),
         )
+        # What is looked up is often asked for in few words: "Where do I live?".
+        if relevance == "indirect" and shared and self._situation.lookup != "none":
+            return "direct"
         # "Always answer in German" shares no word with what is asked.
         if relevance == "none" and kind == "constraint" and cues.ANSWER_FORM.search(unit.text):
             return "indirect"

@@ -112,7 +112,8 @@ def read_situation(
     asks_view = words.view.search(query.casefold()) is not None
     lookup = read_lookup(
         query,
-        is_question=mode == "factual",
+        is_question=mode not in ADVICE,
+        is_task=words.doing.search(ask) is not None,
         of_user=bool(names_in(query, tuple(user_names)) & user_names),
     )
     # What the user thinks of a matter only the user can have told.

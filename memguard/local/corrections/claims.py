@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -18,7 +19,7 @@ from memguard.local.corrections.repeats import without_repeats
 from memguard.local.event_times import ahead_in, cut_times
 from memguard.local.languages import CHINESE, Language, language_of
 from memguard.local.owners import UNKNOWN, USER, WORLD, owner_of
-from memguard.local.owners.words import word_set
+from memguard.local.owners.words import NAME_AND_WORD, NAMES, word_set
 from memguard.normal_form import comparison_form
 
 _TOKEN = re.compile(
@@ -34,11 +35,27 @@ _CLOCK = re.compile(
 _CHINESE_NUMBER = re.compile("[零一二两三四五六七八九十百]{1,6}")
 _CHINESE_DIGITS = {char: value for value, char in enumerate("零一二三四五六七八九")} | {"两": 2}
 _SYMBOLS = {"€": "euro", "$": "dollar", "£": "pound", "¥": "yuan", "%": "percent"}
+_BEGINNING = re.compile("(?:^|[.!?:])[\\s\"'\u201c\u201e\u00ab\u00bf\u00a1]{0,3}$")
 _QUESTION = re.compile("[?\uff1f]\\s*$")
 _QUOTATION = re.compile('["\u201c\u201e\u00ab\u300c].{3,400}["\u201d\u201c\u00bb\u300d]')
 _PREPOSITIONS = word_set("""
     in at near from for with bei aus für mit im am en para con à chez pour avec au aux
 """)
+_HEADS = word_set("""
+    a an the my our his her their of and or ein eine einen einem einer der die das den dem mein
+    meine meinen meinem meiner und oder un una unos unas el la los las mi mis de y o une des le les du mon
+    ma mes et ou l' d'
+""")
+_OF_SUBJECT = frozenset(["home", "job", "employer"])
+_THING = re.compile(
+    r"\b(?:my|our|the|mein\w{0,2}|unser\w{0,2}|der|die|das|mis?|nuestr\w{1,2}|el|la|mon|ma|mes|"
+    r"notre|nos|le) [^\W\d_]"
+)
+_SPEAKER = re.compile(
+    r"\b(?:i|we|user|ich|wir|nutzer(?:in)?|yo|nosotros|usuari[oa]|je|j'|nous|on|utilisat\w{3,5}|"
+    r"he|me|nos|hemos)\b"
+)
+_CHILDREN = frozenset(["baby", "child", "son", "daughter"])
 _PETS = frozenset(["dog", "cat", "pet", "horse", "rabbit", "bird"])
 _CUT = ("ended", "now", "change", "also", "not")
 _NOON = 12
@@ -49,11 +66,14 @@ _MIN_TAIL = 3
 """Letters of its last part."""
 _LATIN: tuple[Language, ...] = ("en", "de", "es", "fr")
 _LAST_LATIN = 0x24F
-_MIN_SHARE = 0.7
+_FEW_WORDS = 5
+_MUCH_MORE = 0.3
+_MIN_SHARE = 0.6
 """Share of its words that a language must know to be that of a text."""
 MAX_CHARS = 1_000
 """A longer text is only compared as a whole."""
 _MAX_TOKENS = 60
+_LAST_WORDS = 2
 _MAX_CLAUSES = 8
 _VALUE_WORDS = 4
 """Words of the longest value of an attribute."""
@@ -87,8 +107,20 @@ class ClaimText:
     """Keys of words with a capital letter that are no concepts."""
     governed: frozenset[str] = frozenset()
     """Keys of words right after a preposition."""
+    headed: frozenset[str] = frozenset()
+    """Keys of words right after a preposition, an article or a possessive: nouns."""
     is_joint: bool = False
     """Whether it joins clauses or values."""
+
+    def without_soft(self, keys: AbstractSet[str]) -> frozenset[str]:
+        """Some of its keys without those that say little."""
+        soft = words_of(self.language).soft
+        generic = kinds()["generic"]
+        if self.language == "zh":
+            hard = (key for key in keys if key in concepts() or not soft.issuperset(key))
+        else:
+            hard = (key for key in keys if key not in soft or key in self.names)
+        return frozenset(key for key in hard if key not in generic)
 
     @property
     def numbers(self) -> tuple[str, ...]:
@@ -123,28 +155,37 @@ def _names_relation(claim: ClaimText) -> bool:
     sets = kinds()
     rest = claim.content - sets["person"]
     is_name = bool(rest) and rest <= claim.names and not rest & claim.governed
-    return bool(claim.content & sets["event"]) or is_name
+    is_birth = "birth" in claim.content and claim.content & sets["person"] <= _CHILDREN
+    is_own = bool(claim.content & (sets["event"] | {"nativelanguage"})) or is_birth
+    return is_own or is_name
 
 
 def _language(text: str, default: Language) -> Language:
     language = language_of(text, default=default)
-    if language != "other" or (not text.isascii() and max(map(ord, text)) > _LAST_LATIN):
+    words = [hit[0] for hit in _TOKEN.finditer(text)]
+    is_latin = all(ord(char) <= _LAST_LATIN for word in words for char in word)
+    is_known = language != "other" and len(words) > _FEW_WORDS
+    if is_known or not words or not is_latin:
         return language
-    # A short sentence may share its words of grammar with a language that has no rules.
-    words = [hit[0].lower() for hit in _TOKEN.finditer(text)]
+    # A short sentence may share its words of grammar with another language.
     shares = {code: _share(words, code) for code in _LATIN}
-    best = max(_LATIN, key=lambda code: (shares[code], code == default))
-    return best if shares[best] >= _MIN_SHARE else "other"
+    best = max(_LATIN, key=lambda code: (shares[code], code == language, code == default))
+    if language == "other":
+        return best if shares[best] >= _MIN_SHARE else language
+    return best if shares[best] >= shares.get(language, 1.0) + _MUCH_MORE else language
 
 
 def _share(words: list[str], language: Language) -> float:
     """Share of words that a language knows."""
     vocabulary = words_of(language)
-    known = (
+    plain = [word.lower() for word in words[:1]]
+    # Names are of no language.
+    plain += [word for word in words[1:] if word.islower() or len(word) == 1]
+    familiar = (
         word in vocabulary.light or key_of_word(word, language) in vocabulary.concepts
-        for word in words
+        for word in plain
     )
-    return sum(known) / max(len(words), 1)
+    return sum(familiar) / len(plain)
 
 
 def _without_label(text: str, language: Language) -> str:
@@ -186,9 +227,11 @@ class _Reader:
         self._language: Language = language
         self._names = names
         self._words: CorrectionWords = words_of(language)
-        self._capitals = frozenset(
-            folded(hit[0]) for hit in _TOKEN.finditer(written) if hit[0][:1].isupper()
-        )
+        capitals = [hit for hit in _TOKEN.finditer(written) if hit[0][:1].isupper()]
+        self._capitals = frozenset(folded(hit[0]) for hit in capitals)
+        # A capital at the beginning tells nothing.
+        inner = [hit for hit in capitals if not _BEGINNING.search(written, 0, hit.start())]
+        self._inner_capitals = frozenset(folded(hit[0]) for hit in inner)
 
     def claim(self, owner: str) -> ClaimText:
         words = self._words
@@ -214,9 +257,14 @@ class _Reader:
         if "ended" in flags:
             negations = 1
         names = self._named(content)
+        if content == frozenset({"birth"}) and times:
+            content = frozenset({"birthday"})
         driven = content - {"drive"}
         if "drive" in content and driven and driven <= names - governed:
             content = driven | {"car"}
+        # Chinese has no tenses: "in 2012 I work at Nokia" is past.
+        if self._language == "zh" and any(time[:1] == "y" for time in times):
+            flags |= {"past"} if not flags & {"now", "change", "ended"} else set()
         return ClaimText(
             text=self._written,
             language=self._language,
@@ -230,6 +278,7 @@ class _Reader:
             changes=self._changes(timeless),
             names=names,
             governed=governed,
+            headed=governed | {key for key, before in tokens if before in _HEADS},
             is_joint=words.joint.search(rest) is not None,
         )
 
@@ -238,7 +287,10 @@ class _Reader:
         if self._language == "zh":
             return frozenset(key for key in content if key not in concepts() and key[0] != "#")
         capitals = self._capitals - {folded(name) for name in self._names}
-        return content & {key_of_word(word, self._language) for word in capitals}
+        inner = {key_of_word(word, self._language) for word in self._inner_capitals & capitals}
+        # At the beginning, a word that says little is no name.
+        first = {key_of_word(word, self._language) for word in capitals} - self._words.soft
+        return content & (inner | first)
 
     def _flags(self, plain: str, timeless: str) -> frozenset[str]:
         flags = {
@@ -258,7 +310,7 @@ class _Reader:
         slots: dict[str, frozenset[str]] = {}
         for name, pattern in self._words.slots.items():
             hit = pattern.search(plain)
-            if hit is None:
+            if hit is None or (name in _OF_SUBJECT and not self._is_own(plain[: hit.start()])):
                 continue
             groups = hit.groupdict()
             written = next(groups[key] for key in "vwxy" if groups.get(key))
@@ -267,6 +319,15 @@ class _Reader:
             if value and (name != "home" or self._is_place(written)):
                 slots[" ".join((name, *sorted(topic)))] = value
         return slots
+
+    def _is_own(self, before: str) -> bool:
+        """Whether the user is the subject of what follows: "my office moved to Rome" is not."""
+        clause = self._words.joint.split(before)[-1]
+        if self._language == "zh":
+            for name in _CUT:
+                clause = self._words.flags[name].sub(" ", clause)
+            return not any(True for _ in self._keys(clause))
+        return _THING.search(clause) is None or _SPEAKER.search(clause) is not None
 
     def _is_place(self, written: str) -> bool:
         """Whether a value begins with a place or with a name: "in a small flat" is none."""
@@ -286,12 +347,20 @@ class _Reader:
             clipped = self._words.flags[name].sub(" ", clipped)
         return frozenset([key for key, _ in self._keys(clipped)][:_VALUE_WORDS])
 
+    def _last(self, written: str) -> frozenset[str]:
+        """The value at the end of a text: "I have swapped my Golf"."""
+        keys = [key for key, _ in self._keys(written)]
+        return frozenset(keys[-_LAST_WORDS:])
+
     def _changes(self, plain: str) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
         changes: list[tuple[frozenset[str], frozenset[str]]] = []
         for pattern in self._words.changes:
             hit = pattern.search(plain)
             if hit is not None:
-                changes.append((self._value(hit["old"]), self._value(hit["new"])))
+                is_first = hit.start("old") < hit.start("new")
+                old = self._value(hit["old"]) if hit.start("old") > hit.start() else None
+                values = self._last(hit["old"]) if old is None else old, self._value(hit["new"])
+                changes.append(values if is_first else (values[0], self._last(hit["new"])))
         return tuple((old, new) for old, new in changes if old and new and not old & new)
 
     def _keys(self, plain: str) -> Iterator[tuple[str, str]]:
@@ -348,19 +417,27 @@ class _Reader:
         plain = folded(token)
         # Before the stem, since that of `hermano` is that of `hermana`.
         is_name = self._is_name(token, at)
-        forms = (plain,) if is_name else (plain, plain.removesuffix("s"), plain.removesuffix("es"))
+        if token in words.exact or token in words.light:
+            return words.exact.get(token, "")
+        forms = [plain]
+        if not is_name:
+            forms += [token.removesuffix("s"), plain.removesuffix("s"), plain.removesuffix("es")]
         for form in forms:
-            if form in words.exact:
-                return words.exact[form]
-        if token in words.light or is_name:
+            if form in words.folded:
+                return words.folded[form]
+        if is_name:
             return ""
-        return words.concepts.get(key, "") or _SYMBOLS.get(token, "")
+        concept = words.concepts.get(key, "")
+        # Names of days have no other forms: `Luna` is not `lunes`.
+        is_day = concept in kinds()["weekday"] | kinds()["month"]
+        return "" if is_day else concept or _SYMBOLS.get(token, "")
 
     def _is_name(self, token: str, at: int) -> bool:
         """Whether a word is a name, though its stem may be that of another word."""
         plain = folded(token)
-        is_inside = at > 0 and len(token) > 1
-        return is_inside and self._language != "de" and plain in self._capitals
+        is_inside = at > 0 and len(token) > 1 and plain in self._inner_capitals
+        is_first = plain in self._capitals and bool({token, plain} & (NAMES - NAME_AND_WORD))
+        return self._language != "de" and (is_inside or is_first)
 
     def _number(self, tokens: list[str], at: int) -> tuple[str, int] | None:
         token = tokens[at]

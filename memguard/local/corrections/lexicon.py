@@ -33,9 +33,13 @@ class CorrectionWords:
     longest: int
     """Words of the longest phrase; characters in Chinese."""
     exact: Mapping[str, str]
-    """What words mean, as they are in the table, in small letters without accents."""
+    """What words mean, as written: `préféré` is a favourite, and `préfère` prefers."""
+    folded: Mapping[str, str]
+    """The same without accents."""
     light: frozenset[str]
     """Words without content of their own, and their keys."""
+    soft: frozenset[str]
+    """Keys of words that one of two texts may have without saying more; characters in Chinese."""
     numbers: Mapping[str, int]
     """Numbers in words, in small letters."""
     phrases: tuple[tuple[re.Pattern[str], str], ...]
@@ -111,6 +115,7 @@ def _compile(language: Language, lines: Iterable[str], at: int) -> CorrectionWor
     data = _data()
     meanings: dict[str, str] = {}
     exact: dict[str, str] = {}
+    plain: dict[str, str] = {}
     for line in lines:
         name, _, entries = line.partition(":")
         for phrase in entries.split("|")[at].split(","):
@@ -118,7 +123,8 @@ def _compile(language: Language, lines: Iterable[str], at: int) -> CorrectionWor
             # Of two meanings, the first one in the table counts.
             if key:
                 meanings.setdefault(key, name.strip())
-                exact.setdefault(folded(phrase.strip()), name.strip())
+                exact.setdefault(phrase.strip(), name.strip())
+                plain.setdefault(folded(phrase.strip()), name.strip())
     chinese = language == "zh"
     cues: dict[str, Any] = data["cues"][language]
     light = data["light"][language].split()
@@ -126,7 +132,13 @@ def _compile(language: Language, lines: Iterable[str], at: int) -> CorrectionWor
         concepts=meanings,
         longest=max(len(key) if chinese else len(key.split()) for key in meanings),
         exact=exact,
+        folded=plain,
         light=frozenset(key_of_word(word, language) for word in light) | frozenset(light),
+        soft=frozenset(
+            data["soft"][language]
+            if chinese
+            else (key_of_word(word, language) for word in data["soft"][language].split())
+        ),
         numbers=_numbers(data["numbers"][language].split(), data["tens"][language].split()),
         phrases=tuple((re.compile(source), target) for source, target in cues["phrases"]),
         flags={name: _whole(cues[name], chinese=chinese) for name in _WHOLE},

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from memguard.local.adjudicator.people import relations_in
 from memguard.local.corrections.claims import ClaimText, parts_of
 from memguard.local.corrections.lexicon import concepts, kinds, wider
+from memguard.local.owners import USER
+from memguard.local.owners.words import NAMES
 from memguard.schema.memory import same_text_form
 from memguard.schema.relations import Relation
 
@@ -24,7 +26,12 @@ _MAX_REST = 3
 """Words that a claim may have besides what ended."""
 _MAX_VALUE = 2
 """Words of a value that is not in the table of attributes."""
+_CHILDREN = frozenset(["baby", "child", "son", "daughter"])
 _MIN_SHARED = 2
+_MIN_ALIKE = 5
+"""Letters that two words begin with, to be of one family."""
+_MIN_ALIKE_SHARE = 0.6
+"""Share of the longer one that this must be."""
 
 
 @dataclass(frozen=True)
@@ -66,15 +73,29 @@ def relate(new: ClaimText, old: ClaimText, *, names: frozenset[str]) -> Relation
     """The relation of a claim to an earlier one; `names` are those of the user, case-folded."""
     if _same_text(new.text, old.text):
         return RelationSign("duplicate", certain=True, reason="the same text")
-    if "other" in {new.language, old.language} or new.owner != old.owner:
-        return _NONE
     pair = _ClaimPair(new, old, names)
+    if "other" in {new.language, old.language} or not _same_person(pair):
+        return _NONE
     same = _same_content(pair)
+    if new.owner != old.owner:
+        return same if same is not None and same.relation == "duplicate" else _NONE
     if same is not None or not pair.is_settled:
         return same or _NONE
     # A second home, job or pet says nothing of the first.
     change = _change(pair) if "also" not in new.flags | old.flags else None
     return change or _refines(pair) or _NONE
+
+
+def _same_person(pair: _ClaimPair) -> bool:
+    """Whether both are about one person: "my brother Paul", and "I have a brother, Paul, who"."""
+    new, old = pair.new, pair.old
+    persons = new.content & kinds()["person"]
+    introduced = [one for one in (new, old) if one.owner == USER]
+    is_introduced = len(introduced) == 1 and bool(
+        new.names & old.names or "indefinite" in introduced[0].flags
+    )
+    is_same = persons == old.content & kinds()["person"] and len(persons) == 1
+    return new.owner == old.owner or (is_introduced and is_same)
 
 
 def _change(pair: _ClaimPair) -> RelationSign | None:
@@ -95,7 +116,7 @@ def _same_content(pair: _ClaimPair) -> RelationSign | None:
     """Whether both say the same, or one denies what the other says."""
     new, old = pair.new, pair.old
     is_meant_alike = new.flags & _MEANT == old.flags & _MEANT and new.times == old.times
-    if not _equal(new.content, old.content) or not is_meant_alike or _differ_in_person(pair):
+    if not _equal(new, old) or not is_meant_alike or _differ_in_person(pair):
         return None
     if new.denied == old.denied:
         return _same_order(pair)
@@ -103,7 +124,7 @@ def _same_content(pair: _ClaimPair) -> RelationSign | None:
         return None
     if pair.has_sign or "ended" in new.flags | old.flags:
         return RelationSign("supersedes", certain=True, reason="one says that it changed")
-    return RelationSign("contradicts", reason="one denies what the other says")
+    return RelationSign("contradicts", certain=True, reason="one denies what the other says")
 
 
 def _differ_in_person(pair: _ClaimPair) -> bool:
@@ -114,19 +135,60 @@ def _differ_in_person(pair: _ClaimPair) -> bool:
 
 def _same_order(pair: _ClaimPair) -> RelationSign | None:
     new, old = pair.new, pair.old
-    # "Two cats and three dogs" has the words of "three cats and two dogs".
-    is_ordered = len(new.numbers) > 1 or new.content & kinds()["unlike"] or new.changes
+    sets = kinds()
     is_ranking = "prefer" in new.content
-    if (is_ordered or is_ranking) and new.order != old.order:
+    is_ordered = is_ranking or len(new.content & sets["person"]) > 1
+    if is_ordered and new.order != old.order:
         # "I prefer tea to coffee" is not "I prefer coffee to tea".
         return _changed("rank", certain=pair.has_sign) if is_ranking else None
+    # "Two cats and three dogs" has the words of "three cats and two dogs".
+    if (len(new.numbers) > 1 or new.content & sets["unlike"]) and _bonds(new) != _bonds(old):
+        return None
     return RelationSign("duplicate", certain=True, reason="the same in other words")
 
 
-def _equal(first: frozenset[str], second: frozenset[str]) -> bool:
+def _bonds(claim: ClaimText) -> frozenset[tuple[str, str]]:
+    """The numbers and directions of a claim, each with the word that follows."""
+    unlike = kinds()["unlike"]
+    following = zip(claim.order, (*claim.order[1:], ""), strict=True)
+    return frozenset((key, after) for key, after in following if key[0] == "#" or key in unlike)
+
+
+def _equal(new: ClaimText, old: ClaimText) -> bool:
     """Whether two contents are the same, apart from what says little beside their value."""
-    different = first ^ second
-    return bool(first & second) and different <= kinds()["generic"]
+    shared = new.content & old.content
+    if not shared:
+        return False
+    slots = new.slots.keys() | old.slots.keys()
+    beside = ({"work"} if "job" in slots else set()) | (set() if "home" in slots else {"home"})
+    left = new.without_soft(new.content - shared - beside)
+    right = old.without_soft(old.content - shared - beside)
+    if len(left | right) == 1 and len(shared) >= _MIN_SHARED and not new.denied:
+        claim, (word,) = (new, left) if left else (old, right)
+        return _is_passing(claim, word)
+    # "A stamp collection" and "I collect stamps".
+    return len(left) == len(right) and all(any(_akin(a, b) for b in right) for a in left)
+
+
+def _is_passing(claim: ClaimText, word: str) -> bool:
+    """Whether a word is likely to be a verb or an adverb, which adds no detail by itself."""
+    if word in concepts() or word in claim.names | claim.headed or not word.isalpha():
+        return claim.language == "zh" and word not in concepts() and len(word) == 1
+    return True
+
+
+def _akin(first: str, second: str) -> bool:
+    """Whether two words that are in no table begin alike."""
+    words = first, second
+    if first.removesuffix("s") == second.removesuffix("s"):
+        return True
+    if any(word in concepts() or word in NAMES or not word.isalpha() for word in words):
+        return False
+    shared = next(
+        (at for at, (a, b) in enumerate(zip(first, second, strict=False)) if a != b),
+        min(map(len, words)),
+    )
+    return shared >= _MIN_ALIKE and shared >= _MIN_ALIKE_SHARE * max(map(len, words))
 
 
 def _replaced(pair: _ClaimPair) -> RelationSign | None:
@@ -146,7 +208,7 @@ def _names_change(new: ClaimText, old: ClaimText) -> bool:
     """Whether a claim names an old and a new value, and the other one is about the old."""
     for before, after in new.changes:
         value = before - kinds()["relational"]
-        if not value or not value <= old.content or after & old.content - kinds()["relational"]:
+        if not value or not value <= old.content or after <= old.content:
             continue
         rest = old.content - before - kinds()["relational"] - kinds()["generic"]
         if rest <= new.content | kinds()["daypart"]:
@@ -156,21 +218,23 @@ def _names_change(new: ClaimText, old: ClaimText) -> bool:
 
 def _ended(new: ClaimText, old: ClaimText) -> RelationSign | None:
     """Whether a claim says that what the other one states has ended."""
-    if "ended" not in new.flags or "ended" in old.flags or not new.content:
+    # "From" says of what, as in "resigned from Bosch".
+    content = new.content - {"from"}
+    if "ended" not in new.flags or "ended" in old.flags or not content:
         return None
     sets = kinds()
-    rest = old.content - new.content
-    narrower = frozenset[str]().union(*(wider().get(key, frozenset()) for key in new.content))
-    is_job = new.content == frozenset({"work"}) and bool(old.slots.keys() & {"job", "employer"})
-    if is_job or (narrower & old.content and len(new.content) == 1):
+    rest = old.content - content
+    narrower = frozenset[str]().union(*(wider().get(key, frozenset()) for key in content))
+    is_job = content == frozenset({"work"}) and bool(old.slots.keys() & {"job", "employer"})
+    if is_job or (narrower & old.content and len(content) == 1):
         return RelationSign("supersedes", certain=not old.is_joint, reason="all of it ended")
-    if not new.content <= old.content or len(rest) > _MAX_REST:
+    if not content <= old.content or len(rest) > _MAX_REST:
         return None
     # Who has no dog any more may still be allergic to dogs.
     if any(key in concepts() for key in rest - sets["relational"] - _beside()):
         return None
     # Who no longer drinks may still drink water.
-    if new.content <= sets["relational"] and not rest <= sets["daypart"] | sets["generic"]:
+    if content <= sets["relational"] and not rest <= _beside() | sets["relational"]:
         return None
     # What is joined to it may still hold.
     certain = not (old.is_joint and rest)
@@ -180,7 +244,7 @@ def _ended(new: ClaimText, old: ClaimText) -> RelationSign | None:
 def _beside() -> frozenset[str]:
     """Concepts that only tell when, how much or who."""
     sets = kinds()
-    times = sets["daypart"] | sets["weekday"] | sets["month"]
+    times = sets["daypart"] | sets["frequency"] | sets["weekday"] | sets["month"]
     return times | sets["unit"] | sets["generic"] | sets["person"] | sets["occupation"]
 
 
@@ -191,6 +255,9 @@ def _other_value(pair: _ClaimPair) -> RelationSign | None:
     is_time_denied = len(new.times) > len(old.times) > 0
     if old.denied or (new.denied and not is_time_denied):
         return None
+    opposite = _opposite(pair)
+    if opposite is not None:
+        return opposite
     sets = kinds()
     # A brother's job is not the user's, even if nothing else tells whose it is.
     if (new.content ^ old.content) & sets["person"] and not _same_attribute(pair):
@@ -204,7 +271,7 @@ def _other_value(pair: _ClaimPair) -> RelationSign | None:
         if all(len(value) == 1 for value in values) and values[0] != values[1]:
             certain = pair.has_sign or name == "marital"
             return _changed(name, certain=certain)
-    return _eats_again(pair) or _other_detail(pair)
+    return _other_detail(pair)
 
 
 def _same_attribute(pair: _ClaimPair) -> bool:
@@ -265,11 +332,15 @@ def _is_named(claim: ClaimText, value: Collection[str]) -> bool:
     return is_plain and (claim.language == "zh" or bool(set(unknown) & claim.names))
 
 
-def _eats_again(pair: _ClaimPair) -> RelationSign | None:
-    """Whether one keeps a diet without meat, and the other eats meat."""
+def _opposite(pair: _ClaimPair) -> RelationSign | None:
+    """Whether one keeps a diet without meat and the other eats meat, and the like."""
     for first, second in ((pair.new, pair.old), (pair.old, pair.new)):
         if first.content & {"vegetarian", "vegan"} and {"eat", "meat"} <= second.content:
             return _changed("diet", certain=pair.has_sign)
+        persons = (first.content | second.content) & kinds()["person"]
+        is_birth = "birth" in second.content and persons <= _CHILDREN
+        if "pregnant" in first.content and is_birth:
+            return _changed("pregnancy", certain=True)
     return None
 
 
@@ -285,14 +356,17 @@ def _other_detail(pair: _ClaimPair) -> RelationSign | None:
     is_vague = "indefinite" in new.flags | old.flags and not pair.has_sign
     if not (single or fixed or is_told) or (shared & sets["event"] and is_vague):
         return None
-    values = new.content - shared - sets["generic"], old.content - shared - sets["generic"]
+    beside = sets["generic"] | (sets["event"] if pair.has_sign else frozenset[str]())
+    values = new.content - shared - beside, old.content - shared - beside
     kind = "time" if not any(values) else _kind(new, values[0])
     is_dated = bool(shared & (sets["event"] | sets["fixed"])) and new.times and old.times
     is_other = is_dated and new.times != old.times if kind == "time" else new.times == old.times
     if not kind or not is_other or (kind != "time" and kind != _kind(old, values[1])):
         return None
     # Who starts another language may go on with the first.
-    if kind.startswith("name") and not single and not fixed and not is_changing:
+    is_named_twice = kind.startswith("name") and not single and not fixed
+    is_vague = "indefinite" in new.flags | old.flags
+    if is_named_twice and (not is_changing or is_vague):
         return None
     return _changed("its value", certain=pair.has_sign or not fixed)
 
@@ -316,8 +390,17 @@ def _kind(claim: ClaimText, value: frozenset[str]) -> str:
 
 def _refines(pair: _ClaimPair) -> RelationSign | None:
     new, old = pair.new, pair.old
-    extra = new.content - old.content
-    if not old.content < new.content or len(extra) > _MAX_EXTRA or new.denied or old.denied:
+    extra = new.without_soft(new.content - old.content)
+    # What ended or changed is no detail.
+    if "ended" in new.flags ^ old.flags or (new.changes and new.changes != old.changes):
+        return None
+    if (
+        not extra
+        or not old.content < new.content
+        or len(extra) > _MAX_EXTRA
+        or new.denied
+        or old.denied
+    ):
         return None
     if "plural" in new.flags ^ old.flags or (old.times and new.times != old.times):
         return None

@@ -20,6 +20,14 @@ _REPEATED: tuple[tuple[str, str], ...] = (
     ("speak", "can language"),
     ("nativelanguage", "language speak"),
     ("birthday", "year"),
+    ("pregnant", "baby child"),
+    ("child", "mother father parent"),
+    ("twin", "mother father parent child"),
+    ("son", "mother father parent"),
+    ("daughter", "mother father parent"),
+    ("allergy", "from eat"),
+    ("vegetarian", "eat home diet food"),
+    ("vegan", "eat home diet food"),
 )
 """Concepts, and what says nothing more beside them: who lives somewhere lives in a place."""
 
@@ -38,7 +46,7 @@ def without_repeats(
     for concept, repeated in _REPEATED:
         if concept in keys:
             keys -= frozenset(repeated.split())
-    if keys & sets["occupation"] and "employer" not in slots:
+    if (keys & sets["occupation"] or "job" in slots) and "employer" not in slots:
         keys.discard("work")
     if keys & sets["person"]:
         keys.discard("name")
@@ -49,6 +57,8 @@ def without_repeats(
     # "By bike to work" and "I ride my bike to work".
     if keys & sets["vehicle"] and keys & {"work", "commute"}:
         keys = (keys - {"ride", "drive", "take", "use", "work"}) | {"commute"}
+    if "take" in keys and keys & {"coffee", "tea", "wine", "beer"}:
+        keys = (keys - {"take"}) | {"drink"}
     if keys == {"drink"}:
         keys.add("alcohol")
     return frozenset(keys - {"clock"})

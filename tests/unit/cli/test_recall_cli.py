@@ -3,12 +3,14 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from memguard.cli import main
+from memguard.cli.show import FLAGS
 from memguard.schema.memory import MemoryRecord, Provenance
+from memguard.schema.read_flags import Flag
 from memguard.stores import ChromaStore
 from memguard.testing import LoopbackModelServer
 from tests.unit.read.read_scripts import UNIT, units_in
@@ -144,3 +146,8 @@ def test_a_model_on_the_loopback_completes_a_read(
     assert "as openai:m judged" in out
     assert "May be used: 4" in out
     assert "model calls" in out
+
+
+def test_every_flag_of_a_read_is_explained() -> None:
+    # Notes of the local adjudicator explain its flag in more detail.
+    assert set(get_args(Flag)) - {"local_adjudicator"} == set(FLAGS)

@@ -1,11 +1,14 @@
 """A process that writes until it is killed, and `check`, which looks at what it left.
 
 python journal_child.py FOLDER SEED     commits batches for ever, prints what is acknowledged
+python journal_child.py FOLDER SEED N   corrects a memory, and kills itself before exchange N
 """
 
 import asyncio
 import json
+import os
 import random
+import signal
 import sqlite3
 import sys
 import time
@@ -79,6 +82,30 @@ class SqliteStore(BaseStore):
             )
             for space, key, value in rows
         ]
+
+
+class FatalStore(SqliteStore):
+    """Kills its process before the exchange with a number, counted from 0."""
+
+    def __init__(self, path: Path, chance: random.Random, last: int) -> None:
+        super().__init__(path, chance)
+        self._left = last
+
+    def batch(self, ops: Iterable[Op]) -> list[Any]:
+        if self._left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self._left -= 1
+        return super().batch(ops)
+
+
+async def correct(folder: Path, last: int) -> None:
+    """Store a memory, then die while it is corrected."""
+    journal = await Journal.aopen(folder / "log.db")
+    chance = random.Random(0)
+    old = receipt("x-link-old")
+    await commit(journal, SqliteStore(folder / "store.db", chance), [old])
+    store = FatalStore(folder / "store.db", chance, last)
+    await commit(journal, store, [correction("x-link-new", record_of(old))])
 
 
 async def write(folder: Path, seed: str) -> None:
@@ -181,5 +208,8 @@ async def everything(log: ReceiptLog) -> tuple[Receipt, ...]:
 
 
 if __name__ == "__main__":
-    where, seed = sys.argv[1:]
-    asyncio.run(write(Path(where), seed))
+    where, seed, *exchange = sys.argv[1:]
+    if exchange:
+        asyncio.run(correct(Path(where), int(exchange[0])))
+    else:
+        asyncio.run(write(Path(where), seed))

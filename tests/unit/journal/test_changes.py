@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from langgraph.store.base import GetOp, Op, PutOp
+from langgraph.store.base import BaseStore, GetOp, Op, PutOp, TTLConfig
 from langgraph.store.memory import InMemoryStore
 
 from memguard.errors import ErrorCode, RecordChangedError, StoreError
@@ -17,11 +17,14 @@ from memguard.journal.journal import Journal
 from memguard.journal.quarantine import Quarantine
 from memguard.journal.receipts import ReceiptLog, end_writes, record_of
 from memguard.journal.recovery import recover
+from memguard.journal.removal import delete_memory
 from memguard.journal.repair import repair
 from memguard.journal.storing import record_of_item
 from memguard.schema.memory import Lifecycle, lifecycle_of, record_key
 from memguard.schema.receipt import Receipt
 from memguard.schema.relations import RecordChange
+from memguard.stores import ChromaStore
+from memguard.testing.embeddings import HashEmbeddings
 from tests.unit.journal.conftest import ANA, build_receipt
 
 MARCH = datetime(2026, 3, 1, tzinfo=UTC)
@@ -77,7 +80,7 @@ async def lifecycle_at(store: InMemoryStore, key: str) -> Lifecycle:
 PORTO, LISBON = record_key("I live in Porto."), record_key("I live in Lisbon.")
 
 
-async def with_porto(journal: Journal, store: InMemoryStore) -> None:
+async def with_porto(journal: Journal, store: BaseStore) -> None:
     await commit(journal, store, [build_receipt("old", text="I live in Porto.")])
 
 
@@ -253,6 +256,21 @@ class TestRecovery:
         assert done.line == "recovery: interrupted changes completed: 1"
         assert (await lifecycle_at(store, PORTO)).confirmed_by == ("c:again",)
 
+    async def test_what_was_deleted_while_it_was_pending_changes_nothing(
+        self, journal: Journal, store: CountingStore
+    ):
+        await with_porto(journal, store)
+        store.error = TimeoutError("slow")
+        with pytest.raises(StoreError):
+            await commit(journal, store, [superseding("new", "I live in Lisbon.", PORTO)])
+        store.error = None
+        await delete_memory(journal, store, "new", actor="ana", reason="no")
+        assert (await recover(journal, store)).line == ""
+        assert await lifecycle_at(store, PORTO) == Lifecycle()
+        assert (await audit(journal, store)).agrees
+        await commit(journal, store, [superseding("faro", "I live in Faro.", PORTO)])
+        assert (await audit(journal, store)).agrees
+
 
 class TestGenerations:
     async def test_going_back_to_the_old_value(self, journal: Journal, store: CountingStore):
@@ -415,8 +433,8 @@ class TestTwoJournals:
             assert (await lifecycle_at(store, faro)).conflicts_with == (LISBON,)
             history = await ReceiptLog(journal).ahistory("new")
             assert [event.kind for event in history][-2:] == ["change_lost", "stored"]
-            (lost,) = history[-2].body["lost"]
-            assert (lost["key"], lost["winner"]) == (PORTO, faro)
+            (loss,) = cast("list[dict[str, Any]]", history[-2].body["lost"])
+            assert (loss["key"], loss["winner"]) == (PORTO, faro)
             assert (await audit(journal, store, namespace=("nobody",))).agrees
             assert (await recover(journal, store)).line == ""
             assert "change_lost" not in [e.kind for e in await ReceiptLog(other).ahistory("late")]
@@ -481,3 +499,21 @@ class TestRepair:
         assert (await audit(journal, store)).agrees
         assert (await repair(journal, store)).marked == ()
         assert (await lifecycle_at(store, PORTO)).reason == "a note"
+
+
+class TestChroma:
+    """A store that keeps embeddings and lifetimes beside the values."""
+
+    async def test_a_mark_keeps_the_embedding_and_the_lifetime(self, journal: Journal):
+        ttl: TTLConfig = {"default_ttl": 60.0, "refresh_on_read": False}
+        store = ChromaStore.memory(embed=HashEmbeddings(), ttl=ttl)
+        async with store:
+            await with_porto(journal, store)
+            (before,) = await store.asearch(ANA, query="I live in Porto.")
+            await commit(journal, store, [superseding("new", "I live in Lisbon.", PORTO)])
+            found = await store.asearch(ANA, query="I live in Porto.")
+            after = next(item for item in found if item.key == PORTO)
+            assert after.score == before.score
+            assert after.created_at == before.created_at
+            assert lifecycle_of(after.value).superseded_by == LISBON
+            assert (await audit(journal, store)).agrees

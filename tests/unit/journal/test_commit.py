@@ -394,6 +394,27 @@ def test_a_process_killed_at_any_point_loses_nothing(tmp_path: Path, trial: int)
     assert acknowledged
 
 
+# In order: compare, look up the new, put it, read it back, look up the old, mark it, read it back.
+@pytest.mark.parametrize(
+    "exchange",
+    [5, *(pytest.param(n, marks=pytest.mark.slow) for n in (0, 1, 2, 3, 4, 6, 7))],
+)
+def test_a_kill_between_storing_and_marking_loses_neither(tmp_path: Path, exchange: int):
+    child = subprocess.run(
+        [sys.executable, str(CHILD), str(tmp_path), "x", str(exchange)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+    assert child.returncode == -signal.SIGKILL
+    # Before the decision is logged, the old memory alone is there; after it, both are.
+    report = asyncio.run(check(tmp_path))
+    assert report["lost"] == report["broken"] == report["problems"] == []
+    assert report["agrees"]
+    assert report["records"] == (1 if exchange == 0 else 2)
+    assert report["recovered"] == report["pending"] == (0 if exchange == 0 else 1)
+
+
 def run_until_killed(folder: Path, *, seed: str, seconds: float) -> list[str]:
     child = subprocess.Popen(
         [sys.executable, str(CHILD), str(folder), seed],

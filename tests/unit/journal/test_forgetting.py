@@ -1,7 +1,7 @@
 """Forgetting: what is erased, what stays, and what an interruption leaves."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -9,8 +9,16 @@ from typing import Any
 import pytest
 from langgraph.store.memory import InMemoryStore
 
-from memguard.errors import ErrorCode, InvalidInputError, ReceiptError, StoreError
+from memguard import Memories, create_write_guard
+from memguard.errors import (
+    ErrorCode,
+    InvalidInputError,
+    ReceiptError,
+    RecordChangedError,
+    StoreError,
+)
 from memguard.journal import forgetting as forgetting_module
+from memguard.journal.audit import audit
 from memguard.journal.caches import DecompositionLog, ExtractionLog, LoggedExtraction, owned_by
 from memguard.journal.commit import commit
 from memguard.journal.erasing import unfinished_forgettings
@@ -22,11 +30,15 @@ from memguard.journal.forgetting import (
     list_forgettings,
 )
 from memguard.journal.journal import Journal
+from memguard.journal.lineage import lineage
 from memguard.journal.quarantine import Quarantine
 from memguard.journal.reads import ReadLog
 from memguard.journal.receipts import ReceiptFilter, ReceiptLog, record_decision
 from memguard.journal.recovery import recover
+from memguard.journal.repair import repair
 from memguard.journal.scrub import scrub
+from memguard.journal.undo import undo
+from memguard.local.event_times import event_time
 from memguard.schema.base import Namespace
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import (
@@ -42,6 +54,7 @@ from memguard.schema.read import Evidence, Ledger, ReadReport, RecalledMemory, S
 from memguard.schema.receipt import MethodReport, Receipt
 from memguard.schema.relations import RecordChange
 from memguard.schema.units import Piece, Pieces
+from memguard.testing.embeddings import HashEmbeddings
 from tests.raw_files import files_with
 
 ANA: Namespace = ("memories", "ana")
@@ -301,6 +314,80 @@ class TestOneMemory:
         assert await store.aget(ANA, "own-key") is None
 
 
+class TestChains:
+    """With corrections as the write guard makes them."""
+
+    async def say(self, journal: Journal, store: InMemoryStore, text: str, at: int) -> Any:
+        guard = create_write_guard("local", store=store, receipts=journal, namespace=ANA)
+        turn = {"role": "user", "content": text, "id": f"t{at}", "at": f"2026-0{at}-01T12:00:00Z"}
+        return (await guard.ainvoke({"messages": [turn]}))["writes"].receipts
+
+    @pytest.fixture(autouse=True)
+    def tables(self) -> None:
+        # They are read from a file once, here in no event loop.
+        event_time("I was born in 1990.", said_at=NOON)
+
+    @pytest.fixture
+    def ranked(self) -> InMemoryStore:
+        return InMemoryStore(index={"dims": 64, "embed": HashEmbeddings(dims=64)})
+
+    @pytest.mark.parametrize("forgotten", ["Oportonia", "Lissabonita", "Valenciana"])
+    async def test_each_memory_of_a_chain(
+        self, journal: Journal, ranked: InMemoryStore, tmp_path: Path, forgotten: str
+    ):
+        towns = ("Oportonia", "Lissabonita", "Valenciana")
+        for month, town in enumerate(towns, start=1):
+            await self.say(journal, ranked, f"I live in {town} now.", month)
+        texts = [item.value["content"] for item in await ranked.asearch(ANA)]
+        assert len(texts) == 3
+        selection = ForgetSelection(namespace=ANA, contains=forgotten)
+        await forget(journal, ranked, selection=selection, actor="ana")
+        assert files_with(tmp_path, (forgotten,)) == set()
+        remaining = [town for town in towns if town != forgotten]
+        assert files_with(tmp_path, remaining) == {("log.sqlite3", town) for town in remaining}
+        items = await ranked.asearch(ANA)
+        assert not any(forgotten in str(item.value) for item in items)
+        assert len(items) == 2
+        assert (await audit(journal, ranked)).agrees
+        assert (await repair(journal, ranked)).marked == ()
+        chain = await lineage(journal, ranked, ANA, items[0].key)
+        assert forgotten not in str(chain)
+        # What was not replaced by a forgotten one can be taken back, and later ones can follow.
+        page = await ReceiptLog(journal).alist()
+        for receipt in page.receipts:
+            item = await ranked.aget(ANA, receipt.record_key)
+            assert item is not None
+            lifecycle = lifecycle_of(item.value)
+            if lifecycle.is_current:
+                await undo(journal, ranked, receipt.id, actor="ana")
+            elif lifecycle.superseded_by == "[forgotten]":
+                with pytest.raises(RecordChangedError, match="replaced by one that was forgotten"):
+                    await undo(journal, ranked, receipt.id, actor="ana")
+        await self.say(journal, ranked, "I live in Zaragozana now.", 5)
+        current = [
+            item for item in await ranked.asearch(ANA) if lifecycle_of(item.value).is_current
+        ]
+        assert any("Zaragozana" in item.value["content"] for item in current)
+
+    async def test_changes_by_a_person(
+        self, journal: Journal, ranked: InMemoryStore, tmp_path: Path
+    ):
+        memories = Memories(ranked, namespace=ANA, receipts=journal)
+        added = await memories.aadd("I live in Oportonia.", actor="ana")
+        edited = await memories.aedit(
+            added.record_key, "I live in Lissabonita.", actor="ana", reason="left Oportonia"
+        )
+        await memories.aundo(edited.id, actor="ana", reason="not Lissabonita yet")
+        report = await memories.aforget(contains="lissabonita", actor="ana")
+        assert files_with(tmp_path, ("Lissabonita", edited.record_key)) == set()
+        assert report.superseded == 1
+        (memory,) = (await memories.alist()).memories
+        assert memory.text == "I live in Oportonia."
+        await memories.aforget_user(actor="ana")
+        assert files_with(tmp_path, ("Oportonia", added.record_key)) == set()
+        assert await ranked.asearch(()) == []
+
+
 class TestContains:
     async def test_all_with_a_text(self, journal: Journal, store: InMemoryStore, tmp_path: Path):
         await fill(journal, store)
@@ -411,6 +498,14 @@ class TestOtherPlaces:
         await commit(journal, store, [receipt.model_copy(update={"id": "new"})])
         assert await store.aget(ANA, KEY) is not None
 
+    async def test_copies_of_damaged_files_are_named(
+        self, journal: Journal, store: InMemoryStore, tmp_path: Path
+    ):
+        (tmp_path / "damaged-20260301T120000").mkdir()
+        await fill(journal, store)
+        report = await forget(journal, store, selection=by_id(KEY), actor="ana")
+        assert "damaged-20260301T120000" in report.notes[-1]
+
     async def test_a_log_in_memory(self, store: InMemoryStore):
         async with Journal.memory() as journal:
             await fill(journal, store)
@@ -424,6 +519,30 @@ class TestOtherPlaces:
 def fail(*_: object, **__: object) -> Any:
     msg = "stopped"
     raise StoreError(msg, code=ErrorCode.STORE_FAILED)
+
+
+class Slow(InMemoryStore):
+    """A store in which something happens just before a text is put."""
+
+    def __init__(self, before_put: Callable[[], Awaitable[object]]) -> None:
+        super().__init__()
+        self.before_put: Callable[[], Awaitable[object]] | None = before_put
+
+    async def abatch(self, ops: Any) -> Any:
+        steps = list(ops)
+        if self.before_put and any(PORTO in str(getattr(op, "value", "")) for op in steps):
+            before_put, self.before_put = self.before_put, None
+            await before_put()
+        return await super().abatch(steps)
+
+
+async def test_a_write_under_way_is_not_left_behind(journal: Journal, tmp_path: Path):
+    store = Slow(lambda: forget(journal, store, selection=by_id("p"), actor="ana"))
+    await commit(journal, store, [build("p", PORTO), build("q", "I like tea.", turn="t2")])
+    assert [item.value["content"] for item in await store.asearch(())] == ["I like tea."]
+    assert files_with(tmp_path, PORTO_WORDS) == set()
+    assert await ReceiptLog(journal).astate("p") == "forgotten"
+    assert await ReceiptLog(journal).astate("q") == "stored"
 
 
 class TestInterruption:

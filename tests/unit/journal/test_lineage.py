@@ -6,6 +6,7 @@ from langgraph.store.memory import InMemoryStore
 from memguard.journal.commit import commit
 from memguard.journal.journal import Journal
 from memguard.journal.lineage import lineage
+from memguard.journal.quarantine import Quarantine
 from memguard.journal.removal import delete_memory
 from memguard.journal.undo import undo
 from memguard.schema.memory import Lifecycle, record_key
@@ -100,3 +101,14 @@ async def test_a_circle_and_an_unknown_key(journal: Journal, store: InMemoryStor
         value = {"content": key, "memguard": {"superseded_by": successor}}
         await store.aput(ANA, key, value)
     assert len(await texts(journal, store, "a")) == 2
+
+
+async def test_what_is_in_quarantine_is_no_step(journal: Journal, store: InMemoryStore):
+    held = superseding("held", "I live in Faro.", LISBON, outcome="quarantine")
+    await commit(journal, store, [held])
+    assert await texts(journal, store, LISBON) == ["I live in Porto.", "I live in Lisbon."]
+    assert await texts(journal, store, FARO) == []
+    await Quarantine(journal).arelease("held", actor="me", store=store)
+    chain = await lineage(journal, store, ANA, PORTO)
+    assert [entry.key for entry in chain] == [PORTO, LISBON, FARO]
+    assert (chain[-1].receipt_id, chain[-1].outcome) == ("held", "quarantined")

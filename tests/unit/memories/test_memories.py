@@ -72,6 +72,24 @@ def test_what_cannot_be_a_memory_is_refused_and_not_logged(
     assert len(ReceiptLog(journal).list().receipts) == 1
 
 
+def test_half_a_character_breaks_nothing(memories: Memories) -> None:
+    half = "\ud83d"
+    receipt = memories.add(f"I like tea {half}.", actor=half)
+    assert texts(memories) == ["I like tea \ufffd."]
+    edited = memories.edit(receipt.record_key, f"I like green tea {half}.", actor=half, reason=half)
+    memories.undo(edited.id, actor=half, reason=half)
+    deleted = memories.delete(receipt.record_key, actor=half, reason=half)
+    memories.undo(deleted.id)
+    assert memories.list(contains=half).memories == ()
+    assert len(memories.search(half)) == 1
+    for call in (memories.show, memories.history, memories.undo, memories.delete, memories.forget):
+        with pytest.raises(InvalidInputError):
+            call(half)
+    assert memories.forget(contains=half, preview=True).count >= 0
+    with pytest.raises(InvalidInputError):
+        Memories(memories._store, namespace=(half,))  # pyright: ignore[reportPrivateUsage]
+
+
 def test_an_edit_keeps_the_old_text_in_the_history(memories: Memories) -> None:
     memories.add(PORTO, actor="ana")
     (old,) = memories.list().memories

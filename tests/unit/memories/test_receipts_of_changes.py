@@ -49,7 +49,7 @@ def test_a_deletion_changes_the_mark_alone(item: Item) -> None:
     assert other_fields(change.after, *names) == other_fields(change.before, *names)
     # The text is on the receipt, so that the deletion can be understood and undone.
     assert receipt.candidate.text == "Tea."
-    assert receipt.outcome == "rejected"
+    assert receipt.outcome == "deleted"
 
 
 @given(items())

@@ -397,7 +397,7 @@ def test_a_question_about_the_past_admits_what_the_store_superseded() -> None:
     assert ruled(row(kind="fact", relevance="indirect"), of=old, now=PAST).row.then == "DENY"
 
 
-@pytest.mark.parametrize("ended_as", ["undone", "edited"])
+@pytest.mark.parametrize("ended_as", ["undone", "edited", "deleted"])
 def test_what_was_taken_back_was_never_so(ended_as: str) -> None:
     old = unit(superseded=True, ended_as=ended_as)
     assert ruled(row(kind="fact"), of=old, now=PAST).row.id == "superseded-record"

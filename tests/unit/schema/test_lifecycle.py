@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import JsonValue
 
 from memguard.schema.memory import (
     Lifecycle,
@@ -21,7 +22,7 @@ MOMENTS = st.none() | st.datetimes(timezones=st.just(UTC))
 LIFECYCLES = st.builds(
     Lifecycle,
     superseded_by=st.sampled_from(["", "k1", "k2"]),
-    ended_as=st.sampled_from([None, "superseded", "edited", "undone"]),
+    ended_as=st.sampled_from([None, "superseded", "edited", "deleted", "undone"]),
     valid_until=MOMENTS,
     reason=st.text(max_size=8),
     event_at=MOMENTS,
@@ -53,7 +54,8 @@ def test_a_lifecycle_is_read_as_it_was_written(value, lifecycle):
 @given(lifecycle=LIFECYCLES)
 def test_a_record_begins_with_its_lifecycle(lifecycle):
     origin = Provenance(candidate_id="c", receipt_id="r")
-    for value in (None, {"text": "Tea.", "rank": 3}):
+    values: tuple[dict[str, JsonValue] | None, ...] = (None, {"text": "Tea.", "rank": 3})
+    for value in values:
         record = MemoryRecord(
             namespace=("m",), key="k", text="Tea.", provenance=origin, value=value
         ).model_copy(update={"lifecycle": lifecycle})

@@ -453,6 +453,7 @@ PS_OPEN = Table(
             "DENY",
             "the user's taste is not that of the person whom the answer is for",
             kind="preference",
+            lookup="none",
             **_FOR_ANOTHER,
         ),
         row(
