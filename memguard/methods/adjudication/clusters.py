@@ -21,6 +21,7 @@ from memguard.schema.read import RecalledMemory
 
 _OLDEST = datetime.min.replace(tzinfo=UTC)
 _OWN_WORDS: frozenset[SaidBy] = frozenset({"user", "mixed"})
+_TIMED = frozenset({"ended", "past", "change"})
 # "Have been" and "am" differ by one character in Chinese.
 _ASPECTS = re.compile("[过了着]")
 # Another person than the user, in a way that a claim does not tell apart.
@@ -129,8 +130,25 @@ def _say_the_same(first: _Statement, second: _Statement) -> bool:
         for marks in (_ASPECTS, _PRONOUNS)
     ):
         return False
+    # "Does not" is not "no longer", and "from Porto to Lyon" is not the way back.
+    if len({claim.flags & _TIMED for claim in claims}) > 1:
+        return False
+    if _change_places(*(claim.text for claim in claims)):
+        return False
     sign = relate(*claims, names=first.names)
     return sign.relation == "duplicate" and sign.certain
+
+
+def _change_places(first: str, second: str) -> bool:
+    """Whether two texts have the same names, or numbers, in another order."""
+    pairs = [
+        [
+            tuple(word.strip(".,;!").casefold() for word in text.split()[1:] if test(word[:1]))
+            for text in (first, second)
+        ]
+        for test in (str.isupper, str.isdigit)
+    ]
+    return any(one != other and sorted(one) == sorted(other) for one, other in pairs)
 
 
 def _rank(memory: RecalledMemory) -> tuple[bool, datetime]:
