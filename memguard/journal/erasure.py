@@ -165,10 +165,12 @@ def erase_quotes(
         mark_quotes: What is to be erased from the changes of other memories, if it is more: they
             have to stay equal to the marks in the store.
     """
-    return _erased(document, _Rule(quotes, mark_quotes or quotes, tuple(originals)), is_free=False)
+    return _erased(
+        document, _Erasing(quotes, mark_quotes or quotes, tuple(originals)), is_free=False
+    )
 
 
-class _Rule(NamedTuple):
+class _Erasing(NamedTuple):
     """The arguments of `erase_quotes`."""
 
     quotes: Quotes
@@ -176,7 +178,7 @@ class _Rule(NamedTuple):
     originals: tuple[str, ...]
 
 
-def _erased(part: Any, rule: _Rule, *, is_free: bool) -> Any:
+def _erased(part: Any, rule: _Erasing, *, is_free: bool) -> Any:
     if isinstance(part, str):
         if part in rule.quotes.ids:
             return FORGOTTEN
@@ -190,7 +192,9 @@ def _erased(part: Any, rule: _Rule, *, is_free: bool) -> Any:
     return part
 
 
-def _erased_fields(fields: Mapping[str, Any], rule: _Rule, *, is_free: bool) -> Mapping[str, Any]:
+def _erased_fields(
+    fields: Mapping[str, Any], rule: _Erasing, *, is_free: bool
+) -> Mapping[str, Any]:
     is_record = "provenance" in fields
     erased: dict[str, Any] = {}
     for name, field in fields.items():
