@@ -5,7 +5,7 @@ Needs no key: no judge is asked about a person's own words.
 Prints:
 
     current: I live in Lisbon.
-    edited: I live in Porto. (moved in May)
+    edited: I live in Porto. (moved)
     after the undo: I live in Porto.
     2 memories and 3 receipts exported
 """
@@ -17,7 +17,7 @@ from memguard.stores import ChromaStore
 
 with ChromaStore.memory() as store, Memories(store, namespace=("memories", "ana")) as memories:
     added = memories.add("I live in Porto.", actor="ana")
-    edited = memories.edit(added.record_key, "I live in Lisbon.", actor="ana", reason="moved in May")
+    edited = memories.edit(added.record_key, "I live in Lisbon.", actor="ana", reason="moved")
     for memory in memories.list(include_superseded=True).memories:
         reason = f" ({memory.reason})" if memory.reason else ""
         print(f"{memory.state}: {memory.text}{reason}")
