@@ -189,7 +189,7 @@ def _is_finished(text: str, outcomes: Mapping[str, frozenset[str]]) -> bool:
 
 
 def _other_probes_are_finished(receipt: Receipt) -> bool:
-    (report,) = receipt.reports
+    report = receipt.reports[0]
     trials = CounterfactualLog.model_validate(report.evidence).trials
     others = [trial for trial in trials if trial.role != "risk"]
     return all(trial.attribution and trial.quality for trial in others) and not any(

@@ -170,10 +170,10 @@ def test_write_takes_presets_for_each_gate(cli: Cli) -> None:
     written = cli.json(
         "write", "chat.jsonl", "--gate", "conmem", "--preset", "paper", "--store", "one"
     )
-    (report,) = written["reports"][0]["receipts"][0]["reports"]
+    report = written["reports"][0]["receipts"][0]["reports"][0]
     assert report["spec"]["preset"] == "paper"
     written = cli.json("write", "chat.jsonl", "--preset", "paper", "--store", "two")
-    (report,) = written["reports"][0]["receipts"][0]["reports"]
+    report = written["reports"][0]["receipts"][0]["reports"][0]
     assert report["spec"]["prompts"] == "paper"
     assert report["prompts"][0]["name"] == "consistency_gate/paper_support"
     assert "'adaptive', 'fast', 'paper', 'recommended'" in cli.run(

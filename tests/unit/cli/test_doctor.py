@@ -26,6 +26,7 @@ def doctor(
             store=store,
             namespace=("memories", "ana"),
             gates=[],
+            reconcile=False,
             receipts=journal,
         )
         guard.invoke({"messages": [("user", "x")], "candidates": FACTS})

@@ -26,7 +26,16 @@ from tests.unit.methods.reading import SITUATION, entry_row, unit_row
 PAPER = PermissionSemantic(preset="paper")
 SPECS = (PAPER, PermissionSemantic(), PermissionSemantic(influence=True))
 METHODS: dict[Scheme, str] = {"units": "permission_semantic", "factors": "factor_compiled"}
-OURS = {"asks_view", "reason", "safety", "evidence_conflict", "conflicts_with", "influence"}
+OURS = {
+    "asks_view",
+    "author",
+    "conflicts_with",
+    "evidence_conflict",
+    "influence",
+    "lookup",
+    "reason",
+    "safety",
+}
 
 NAMES = {"u1": "a", "u2": "b", "u3": "c"}
 
@@ -221,8 +230,8 @@ def test_the_preset_of_the_paper_asks_for_the_fields_of_the_paper_alone(scheme: 
     assert fields == {"target", "mode", "unit", *of_paper}
     assert set(example["situation"]) == {"target", "mode"}
     assert all(set(row) == {"unit", *of_paper} for row in example["units"])
-    # PS names safety as a kind; the values are ours in any case.
-    assert not (OURS - {"safety"}) & set(re.findall(r"\w+", asked.system))
+    # PS names safety as a kind, and definitions speak of authors and reasons.
+    assert not (OURS - {"author", "reason", "safety"}) & set(re.findall(r"\w+", asked.system))
     assert "evidence says" not in asked.system
     assert asked.stamp != load_prompt(METHODS[scheme], "adjudicate").stamp
 
