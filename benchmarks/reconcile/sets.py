@@ -18,7 +18,7 @@ from memguard.schema.relations import Assertion, Relation
 DATA = Path(__file__).with_name("data")
 Language = Literal["en", "de", "es", "fr", "zh"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
-PairSet = Literal["held_out", "second"]
+PairSet = Literal["held_out", "second", "third"]
 PAIR_SETS: tuple[PairSet, ...] = get_args(PairSet)
 NOW = datetime(2026, 4, 1, 12, tzinfo=UTC)
 """The time of every write and read, after all that the sets say."""
