@@ -7,7 +7,7 @@ a duplicate.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from langgraph.store.base import BaseStore, GetOp, Item
@@ -35,6 +35,10 @@ class KeyChoice:
     """The candidate of the current record."""
     ended: Mapping[str, str] = field(default_factory=dict[str, str])
     """The keys of the records of the text that are not current, by their receipt."""
+    item: Item | None = None
+    """The item under the key; `None` if the key is free."""
+    ended_items: Sequence[Item] = ()
+    """The items of the records that are not current, oldest first."""
 
 
 async def current_keys(
@@ -57,7 +61,7 @@ async def choose_keys(
     """The key of each text in its namespace, by namespace and text; see `current_keys`."""
     open_pairs = list(dict.fromkeys(pairs))
     choices: dict[tuple[Namespace, str], KeyChoice] = {}
-    ended: dict[tuple[Namespace, str], dict[str, str]] = {pair: {} for pair in open_pairs}
+    ended: dict[tuple[Namespace, str], dict[str, Item]] = {pair: {} for pair in open_pairs}
     generation = 0
     while open_pairs:
         # Records of earlier versions may have another key of the same text.
@@ -100,7 +104,7 @@ def _choose(
     pair: tuple[Namespace, str],
     keys: Sequence[str],
     items: Mapping[tuple[Namespace, str], Item | None],
-    ended: dict[str, str],
+    ended: dict[str, Item],
     *,
     is_first: bool,
 ) -> KeyChoice | None:
@@ -112,15 +116,25 @@ def _choose(
         if item is None:
             free = free or key
         elif not lifecycle_of(item.value).is_current:
-            ended[_receipt_of(item.value) or key] = key
+            ended[key] = item
         elif record_key(str(item.value.get("content"))) == record_key(text):
-            return KeyChoice(key=key, is_stored=True, owner=owner_of(item.value), ended=ended)
+            choice = _choice(key, ended, item=item)
+            return replace(choice, is_stored=True, owner=owner_of(item.value))
         elif is_first and key == keys[0]:
-            return KeyChoice(key=key, is_taken=True, ended=ended)
+            return replace(_choice(key, ended, item=item), is_taken=True)
     # The second key of the first generation is that of old records; new ones never get it.
     if free is None or (is_first and free != keys[0]):
         return None
-    return KeyChoice(key=free, ended=ended)
+    return _choice(free, ended)
+
+
+def _choice(key: str, ended: Mapping[str, Item], *, item: Item | None = None) -> KeyChoice:
+    return KeyChoice(
+        key=key,
+        ended={_receipt_of(entry.value) or name: name for name, entry in ended.items()},
+        item=item,
+        ended_items=tuple(ended.values()),
+    )
 
 
 def _receipt_of(value: Mapping[str, Any]) -> str:

@@ -7,28 +7,23 @@ again: somebody moves back. Or the same old conversation is read once more; then
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from langgraph.store.base import BaseStore, GetOp
+from langgraph.store.base import BaseStore
 
-from memguard.errors import ErrorCode, MemguardError, StoreError
 from memguard.journal.commit import duplicate_decision
+from memguard.journal.current_keys import KeyChoice, current_keys
 from memguard.methods.authorship import withhold
 from memguard.methods.reconcile.changes import confirm
 from memguard.methods.reconcile.neighbours import neighbour_of
 from memguard.methods.reconcile.rules import authors_of
-from memguard.portal import call_store
 from memguard.schema.base import Clock, Namespace
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import (
     CandidateMemory,
     Conversation,
     record_key,
-    record_keys,
 )
 from memguard.schema.relations import Neighbour, RecordChange
 from memguard.write.state import Proposal
-
-_GENERATIONS = 8
-"""Generations of a text that are looked up at once, where its first record is not current."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,54 +46,18 @@ async def find_stored_texts(
     Raises:
         StoreError: If the store failed.
     """
-    # An older record may have an earlier key of its text.
-    names = {record_key(text): (text, record_keys(text)) for text in texts}
-    items = await _fetch(store, namespace, [key for _, keys in names.values() for key in keys])
-    results: dict[str, StoredText] = {}
-    for name, (text, keys) in names.items():
-        records = [items[key] for key in keys if key in items]
-        choice = _choose(records, free=keys[0])
-        generation = 1
-        # Only where the first record ended, so that almost every text costs one exchange.
-        while choice is None:
-            following = [
-                record_key(text, generation=number)
-                for number in range(generation, generation + _GENERATIONS)
-            ]
-            later = await _fetch(store, namespace, following)
-            free = next((key for key in following if key not in later), "")
-            records += [later[key] for key in following if key in later]
-            choice = _choose(records, free=free, is_first=False)
-            generation += _GENERATIONS
-        results[name] = choice
-    return results
+    choices = await current_keys(store, namespace, texts)
+    return {record_key(text): _stored_text(choice) for text, choice in choices.items()}
 
 
-def _choose(records: Sequence[Neighbour], *, free: str, is_first: bool = True) -> StoredText | None:
-    current = next((record for record in records if record.lifecycle.is_current), None)
-    ended = tuple(record for record in records if not record.lifecycle.is_current)
-    if current is not None:
-        return StoredText(key=current.key, current=current, ended=ended)
-    # A new record never gets the key of one that ended.
-    if not free or (is_first and ended):
-        return None
-    return StoredText(key=free, ended=ended)
-
-
-async def _fetch(
-    store: BaseStore, namespace: Namespace, keys: Sequence[str]
-) -> dict[str, Neighbour]:
-    try:
-        items = await call_store(store, [GetOp(namespace, key, refresh_ttl=False) for key in keys])
-    except MemguardError:
-        raise
-    except Exception as error:  # a store of any kind may raise anything
-        msg = f"the memory store failed: {type(error).__name__}: {error}; write again"
-        raise StoreError(msg, code=ErrorCode.STORE_FAILED) from error
-    records = {
-        key: neighbour_of(item) for key, item in zip(keys, items, strict=True) if item is not None
-    }
-    return {key: record for key, record in records.items() if record is not None}
+def _stored_text(choice: KeyChoice) -> StoredText:
+    ended = [neighbour_of(item) for item in choice.ended_items]
+    return StoredText(
+        key=choice.key,
+        # An item with another text under that key keeps the candidate from being stored as well.
+        current=None if choice.item is None else neighbour_of(choice.item),
+        ended=tuple(record for record in ended if record is not None),
+    )
 
 
 def repeats(
