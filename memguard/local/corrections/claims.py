@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from memguard.local.adjudicator.cues import LABEL
+from memguard.local.corrections.figures import chinese_number, figure, with_plain_figures
 from memguard.local.corrections.lexicon import (
     CorrectionWords,
     concepts,
@@ -29,16 +30,6 @@ _TOKEN = re.compile(
 _CONTRACTION = re.compile(r"(?:'(?:s|m|re|ve|d|ll))$")
 _CANNOT = re.compile(r"\bcan(?:no|')t\b")
 _NEGATIVE = re.compile(r"n't\b")
-_THOUSANDS = re.compile(r"\d{1,3}(?:[.,]\d{3})+")
-_CLOCK = re.compile(
-    r"\b(\d{1,2})(?::(\d{2}))? ?(?:(am|pm|a\.m\.|p\.m\.)|uhr|h(?![a-z])|点)(?![a-z])"
-)
-_ORDINAL = re.compile(
-    r"\b(\d{1,2})(?:st|nd|rd|th|er|era|ero|[eèº°ªoa]|ème|te[nrs]?|"
-    r"(?<=(?:im|am) \d)\.|(?<=(?:de[rmns]|die|das) \d)\.)(?= |$|[,.])"
-)
-_CHINESE_NUMBER = re.compile("[零一二两三四五六七八九十百]{1,6}")
-_CHINESE_DIGITS = {char: value for value, char in enumerate("零一二三四五六七八九")} | {"两": 2}
 _SYMBOLS = {"€": "euro", "$": "dollar", "£": "pound", "¥": "yuan", "%": "percent"}
 _BEGINNING = re.compile("(?:^|[.!?:])[\\s\"'\u201c\u201e\u00ab\u00bf\u00a1]{0,3}$")
 _QUESTION = re.compile("[?\uff1f]\\s*$")
@@ -400,7 +391,7 @@ class _Reader:
 
     def _keys(self, plain: str) -> Iterator[tuple[str, str]]:
         """The keys of the words with content, each with the word before it."""
-        plain = _ORDINAL.sub(r"\1th", _CLOCK.sub(_hour, plain))
+        plain = with_plain_figures(plain)
         if self._language == "zh":
             yield from self._chinese(plain)
             return
@@ -430,7 +421,8 @@ class _Reader:
                     yield from (part for part in (head + "'", tail) if part)
                     continue
                 token = _CONTRACTION.sub("", token).strip("'")
-            if "-" in token and key_of_word(token, self._language) not in self._words.concepts:
+            is_word = key_of_word(token, self._language) in self._words.concepts
+            if "-" in token and not is_word and token not in self._words.numbers:
                 yield from (part for part in token.split("-") if part)
             elif token:
                 yield token
@@ -479,7 +471,7 @@ class _Reader:
         numbers = self._words.numbers
         time = self._time(tokens, at)
         if time or token[0].isdigit():
-            return (time, 2) if time else (_figure(token), 1)
+            return (time, 2) if time else (figure(token), 1)
         value = numbers.get(token)
         ordinal = self._words.ordinals.get(key_of_word(token, self._language))
         if value is None and ordinal is not None:
@@ -567,41 +559,13 @@ class _Reader:
         for length in (4, 3, 2, 1):
             if plain[at : at + length] in words.light:
                 return length, ""
-        number = _CHINESE_NUMBER.match(plain, at)
+        number = chinese_number(plain, at)
         if number is not None:
-            return len(number[0]), f"#{_chinese_value(number[0])}"
+            return number
         token = _TOKEN.match(plain, at)
         if token is not None and not CHINESE.match(plain[at]):
             latin = re.match(r"[^\u3400-\u9fff]+", token[0])
             word = latin[0] if latin else token[0]
-            key = f"#{_figure(word)}" if word[0].isdigit() else folded(word)
+            key = f"#{figure(word)}" if word[0].isdigit() else folded(word)
             return len(word), "" if word in self._names else key
         return 1, None if CHINESE.match(plain[at]) else ""
-
-
-def _hour(hit: re.Match[str]) -> str:
-    """An hour as it is on a clock of 24 hours."""
-    hour = int(hit[1])
-    half = (hit[3] or "")[:1]
-    if half == "p" and hour < _NOON:
-        hour += _NOON
-    return f" {hour}:{hit[2]} " if hit[2] and hit[2] != "00" else f" {hour} "
-
-
-def _figure(token: str) -> str:
-    if _THOUSANDS.fullmatch(token):
-        token = re.sub("[.,]", "", token)
-    token = token.replace(",", ".").removesuffix(":00")
-    return token.lstrip("0") or "0"
-
-
-def _chinese_value(run: str) -> int:
-    """The value of a number below a thousand in Chinese characters."""
-    total = digit = 0
-    for char in run:
-        if char in "百十":
-            total += max(digit, 1) * (100 if char == "百" else 10)
-            digit = 0
-        else:
-            digit = _CHINESE_DIGITS[char]
-    return total + digit

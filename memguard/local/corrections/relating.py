@@ -76,12 +76,16 @@ def relate(new: ClaimText, old: ClaimText, *, names: frozenset[str]) -> Relation
     """The relation of a claim to an earlier one; `names` are those of the user, case-folded."""
     if _same_text(new.text, old.text):
         return RelationSign("duplicate", certain=True, reason="the same text")
-    pair = _ClaimPair(new, old, names)
     if "other" in {new.language, old.language}:
         return _NONE
     if is_succeeded(new, old, names) or is_succeeded(old, new, names):
         reason = "it names the one who left and the next"
         return RelationSign("supersedes", certain=True, reason=reason, is_own=True)
+    return _relate_pair(_ClaimPair(new, old, names))
+
+
+def _relate_pair(pair: _ClaimPair) -> RelationSign:
+    new, old = pair.new, pair.old
     if not _same_person(pair):
         return _NONE
     same = _same_content(pair)
@@ -128,11 +132,18 @@ def _same_content(pair: _ClaimPair) -> RelationSign | None:
         return None
     if new.denied == old.denied:
         return _same_order(pair)
-    if not pair.is_settled:
+    if not pair.is_settled or _denies_a_quality(pair):
         return None
     if pair.has_sign or "ended" in new.flags | old.flags:
         return RelationSign("supersedes", certain=True, reason="one says that it changed")
     return RelationSign("contradicts", certain=True, reason="one denies what the other says")
+
+
+def _denies_a_quality(pair: _ClaimPair) -> bool:
+    """Whether one denies only how something is: "my dog is not small any more"."""
+    denied, other = (pair.new, pair.old) if pair.new.denied else (pair.old, pair.new)
+    extra = denied.content - other.content
+    return bool(extra - denied.without_soft(extra) - kinds()["generic"])
 
 
 def _differ_in_person(pair: _ClaimPair) -> bool:

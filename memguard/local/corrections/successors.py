@@ -16,6 +16,12 @@ _THEIRS = re.compile(
     r"elles|son|sa|ses)\b|[他她]"
 )
 _SO = re.compile(r"\b(?:and )?so\b(?! that)|\bas[ií] que\b|所以")
+_FRAU = re.compile(r"(?<!eine )\bFrau [A-ZÄÖÜ]")
+_TITLE = re.compile(
+    r"\b(?:dr|mr|mrs|ms|frau|herr|herrn|doctora?|docteure?|señora?|monsieur|madame)\b|老师|医生|大夫"
+)
+_TOGETHER = re.compile(r"\b(?:with|mit|con|avec)\b|[跟和]")
+_USES = frozenset(["use", "drive", "buy", "go", "gym", "sport"])
 _TITLES = frozenset(["doctor", "dr", "mr", "mrs", "ms", "frau", "herr", "manager"])
 
 
@@ -30,13 +36,16 @@ def is_succeeded(new: ClaimText, old: ClaimText, names: frozenset[str]) -> bool:
     if len(places) != 1 or not holders or old.flags & _OPEN or old.denied:
         return False
     beside = sets["relational"] | sets["generic"] | _TITLES | {"with"}
-    if old.content - holders - places - beside - new.content or new.flags & _OPEN or not places <= new.content:
+    if old.content - holders - places - beside - new.content:
         return False
-    if (new.content & sets["person"]) - places - _TITLES:
+    if new.flags & _OPEN or not places <= new.content:
+        return False
+    titles = _TITLES | ({"wife"} if _FRAU.search(new.text) else set[str]())
+    if (new.content & sets["person"]) - places - titles:
         return False
     # "So" tells the consequence here, which is what counts.
     _, *parts = parts_of(replace(new, text=_SO.sub(",", new.text)), names)
-    known = old.content | _TITLES | {"retired", "work", "from"}
+    known = old.content | _TITLES | {"retired", "work", "from", "takeplace"}
     named = False
     for at, part in enumerate(parts):
         # "My dentist, Dr. Hall, retired" has the name in a part of its own.
@@ -61,5 +70,17 @@ def _takes(part: ClaimText, holders: frozenset[str], places: frozenset[str]) -> 
     text = part.text.lower()
     others = part.names - holders - _TITLES
     is_now = bool(part.flags & {"now", "change"}) and not part.denied and not part.slots
-    is_own = bool(part.content & places) or _MINE.search(text) is not None
-    return bool(others) and is_now and is_own and _THEIRS.search(text) is None
+    is_place = bool(part.content & places)
+    is_own = is_place or _MINE.search(text) is not None or part.language == "zh"
+    # Without the place, a person has a title, and a thing a verb of use.
+    is_person = bool(places & kinds()["role"] | places & _TITLES)
+    is_used = part.content - others <= _USES and not part.governed & others - _at_a_place(part)
+    is_such = _TITLE.search(text) is not None if is_person else is_used
+    is_told = is_own and (is_place or is_such) and _THEIRS.search(text) is None
+    return bool(others) and is_now and is_told
+
+
+def _at_a_place(part: ClaimText) -> frozenset[str]:
+    """The names of a clause, if it says where somebody goes."""
+    is_way = "go" in part.content and _TOGETHER.search(part.text.lower()) is None
+    return part.names if is_way else frozenset()
