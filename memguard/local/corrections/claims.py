@@ -7,12 +7,14 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from memguard.local.adjudicator.cues import LABEL
+from memguard.local.corrections.figures import chinese_number, figure, with_plain_figures
 from memguard.local.corrections.lexicon import (
     CorrectionWords,
     concepts,
     folded,
     key_of_word,
     kinds,
+    kinds_in_order,
     words_of,
 )
 from memguard.local.corrections.repeats import without_repeats
@@ -23,17 +25,11 @@ from memguard.local.owners.words import NAME_AND_WORD, NAMES, word_set
 from memguard.normal_form import comparison_form
 
 _TOKEN = re.compile(
-    r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['-][^\W\d_]+)*'?|[€$£%¥]"
+    r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|\d{1,2}th\b|\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['-][^\W\d_]+)*'?|[€$£%¥]"
 )
 _CONTRACTION = re.compile(r"(?:'(?:s|m|re|ve|d|ll))$")
 _CANNOT = re.compile(r"\bcan(?:no|')t\b")
 _NEGATIVE = re.compile(r"n't\b")
-_THOUSANDS = re.compile(r"\d{1,3}(?:[.,]\d{3})+")
-_CLOCK = re.compile(
-    r"\b(\d{1,2})(?::(\d{2}))? ?(?:(am|pm|a\.m\.|p\.m\.)|uhr|h(?![a-z])|点)(?![a-z])"
-)
-_CHINESE_NUMBER = re.compile("[零一二两三四五六七八九十百]{1,6}")
-_CHINESE_DIGITS = {char: value for value, char in enumerate("零一二三四五六七八九")} | {"两": 2}
 _SYMBOLS = {"€": "euro", "$": "dollar", "£": "pound", "¥": "yuan", "%": "percent"}
 _BEGINNING = re.compile("(?:^|[.!?:])[\\s\"'\u201c\u201e\u00ab\u00bf\u00a1]{0,3}$")
 _QUESTION = re.compile("[?\uff1f]\\s*$")
@@ -54,6 +50,16 @@ _THING = re.compile(
 _SPEAKER = re.compile(
     r"\b(?:i|we|user|ich|wir|nutzer(?:in)?|yo|nosotros|usuari[oa]|je|j'|nous|on|utilisat\w{3,5}|"
     r"he|me|nos|hemos)\b"
+)
+_GIVEN = {
+    "doctor": frozenset({"mg", "dose"}),
+    "landlord": frozenset({"rent"}),
+    "boss": frozenset({"salary"}),
+}
+"""What somebody sets for the user, as a doctor the dose."""
+_ME = re.compile(r"\b(?:me|mich)\b|\bm'|我")
+_OF_ANOTHER = re.compile(
+    r"'s\b|\b(?:his|her|their|own|sein\w{0,2}|ihr\w{0,2}|sus?|son|sa|ses|leurs?)\b|[他她]"
 )
 _SPOUSES = tuple(frozenset([key]) for key in ("married", "wife", "husband", "spouse"))
 _CHILDREN = frozenset(["baby", "child", "son", "daughter"])
@@ -147,6 +153,13 @@ def read_claim(
         return ClaimText(text=written, language="other")
     owner = owner_of(text, user_names=names)
     claim = _Reader(written, language, names).claim(owner)
+    given = claim.content & _GIVEN.get(owner, frozenset())
+    is_moved = owner == "doctor" and claim.changes and _ME.search(written.lower())
+    if (given or is_moved) and "change" in claim.flags and not _OF_ANOTHER.search(written.lower()):
+        # "The doctor raised my dose" is about the dose.
+        persons = claim.content & kinds()["person"]
+        claim = replace(claim, content=claim.content - {owner})
+        owner = USER if persons <= {owner} else owner
     is_own = owner in {USER, WORLD, UNKNOWN} or owner in names or owner in _PETS
     return replace(claim, owner=USER) if is_own or _names_relation(claim) else claim
 
@@ -258,7 +271,15 @@ class _Reader:
         content = without_repeats(frozenset(keys), slots)
         if "ended" in flags:
             negations = 1
+        if "ended" in flags and self._words.kept.search(timeless):
+            negations = 0
+            flags = flags - {"ended"} | {"kept"}
         names = self._named(content)
+        months = content & kinds()["month"]
+        # "The wedding was moved to June", and "is in June".
+        if len(months) == 1 and not times and content & kinds()["event"]:
+            (month,) = months
+            content, times = content - months, (f"m{kinds_in_order('month').index(month) + 1}",)
         if content == frozenset({"birth"}) and times:
             content = frozenset({"birthday"})
         # "My wife is Eva", and "I am married to Eva".
@@ -370,7 +391,7 @@ class _Reader:
 
     def _keys(self, plain: str) -> Iterator[tuple[str, str]]:
         """The keys of the words with content, each with the word before it."""
-        plain = _CLOCK.sub(_hour, plain)
+        plain = with_plain_figures(plain)
         if self._language == "zh":
             yield from self._chinese(plain)
             return
@@ -400,7 +421,8 @@ class _Reader:
                     yield from (part for part in (head + "'", tail) if part)
                     continue
                 token = _CONTRACTION.sub("", token).strip("'")
-            if "-" in token and key_of_word(token, self._language) not in self._words.concepts:
+            is_word = key_of_word(token, self._language) in self._words.concepts
+            if "-" in token and not is_word and token not in self._words.numbers:
                 yield from (part for part in token.split("-") if part)
             elif token:
                 yield token
@@ -446,10 +468,14 @@ class _Reader:
 
     def _number(self, tokens: list[str], at: int) -> tuple[str, int] | None:
         token = tokens[at]
-        if token[0].isdigit():
-            return _figure(token), 1
         numbers = self._words.numbers
+        time = self._time(tokens, at)
+        if time or token[0].isdigit():
+            return (time, 2) if time else (figure(token), 1)
         value = numbers.get(token)
+        ordinal = self._words.ordinals.get(key_of_word(token, self._language))
+        if value is None and ordinal is not None:
+            return f"{ordinal}th", 1
         if value is None:
             return self._german_number(token)
         # "Thirty four", and "treinta y cuatro".
@@ -458,6 +484,18 @@ class _Reader:
         if value in _TENS and 0 < unit < min(_TENS) // 2:
             return str(value + unit), tokens.index(rest[0], at) - at + 1
         return str(value), 1
+
+    def _time(self, tokens: list[str], at: int) -> str:
+        """A time in two words, such as "seven thirty" or "halb acht"."""
+        numbers = self._words.numbers
+        values = [
+            int(word) if word.isdecimal() and len(word) < _MIN_TAIL else numbers.get(word, -1)
+            for word in tokens[at : at + 2]
+        ]
+        if self._language == "de" and tokens[at] == "halb" and len(values) > 1:
+            return f"{(values[1] - 1) or _NOON}:30" if 0 < values[1] <= _NOON else ""
+        is_time = len(values) > 1 and 0 < values[0] <= _NOON and values[1] in {15, 30}
+        return f"{values[0]}:{values[1]}" if is_time and not tokens[at + 1].isdecimal() else ""
 
     def _german_number(self, token: str) -> tuple[str, int] | None:
         unit, joint, ten = token.partition("und")
@@ -521,41 +559,13 @@ class _Reader:
         for length in (4, 3, 2, 1):
             if plain[at : at + length] in words.light:
                 return length, ""
-        number = _CHINESE_NUMBER.match(plain, at)
+        number = chinese_number(plain, at)
         if number is not None:
-            return len(number[0]), f"#{_chinese_value(number[0])}"
+            return number
         token = _TOKEN.match(plain, at)
         if token is not None and not CHINESE.match(plain[at]):
             latin = re.match(r"[^\u3400-\u9fff]+", token[0])
             word = latin[0] if latin else token[0]
-            key = f"#{_figure(word)}" if word[0].isdigit() else folded(word)
+            key = f"#{figure(word)}" if word[0].isdigit() else folded(word)
             return len(word), "" if word in self._names else key
         return 1, None if CHINESE.match(plain[at]) else ""
-
-
-def _hour(hit: re.Match[str]) -> str:
-    """An hour as it is on a clock of 24 hours."""
-    hour = int(hit[1])
-    half = (hit[3] or "")[:1]
-    if half == "p" and hour < _NOON:
-        hour += _NOON
-    return f" {hour}:{hit[2]} " if hit[2] and hit[2] != "00" else f" {hour} "
-
-
-def _figure(token: str) -> str:
-    if _THOUSANDS.fullmatch(token):
-        token = re.sub("[.,]", "", token)
-    token = token.replace(",", ".").removesuffix(":00")
-    return token.lstrip("0") or "0"
-
-
-def _chinese_value(run: str) -> int:
-    """The value of a number below a thousand in Chinese characters."""
-    total = digit = 0
-    for char in run:
-        if char in "百十":
-            total += max(digit, 1) * (100 if char == "百" else 10)
-            digit = 0
-        else:
-            digit = _CHINESE_DIGITS[char]
-    return total + digit

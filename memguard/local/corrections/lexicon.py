@@ -22,6 +22,7 @@ _MIN_STEM = 3
 _FLAGS = ("ended", "now", "change", "also", "past", "unreal", "temporary", "reported", "plural")
 _WHOLE = ("not", *_FLAGS, "indefinite")
 _TENS_AT = 2
+_ORDINALS_AT = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,10 +43,16 @@ class CorrectionWords:
     """Keys of words that one of two texts may have without saying more; characters in Chinese."""
     numbers: Mapping[str, int]
     """Numbers in words, in small letters."""
+    ordinals: Mapping[str, int]
+    """Ordinals from the third on, by their keys."""
+    leaving: re.Pattern[str]
+    """What says that somebody left a place."""
     phrases: tuple[tuple[re.Pattern[str], str], ...]
     """Phrases with what they are read as."""
     flags: Mapping[str, re.Pattern[str]]
     """How a statement is meant, by name of the flag; `not` for negations."""
+    kept: re.Pattern[str]
+    """An end that is denied, such as "I have not quit"."""
     reason: re.Pattern[str]
     """A clause of cause, up to the end."""
     joint: re.Pattern[str]
@@ -85,6 +92,12 @@ def words_of(language: Language) -> CorrectionWords:
 def kinds() -> Mapping[str, frozenset[str]]:
     """Sets of concepts, by what the rules do with them."""
     return {name: frozenset(text.split()) for name, text in _data()["kinds"].items()}
+
+
+@cache
+def kinds_in_order(name: str) -> tuple[str, ...]:
+    """A set of concepts, in its order."""
+    return tuple(_data()["kinds"][name].split())
 
 
 @cache
@@ -140,8 +153,11 @@ def _compile(language: Language, lines: Iterable[str], at: int) -> CorrectionWor
             else (key_of_word(word, language) for word in data["soft"][language].split())
         ),
         numbers=_numbers(data["numbers"][language].split(), data["tens"][language].split()),
+        ordinals=_ordinals(data["ordinals"][language].split(), language),
+        leaving=re.compile(data["leaving"][language]),
         phrases=tuple((re.compile(source), target) for source, target in cues["phrases"]),
         flags={name: _whole(cues[name], chinese=chinese) for name in _WHOLE},
+        kept=re.compile(cues["kept"]),
         reason=re.compile(cues["reason"]),
         joint=re.compile(cues["and"]),
         changes=tuple(re.compile(source) for source in data["changes"][language]),
@@ -162,6 +178,14 @@ def _numbers(units: list[str], tens: list[str]) -> dict[str, int]:
     numbers = {word: value for value, word in enumerate(units)}
     numbers |= {word: 10 * value for value, word in enumerate(tens, start=_TENS_AT)}
     return numbers
+
+
+def _ordinals(words: list[str], language: Language) -> dict[str, int]:
+    return {
+        key_of_word(form, language): value
+        for value, forms in enumerate(words, start=_ORDINALS_AT)
+        for form in forms.split("/")
+    }
 
 
 def _whole(source: str, *, chinese: bool) -> re.Pattern[str]:

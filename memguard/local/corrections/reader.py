@@ -68,7 +68,8 @@ def _verdict(candidate: CandidateMemory, claim: ClaimText, neighbour: Neighbour)
     is_certain = sign.certain
     if sign.relation in {"supersedes", "contradicts"}:
         # A correction of what is said of somebody else is that person's to make.
-        is_certain = is_certain and not authors & _OTHER_AUTHORS and claim.owner == "user"
+        is_own = sign.is_own or claim.owner == "user"
+        is_certain = is_certain and not authors & _OTHER_AUTHORS and is_own
     return RelationVerdict(
         key=neighbour.key, relation=sign.relation, certain=is_certain, reason=sign.reason
     )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from memguard.local.adjudicator.people import relations_in
 from memguard.local.corrections.claims import ClaimText, parts_of
 from memguard.local.corrections.lexicon import concepts, kinds, wider
+from memguard.local.corrections.successors import is_succeeded
 from memguard.local.owners import USER
 from memguard.local.owners.words import NAMES
 from memguard.schema.memory import same_text_form
@@ -17,7 +18,7 @@ from memguard.schema.relations import Relation
 
 _OPEN = frozenset({"unreal", "reported", "temporary", "past"})
 """A claim that is meant like this neither replaces another nor is replaced."""
-_MEANT = _OPEN | {"plural"}
+_MEANT = _OPEN | {"plural", "kept"}
 """Flags in which two claims that say the same must agree."""
 _SIGNS = frozenset({"now", "change"})
 _MAX_EXTRA = 4
@@ -41,6 +42,8 @@ class RelationSign:
     relation: Relation
     certain: bool = False
     reason: str = ""
+    is_own: bool = False
+    """Whether it is the user's to say, though the claim is about somebody else."""
 
 
 _NONE = RelationSign("coexists")
@@ -73,8 +76,17 @@ def relate(new: ClaimText, old: ClaimText, *, names: frozenset[str]) -> Relation
     """The relation of a claim to an earlier one; `names` are those of the user, case-folded."""
     if _same_text(new.text, old.text):
         return RelationSign("duplicate", certain=True, reason="the same text")
-    pair = _ClaimPair(new, old, names)
-    if "other" in {new.language, old.language} or not _same_person(pair):
+    if "other" in {new.language, old.language}:
+        return _NONE
+    if is_succeeded(new, old, names) or is_succeeded(old, new, names):
+        reason = "it names the one who left and the next"
+        return RelationSign("supersedes", certain=True, reason=reason, is_own=True)
+    return _relate_pair(_ClaimPair(new, old, names))
+
+
+def _relate_pair(pair: _ClaimPair) -> RelationSign:
+    new, old = pair.new, pair.old
+    if not _same_person(pair):
         return _NONE
     same = _same_content(pair)
     if new.owner != old.owner:
@@ -120,11 +132,18 @@ def _same_content(pair: _ClaimPair) -> RelationSign | None:
         return None
     if new.denied == old.denied:
         return _same_order(pair)
-    if not pair.is_settled:
+    if not pair.is_settled or _denies_a_quality(pair):
         return None
     if pair.has_sign or "ended" in new.flags | old.flags:
         return RelationSign("supersedes", certain=True, reason="one says that it changed")
     return RelationSign("contradicts", certain=True, reason="one denies what the other says")
+
+
+def _denies_a_quality(pair: _ClaimPair) -> bool:
+    """Whether one denies only how something is: "my dog is not small any more"."""
+    denied, other = (pair.new, pair.old) if pair.new.denied else (pair.old, pair.new)
+    extra = denied.content - other.content
+    return bool(extra - denied.without_soft(extra) - kinds()["generic"])
 
 
 def _differ_in_person(pair: _ClaimPair) -> bool:
@@ -376,7 +395,7 @@ def _kind(claim: ClaimText, value: frozenset[str]) -> str:
     sets = kinds()
     if not value:
         return ""
-    for name in ("weekday", "month", "daypart", "colour", "city", "region"):
+    for name in ("weekday", "month", "daypart", "colour", "city", "region", "vehicle"):
         if value <= sets[name]:
             return name
     if all(key.startswith("#") for key in value):

@@ -54,6 +54,9 @@ def without_repeats(
         keys.discard("play")
     if keys & sets["event"]:
         keys.discard("takeplace")
+    # Who drives to work goes by car.
+    if "drive" in keys and keys & {"work", "commute"} and not keys & sets["vehicle"]:
+        keys |= {"car"}
     # "By bike to work" and "I ride my bike to work".
     if keys & sets["vehicle"] and keys & {"work", "commute"}:
         keys = (keys - {"ride", "drive", "take", "use", "work"}) | {"commute"}
