@@ -37,6 +37,7 @@ async def fill_up(folder: Path) -> dict[str, Any]:
             store=store,
             namespace=ANA,
             gates=[],
+            reconcile=False,
             receipts=journal,
             on_failure="report",
         )

@@ -25,7 +25,7 @@ from memguard.local.owners.words import NAME_AND_WORD, NAMES, word_set
 from memguard.normal_form import comparison_form
 
 _TOKEN = re.compile(
-    r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|\d{1,2}th\b|\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['-][^\W\d_]+)*'?|[€$£%¥]"
+    r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+|\d{1,2}th\b|\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['-][^\W\d_]+)*'?|[€$£%¥]"
 )
 _CONTRACTION = re.compile(r"(?:'(?:s|m|re|ve|d|ll))$")
 _CANNOT = re.compile(r"\bcan(?:no|')t\b")
