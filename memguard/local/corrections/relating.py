@@ -425,7 +425,9 @@ def _refines(pair: _ClaimPair) -> RelationSign | None:
         return None
     sets = kinds()
     # A restriction or another number says less or something else.
-    if extra & sets["unlike"] or (_adds_number(extra) and not extra & sets["unit"]):
+    # Whom it begins with is whom it is about: "did I mention that my sister lives in Leeds".
+    first = extra & sets["person"] & set(new.order[:1])
+    if first or extra & sets["unlike"] or (_adds_number(extra) and not extra & sets["unit"]):
         return None
     is_named = bool(old.content & sets["person"]) and extra <= new.names
     brief = sets["diet"] | sets["occupation"]
