@@ -1,34 +1,27 @@
-"""Reviews: a person decides about quarantined candidates, or writes a memory.
+"""Reviews: a person decides about quarantined candidates, or writes another text.
 
 The node `review` of the write guard interrupts its run with `review_request`, in the shape of
 LangChain's human-in-the-loop middleware, and carries out each decision of the answer. A text that
 a person wrote is stored as it is; no gate judges it, and its receipt says so.
 """
 
-import uuid
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from langgraph.runtime import get_runtime
-from langgraph.store.base import BaseStore
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, JsonValue
 
-from memguard.errors import ErrorCode, InvalidInputError
-from memguard.journal.commit import Backing, commit
-from memguard.journal.current_keys import current_keys
-from memguard.journal.journal import Journal
+from memguard.journal.commit import Backing
 from memguard.journal.quarantine import Quarantine
 from memguard.methods.admission import refuse_text
-from memguard.methods.writer.config import Writer
-from memguard.schema.base import Namespace, Text
+from memguard.schema.base import Text
 from memguard.schema.decision import AdmissionDecision
 from memguard.schema.memory import CandidateMemory, record_key
 from memguard.schema.receipt import HIDDEN_REASONS, MethodReport, Receipt, ReceiptFactory
 from memguard.write.gates import digest_of
 from memguard.write.report import Review, ReviewOutcome, ReviewRuling
 
-# Receipts name these two as their method.
-_WORDING_METHOD = "human_wording"
+# Receipts name it as their method.
 _REVIEW_METHOD = "human_review"
 
 _ACTION = "store_memory"
@@ -208,7 +201,6 @@ async def _store_edit(
     edited = earlier or _text_receipt(
         candidate,
         run_id=receipt.run_id,
-        method=_REVIEW_METHOD,
         explanation=(
             f"worded by a person, in place of {receipt.candidate.text!r}; not judged again"
         ),
@@ -232,67 +224,24 @@ async def _outcome(receipt: Receipt, backing: Backing) -> ReviewOutcome:
     return "stored" if state == "released" else "discarded"
 
 
-async def store_wording(
-    journal: Journal,
-    store: BaseStore,
-    text: str,
-    *,
-    namespace: Namespace,
-    actor: str,
-    instead_of: str = "",
-) -> Receipt:
-    """Store a text that a person wrote.
-
-    Args:
-        journal: The log.
-        store: The memory store.
-        text: The memory.
-        namespace: Where it is stored.
-        actor: Who wrote it.
-        instead_of: The text that it replaces, for the receipt.
-
-    Raises:
-        InvalidInputError: If the text is blank or too long for a memory.
-        StoreError: If the store failed; the next `recover` completes the write.
-    """
-    refusal = refuse_text(text, max_chars=Writer().max_candidate_chars)
-    if refusal is not None:
-        raise InvalidInputError(refusal.explanation, code=ErrorCode.INPUT_INVALID)
-    choice = (await current_keys(store, namespace, [text]))[text]
-    before = f", in place of {instead_of!r}" if instead_of else ""
-    receipt = _text_receipt(
-        CandidateMemory(text=text, namespace=namespace),
-        run_id=uuid.uuid4().hex,
-        method=_WORDING_METHOD,
-        explanation=f"worded by a person{before}; not judged",
-        evidence={"actor": actor, "instead_of": instead_of},
-        # Never equal to an earlier one: the same text may be deleted and written again.
-        policy_digest=digest_of(_WORDING_METHOD, uuid.uuid4().hex),
-        key=choice.key,
-    )
-    return (await commit(journal, store, [receipt], actor=actor)).receipts[0]
-
-
 def _text_receipt(
     candidate: CandidateMemory,
     *,
     run_id: str,
-    method: str,
     explanation: str,
     evidence: Mapping[str, JsonValue],
     policy_digest: str,
-    key: str = "",
 ) -> Receipt:
     """The receipt that admits a person's text."""
     decision = AdmissionDecision(
-        outcome="admit", reason="human_approved", explanation=explanation, method=method
+        outcome="admit", reason="human_approved", explanation=explanation, method=_REVIEW_METHOD
     )
-    report = MethodReport(method=method, spec={}, decision=decision, evidence={**evidence})
+    report = MethodReport(method=_REVIEW_METHOD, spec={}, decision=decision, evidence={**evidence})
     return ReceiptFactory().create(
         candidate,
         decision,
         reports=(report,),
         run_id=run_id,
-        record_key=key or record_key(candidate.text),
+        record_key=record_key(candidate.text),
         policy_digest=policy_digest,
     )
